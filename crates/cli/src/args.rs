@@ -1,0 +1,59 @@
+//! What can be typed: the commands and the options that all of them have.
+//!
+//! The doc comments are the help texts. Each command's own arguments stand in the command's file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::command::{cat, completions, drift, files, follow, inventory, ls, man};
+
+/// Read, check and find the sessions that Claude Code keeps
+///
+/// Without a command: an overview of your sessions. Nothing is written, no network is used.
+///
+/// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
+#[derive(Debug, Parser)]
+#[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
+3 session not found or ambiguous, 4 unreadable";
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Claude's config folder, instead of `CLAUDE_CONFIG_DIR` or `~/.claude` (can be repeated)
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) home: Vec<PathBuf>,
+    /// When to use colours; `NO_COLOR` is honoured
+    #[arg(long, value_name = "WHEN", global = true)]
+    pub(crate) color: Option<Color>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Color {
+    /// In a terminal
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ls(ls::LsArgs),
+    Cat(cat::CatArgs),
+    Inventory(inventory::InventoryArgs),
+    Drift(drift::DriftArgs),
+    Follow(follow::FollowArgs),
+    Files(files::FilesArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}

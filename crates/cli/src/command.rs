@@ -1,0 +1,38 @@
+//! The commands, one file each.
+//!
+//! A command is an arguments struct, whose doc comment is its help, and a function. Commands read what
+//! `transcript` gives and say it; none of them knows the format.
+
+pub(crate) mod cat;
+pub(crate) mod completions;
+pub(crate) mod drift;
+pub(crate) mod files;
+pub(crate) mod follow;
+mod home;
+pub(crate) mod inventory;
+pub(crate) mod ls;
+pub(crate) mod man;
+mod record;
+mod survey;
+
+use crate::args::Command;
+use crate::failure::Failure;
+use crate::world::World;
+
+/// The version of all JSON output. It changes when a field changes its meaning or goes; new fields may
+/// come at any time.
+const JSON_VERSION: u32 = 1;
+
+pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Failure> {
+    match command {
+        None => home::home(world),
+        Some(Command::Ls(args)) => ls::ls(world, &args),
+        Some(Command::Cat(args)) => cat::cat(world, &args),
+        Some(Command::Inventory(args)) => inventory::inventory(world, &args),
+        Some(Command::Drift(args)) => drift::drift(world, &args),
+        Some(Command::Follow(args)) => follow::follow(world, &args),
+        Some(Command::Files(args)) => files::files(world, &args),
+        Some(Command::Completions(args)) => completions::completions(world, &args),
+        Some(Command::Man(args)) => man::man(world, &args),
+    }
+}

@@ -1,0 +1,113 @@
+//! `quipu cat`: the records of a session, or its bytes.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::RangeInclusive;
+
+use transcript::entry::Entry;
+use transcript::file::{Body, Line, Lines, Record, copy_at};
+
+use super::record;
+use crate::failure::Failure;
+use crate::world::World;
+
+/// Print the records of a session, one JSON object a line
+///
+/// Each line is `{v, line, offset, len, state, kind, entry}`. `state` is `whole`, `recovered` (found in a
+/// damaged line) or `damaged` (not a record; `entry` is null and `fault` says why). With `--raw` the bytes
+/// of the file, unchanged, whatever it holds; damage is then told on stderr.
+#[derive(clap::Args, Debug)]
+pub(crate) struct CatArgs {
+    /// The session
+    session: String,
+    /// Only records of this type, or `type/subtype`; also `damaged` and `recovered` (can be repeated)
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// Only these lines, from 1, both ends included: `10..20`, `10..`, `..20`, `10`
+    #[arg(long, value_name = "A..B", value_parser = parse_lines)]
+    lines: Option<RangeInclusive<u64>>,
+    /// The lines as they are, byte for byte
+    #[arg(long)]
+    raw: bool,
+}
+
+pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
+    let path = world.session(&args.session)?.path;
+    let unreadable = |error| Failure::unreadable(&path, error);
+    let file = File::open(&path).map_err(unreadable)?;
+    let again = File::open(&path).map_err(unreadable)?;
+    let mut lines = Lines::new(file);
+    while let Some(line) = lines.next_line().map_err(unreadable)? {
+        let number = line.number.unwrap_or_default();
+        if args.lines.as_ref().is_some_and(|lines| number > *lines.end()) {
+            break;
+        }
+        if args.lines.as_ref().is_some_and(|lines| number < *lines.start()) {
+            continue;
+        }
+        if args.raw {
+            raw_line(world, args, &line, &again)?;
+            continue;
+        }
+        for record in line.records().filter(|record| wanted(record, &args.kind)) {
+            record::write(&record, &again, &mut world.out)?;
+        }
+    }
+    Ok(())
+}
+
+fn raw_line(
+    world: &mut World,
+    args: &CatArgs,
+    line: &Line<'_>,
+    again: &File,
+) -> Result<(), Failure> {
+    let mut any = args.kind.is_empty();
+    for record in line.records() {
+        any |= wanted(&record, &args.kind);
+        if let Some(complaint) = record::complaint(&record) {
+            world.out.note(&complaint)?;
+        }
+    }
+    if !any {
+        return Ok(());
+    }
+    match line.body {
+        Body::Held(bytes) => world.out.write_all(bytes)?,
+        Body::Condensed(_) => copy_at(again, line.offset, line.len, &mut world.out)?,
+    }
+    if line.ended {
+        world.out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn wanted(record: &Record<'_>, kinds: &[String]) -> bool {
+    if kinds.is_empty() || kinds.iter().any(|kind| kind == record.state.name()) {
+        return true;
+    }
+    let Some(name) = record::kind(record) else { return false };
+    let subtype = record.entry.as_ref().and_then(Entry::subtype);
+    let full = subtype.map(|subtype| format!("{name}/{subtype}"));
+    kinds.iter().any(|kind| *kind == name || Some(kind) == full.as_ref())
+}
+
+fn parse_lines(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let number = |part: &str, open: u64| match part {
+        "" => Ok(open),
+        _ => part.parse::<u64>().map_err(|_| format!("`{part}` is no line number")),
+    };
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first, 1)?, number(last.trim_start_matches('='), u64::MAX)?),
+        None => (number(text, 0)?, number(text, 0)?),
+    };
+    match first {
+        0 => Err("lines are counted from 1".to_owned()),
+        _ if first > last => Err(format!("{first} comes after {last}")),
+        _ => Ok(first..=last),
+    }
+}
+
+#[cfg(test)]
+#[path = "cat_tests.rs"]
+mod tests;

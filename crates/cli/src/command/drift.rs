@@ -1,0 +1,101 @@
+//! `quipu drift`: what transcripts hold that we do not know yet.
+
+use std::fs::File;
+use std::path::Path;
+
+use serde::Serialize;
+use transcript::drift::{Drift, Novelty};
+use transcript::file::Lines;
+
+use super::JSON_VERSION;
+use crate::failure::Failure;
+use crate::table::{Column, Table};
+use crate::world::World;
+
+/// Find types, fields and blocks that quipu does not know
+///
+/// By client version, with a count and one place. Prints nothing if all is known. What is not known is
+/// read and kept all the same; this is the early warning for new releases of the client.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DriftArgs {
+    /// Sessions, files or folders
+    session: Vec<String>,
+    /// All sessions and their sub-agents
+    #[arg(long, conflicts_with = "session")]
+    all: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    v: u32,
+    version: &'a str,
+    what: &'static str,
+    name: &'a str,
+    count: u64,
+    file: &'a str,
+    line: u64,
+}
+
+pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> {
+    let files = world.files(&args.session, args.all)?;
+    let mut drift = Drift::default();
+    for path in &files {
+        match look(path, &mut drift) {
+            Ok(()) => {}
+            Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),
+            Err(error) => {
+                world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+            }
+        }
+    }
+    let rows = drift.findings().iter().map(|((version, novelty), finding)| {
+        let (what, name) = match novelty {
+            Novelty::Type(name) => ("type", name),
+            Novelty::Field(name) => ("field", name),
+        };
+        let (count, file, line) = (finding.count, finding.file.as_str(), finding.line);
+        Row { v: JSON_VERSION, version, what, name, count, file, line }
+    });
+    if args.json {
+        for row in rows {
+            world.out.json(&row)?;
+        }
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        Column::Left("version"),
+        Column::Left("what"),
+        Column::Left("name"),
+        Column::Right("count"),
+        Column::Left("first seen"),
+    ]);
+    for row in rows {
+        table.row(&[
+            row.version.to_owned(),
+            row.what.to_owned(),
+            row.name.to_owned(),
+            row.count.to_string(),
+            format!("{}:{}", row.file, row.line),
+        ]);
+    }
+    if !drift.findings().is_empty() {
+        table.write(&mut world.out)?;
+    }
+    Ok(())
+}
+
+fn look(path: &Path, drift: &mut Drift) -> std::io::Result<()> {
+    drift.begin(&path.to_string_lossy());
+    let mut lines = Lines::new(File::open(path)?);
+    while let Some(line) = lines.next_line()? {
+        for record in line.records() {
+            if let Some(entry) = &record.entry {
+                drift.add(record.line.unwrap_or_default(), entry);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! `quipu files`: everything that belongs to a session.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use transcript::json::Json;
+use transcript::place::{Agent, Thing, agent_meta, agents, belongings};
+
+use super::JSON_VERSION;
+use crate::failure::Failure;
+use crate::table::{Column, Table};
+use crate::text::{one_line, size};
+use crate::world::World;
+
+/// List the files that belong to a session
+///
+/// The transcript, its sub-agents with what they were started for, large results, copies of edited files,
+/// todo lists; and the shared files that mention it, the session index and the prompt history.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FilesArgs {
+    /// The session
+    session: String,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    v: u32,
+    thing: &'static str,
+    path: &'a Path,
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
+}
+
+pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let agents = agents(&session);
+    let mut table = Table::new(&[
+        Column::Left("what"),
+        Column::Right("size"),
+        Column::Left("path"),
+        Column::Left("about"),
+    ]);
+    for one in belongings(&session) {
+        let agent = agents.iter().find(|agent| one.thing == Thing::Agent && agent.path == one.path);
+        let row = Row {
+            v: JSON_VERSION,
+            thing: one.thing.name(),
+            path: &one.path,
+            size: fs::metadata(&one.path).ok().map(|metadata| metadata.len()),
+            about: agent.and_then(about),
+        };
+        if args.json {
+            world.out.json(&row)?;
+        } else {
+            table.row(&[
+                row.thing.to_owned(),
+                row.size.map_or("?".to_owned(), size),
+                row.path.display().to_string(),
+                row.about.unwrap_or_default(),
+            ]);
+        }
+    }
+    if !args.json {
+        table.write(&mut world.out)?;
+    }
+    Ok(())
+}
+
+/// What a sub-agent was started for, as its sidecar says.
+fn about(agent: &Agent) -> Option<String> {
+    let bytes = agent_meta(agent)?;
+    let meta = Json::parse(&bytes)?.object()?;
+    let parts = ["agentType", "description"].map(|name| meta.text(name));
+    let parts: Vec<String> = parts.into_iter().flatten().map(|part| one_line(&part)).collect();
+    (!parts.is_empty()).then(|| parts.join(": "))
+}

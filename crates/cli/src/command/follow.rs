@@ -1,0 +1,121 @@
+//! `quipu follow`: what is being written to a session, as it comes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use jiff::{Timestamp, tz::TimeZone};
+use transcript::content::{Block, BlockKind};
+use transcript::entry::Entry;
+use transcript::file::{Event, Follow, Record};
+use transcript::json::Json;
+
+use super::record;
+use crate::failure::Failure;
+use crate::out::{DIM, Out, WARN};
+use crate::text::{fit, one_line};
+use crate::world::World;
+
+/// How long to wait before looking again. Short enough to seem immediate, long enough to cost nothing.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Print what is written to a session, as it is written
+///
+/// One line for each new record, until you stop it. A line that is not complete yet is waited for; if the
+/// file is cut or replaced, that is said and reading begins again.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FollowArgs {
+    /// The session
+    session: String,
+    /// What is there already, too
+    #[arg(long)]
+    from_start: bool,
+    /// The records as `quipu cat` prints them
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure> {
+    let path = world.session(&args.session)?.path;
+    let unreadable = |error| Failure::unreadable(&path, error);
+    let begin = if args.from_start { Follow::from_start } else { Follow::from_end };
+    let mut follow = begin(&path).map_err(unreadable)?;
+    loop {
+        let mut written = Ok(());
+        let polled = follow.poll(|event| {
+            if written.is_ok() {
+                written = say(&mut world.out, &path, &event, args.json);
+            }
+        });
+        written?;
+        world.out.flush()?;
+        if !polled.map_err(unreadable)? {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn say(out: &mut Out, path: &Path, event: &Event<'_>, json: bool) -> io::Result<()> {
+    let line = match event {
+        Event::Line(line) => line,
+        Event::Truncated => return out.note("the file was cut: reading it from its start"),
+        Event::Replaced => return out.note("the file was replaced: reading it from its start"),
+        Event::Gone => return out.note("the file is gone: waiting for it to come back"),
+    };
+    for record in line.records() {
+        if json {
+            record::write(&record, &File::open(path)?, out)?;
+        } else {
+            let text = brief(out, &record);
+            writeln!(out, "{text}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A record on one line: when, what, and the gist.
+fn brief(out: &Out, record: &Record<'_>) -> String {
+    let Some(entry) = &record.entry else {
+        let why = record::complaint(record).unwrap_or_else(|| "JSON, but no record".to_owned());
+        return out.style(WARN, &why);
+    };
+    let time = entry.time().and_then(|time| Timestamp::from_millisecond(time.0).ok());
+    let time = time.map_or("        ".to_owned(), |time| {
+        time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
+    });
+    let name = record::kind(record).unwrap_or_default();
+    let subtype = entry.subtype().map(|subtype| format!("/{subtype}")).unwrap_or_default();
+    let kind = one_line(&format!("{name}{subtype}"));
+    let width = out.width.unwrap_or(200).saturating_sub(time.len() + kind.len() + 4).max(20);
+    format!("{}  {kind}  {}", out.style(DIM, &time), fit(&gist(entry), width))
+}
+
+fn gist(entry: &Entry<'_>) -> String {
+    let Some(message) = entry.message() else {
+        let said = ["content", "summary", "customTitle", "aiTitle", "lastPrompt", "operation"];
+        let said = said.into_iter().find_map(|name| entry.text(name));
+        return said.map(|text| one_line(&text)).unwrap_or_default();
+    };
+    let parts = message.blocks().iter().map(block_gist);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+fn block_gist(block: &Block<'_>) -> String {
+    let text = |name: &str| one_line(&block.field(name).unwrap_or_default());
+    match block.kind() {
+        BlockKind::Text => one_line(&block.text().unwrap_or_default()),
+        BlockKind::Thinking => format!("thinking: {}", text("thinking")),
+        BlockKind::ToolUse | BlockKind::ServerToolUse => {
+            let input = block.get("input").map(Json::raw).unwrap_or_default();
+            format!("call {} {}", text("name"), one_line(&String::from_utf8_lossy(input)))
+        }
+        BlockKind::ToolResult | BlockKind::ServerToolResult => {
+            let texts = block.inner();
+            let first = texts.iter().find_map(Block::text).unwrap_or_default();
+            format!("result {}", one_line(&first))
+        }
+        _ => one_line(&block.type_name().unwrap_or_default()),
+    }
+}

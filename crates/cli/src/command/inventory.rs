@@ -1,0 +1,222 @@
+//! `quipu inventory`: what sessions hold, counted.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use transcript::file::Lines;
+use transcript::inventory::{Counts, Inventory};
+
+use super::JSON_VERSION;
+use crate::failure::Failure;
+use crate::out::BOLD;
+use crate::table::{Column, Table};
+use crate::text::{count, size};
+use crate::world::World;
+
+/// Up to how many sessions each has a row of its own; JSON always has all.
+const ROWS: usize = 20;
+
+/// Count what sessions hold
+///
+/// Records by type and subtype, stop reasons, content blocks, tool calls, human turns, client versions and
+/// models. Counts records as they stand: an answer written as three lines is three records.
+#[derive(clap::Args, Debug)]
+pub(crate) struct InventoryArgs {
+    /// Sessions, files or folders
+    session: Vec<String>,
+    /// All sessions and their sub-agents
+    #[arg(long, conflicts_with = "session")]
+    all: bool,
+    /// JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    v: u32,
+    sessions: Vec<Row<'a>>,
+    total: Tally<'a>,
+    unreadable: &'a [PathBuf],
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: String,
+    path: &'a Path,
+    #[serde(flatten)]
+    tally: Tally<'a>,
+}
+
+#[derive(Serialize)]
+struct Tally<'a> {
+    bytes: u64,
+    lines: u64,
+    records: u64,
+    recovered: u64,
+    damaged: u64,
+    bare: u64,
+    types: &'a Counts,
+    subtypes: &'a Counts,
+    stop_reasons: &'a Counts,
+    blocks: &'a Counts,
+    tool_calls: u64,
+    tools: &'a Counts,
+    human_turns: u64,
+    versions: &'a Counts,
+    models: &'a Counts,
+}
+
+pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), Failure> {
+    let files = world.files(&args.session, args.all)?;
+    let each_shown = args.json || files.len() <= ROWS;
+    let mut counted = Vec::new();
+    let mut total = Inventory::default();
+    let mut unreadable = Vec::new();
+    let mut lines = None;
+    for path in &files {
+        match take(path, &mut lines) {
+            Ok(one) => {
+                total.merge(&one);
+                counted.extend(each_shown.then_some((path, one)));
+            }
+            // One file by name is what was asked for; among many it is passed over, and said.
+            Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),
+            Err(error) => {
+                world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+                unreadable.push(path.clone());
+            }
+        }
+    }
+    if args.json {
+        let sessions =
+            counted.iter().map(|(path, one)| Row { id: id(path), path, tally: tally(one) });
+        let (v, sessions) = (JSON_VERSION, sessions.collect());
+        let report = Report { v, sessions, total: tally(&total), unreadable: &unreadable };
+        return Ok(world.out.json(&report)?);
+    }
+    if counted.len() > 1 {
+        sessions_table(&counted).write(&mut world.out)?;
+        writeln!(world.out)?;
+    }
+    write_total(world, &total, files.len() - unreadable.len())
+}
+
+/// Counts one file. The reader's buffers go from one to the next.
+fn take(path: &Path, reader: &mut Option<Lines<File>>) -> std::io::Result<Inventory> {
+    let file = File::open(path)?;
+    let lines = match reader.take() {
+        Some(lines) => lines.reopen(file),
+        None => Lines::new(file),
+    };
+    let lines = reader.insert(lines);
+    let mut one = Inventory::default();
+    while let Some(line) = lines.next_line()? {
+        one.add(&line);
+    }
+    Ok(one)
+}
+
+fn id(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn tally(one: &Inventory) -> Tally<'_> {
+    Tally {
+        bytes: one.bytes,
+        lines: one.lines,
+        records: one.records,
+        recovered: one.recovered,
+        damaged: one.damaged,
+        bare: one.bare,
+        types: &one.types,
+        subtypes: &one.subtypes,
+        stop_reasons: &one.stop_reasons,
+        blocks: &one.blocks,
+        tool_calls: one.tool_calls(),
+        tools: &one.tools,
+        human_turns: one.human_turns,
+        versions: &one.versions,
+        models: &one.models,
+    }
+}
+
+/// The first table of seed 001, section 2.
+fn sessions_table(counted: &[(&PathBuf, Inventory)]) -> Table {
+    let mut table = Table::new(&[
+        Column::Left("session"),
+        Column::Right("lines"),
+        Column::Left("versions"),
+        Column::Right("user"),
+        Column::Right("assistant"),
+        Column::Right("tool calls"),
+        Column::Right("human turns"),
+        Column::Right("file-history"),
+        Column::Right("summary"),
+        Column::Right("system"),
+        Column::Right("queue-op"),
+        Column::Right("damaged"),
+    ]);
+    for (path, one) in counted {
+        let of = |names: &[&str]| -> String {
+            let counts = names.iter().filter_map(|name| one.types.get(*name));
+            counts.sum::<u64>().to_string()
+        };
+        table.row(&[
+            id(path).chars().take(14).collect(),
+            one.lines.to_string(),
+            one.versions.keys().cloned().collect::<Vec<_>>().join(", "),
+            of(&["user", "human", "tool_result"]),
+            of(&["assistant"]),
+            one.tool_calls().to_string(),
+            one.human_turns.to_string(),
+            of(&["file-history-snapshot", "file-history-delta"]),
+            of(&["summary"]),
+            of(&["system"]),
+            of(&["queue-operation"]),
+            one.damaged.to_string(),
+        ]);
+    }
+    table
+}
+
+fn write_total(world: &mut World, total: &Inventory, files: usize) -> Result<(), Failure> {
+    let out = &mut world.out;
+    let mut parts = vec![
+        count(files as u64, "file"),
+        size(total.bytes),
+        count(total.lines, "line"),
+        count(total.records, "record"),
+        count(total.human_turns, "human turn"),
+        count(total.tool_calls(), "tool call"),
+    ];
+    parts.extend((total.recovered > 0).then(|| format!("{} recovered", total.recovered)));
+    parts.extend((total.damaged > 0).then(|| format!("{} damaged", total.damaged)));
+    parts.extend((total.bare > 0).then(|| format!("{} not objects", total.bare)));
+    writeln!(out, "{}", parts.join(", "))?;
+    for (title, name, counts) in [
+        ("Records by type", "type", &total.types),
+        ("By subtype", "subtype", &total.subtypes),
+        ("Stop reasons of assistant records", "stop reason", &total.stop_reasons),
+        ("Content blocks", "block", &total.blocks),
+        ("Tool calls", "tool", &total.tools),
+        ("Models of assistant records", "model", &total.models),
+        ("Records by client version", "version", &total.versions),
+    ] {
+        if counts.is_empty() {
+            continue;
+        }
+        let title = out.style(BOLD, title);
+        writeln!(out, "\n{title}")?;
+        let mut table = Table::new(&[Column::Left(name), Column::Right("count")]);
+        let mut rows: Vec<_> = counts.iter().collect();
+        rows.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+        for (name, number) in rows {
+            table.row(&[name.clone(), number.to_string()]);
+        }
+        table.write(out)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! `quipu ls`: sessions, newest first.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use jiff::{SignedDuration, Span, Timestamp, civil::Date, tz::TimeZone};
+use serde::Serialize;
+use transcript::file::Lines;
+use transcript::inventory::Inventory;
+use transcript::place::{Home, Session, sessions_in, slug, slug_uncut};
+
+use super::JSON_VERSION;
+use super::survey::{Surveyed, short_path, survey};
+use crate::failure::Failure;
+use crate::table::{Column, Table};
+use crate::text::{age, one_line, size};
+use crate::world::World;
+
+/// List sessions, newest first
+///
+/// Shows the sessions of the project you are in; those of all projects if it has none. Reads only the
+/// beginning and the end of each file, so a title that stands only in the middle is not seen.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LsArgs {
+    /// Only this project: a folder, or part of its path
+    #[arg(long, value_name = "PROJECT", conflicts_with = "all")]
+    project: Option<String>,
+    /// All projects
+    #[arg(long)]
+    all: bool,
+    /// Only sessions changed since then: `3d`, `12h`, `2w`, `2026-11-01`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Count the records of each session; reads the whole files
+    #[arg(long)]
+    count: bool,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A row of `--json`.
+#[derive(Serialize)]
+struct Row<'a> {
+    v: u32,
+    id: &'a str,
+    path: &'a Path,
+    project: &'a str,
+    cwd: Option<&'a str>,
+    title: Option<&'a str>,
+    prompt: Option<&'a str>,
+    branch: Option<&'a str>,
+    version: Option<&'a str>,
+    started: Option<String>,
+    ended: Option<String>,
+    modified: String,
+    size: u64,
+    flags: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
+}
+
+pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
+    let mut sessions = choose(world, args)?;
+    if let Some(since) = &args.since {
+        let earliest = moment(since, Timestamp::try_from(world.now).unwrap_or_default())?;
+        sessions.retain(|session| {
+            Timestamp::try_from(session.modified).is_ok_and(|modified| modified >= earliest)
+        });
+    }
+    let surveyed = survey(sessions);
+    if args.json {
+        for one in &surveyed {
+            let row = row(one, args.count);
+            world.out.json(&row)?;
+        }
+        return Ok(());
+    }
+    if surveyed.is_empty() {
+        world.out.note("no sessions")?;
+        return Ok(());
+    }
+    let mut columns = vec![
+        Column::Left("id"),
+        Column::Right("age"),
+        Column::Left("project"),
+        Column::Left("title or first prompt"),
+        Column::Right("size"),
+    ];
+    columns.extend(args.count.then_some(Column::Right("records")));
+    columns.push(Column::Left("flags"));
+    let mut table = Table::new(&columns).flexible(3);
+    for one in &surveyed {
+        let mut cells = vec![
+            one.session.id.chars().take(8).collect(),
+            age(world.since(one.session.modified).as_secs()),
+            short_path(one.project()),
+            one_line(one.headline().unwrap_or("-")).chars().take(200).collect(),
+            size(one.session.size),
+        ];
+        cells.extend(args.count.then(|| records(one).map_or("?".to_owned(), |n| n.to_string())));
+        cells.push(flags(one).join(" "));
+        table.row(&cells);
+    }
+    Ok(table.write(&mut world.out)?)
+}
+
+/// The sessions of the project that is asked for, of the one around us, or all.
+fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
+    let homes = world.homes()?;
+    let all = || homes.list.iter().flat_map(Home::sessions).collect::<Vec<_>>();
+    if args.all {
+        return Ok(all());
+    }
+    if let Some(project) = &args.project {
+        let folder = world.cwd.join(project);
+        let exact = if folder.is_dir() { in_project(&homes.list, &folder) } else { Vec::new() };
+        if !exact.is_empty() {
+            return Ok(exact);
+        }
+        let mut sessions = all();
+        let part = slug_uncut(project).to_lowercase();
+        sessions.retain(|session| session.project.to_lowercase().contains(&part));
+        return Ok(sessions);
+    }
+    let here = world.cwd.ancestors().map(|folder| in_project(&homes.list, folder));
+    if let Some(found) = here.into_iter().find(|found| !found.is_empty()) {
+        return Ok(found);
+    }
+    if !homes.samples {
+        world.out.note(&format!(
+            "no sessions for `{}`: showing those of all projects",
+            world.cwd.display()
+        ))?;
+    }
+    Ok(all())
+}
+
+/// The sessions of the project in that folder, under the name that any client gives it.
+fn in_project(homes: &[Home], folder: &Path) -> Vec<Session> {
+    let cwd = folder.to_string_lossy();
+    let mut names = vec![slug(&cwd), slug_uncut(&cwd), cwd.replace('/', "_")];
+    names.dedup();
+    let folders = homes.iter().flat_map(|home| {
+        let paths = names.iter().flat_map(|name| {
+            ["projects", "conversations"].map(|kind| home.root.join(kind).join(name))
+        });
+        paths.collect::<Vec<PathBuf>>()
+    });
+    folders.flat_map(|folder| sessions_in(&folder)).collect()
+}
+
+fn row(one: &Surveyed, count: bool) -> Row<'_> {
+    let seen = one.seen.as_ref().ok();
+    let text = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|time| time.to_string());
+    let modified = one.session.modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Row {
+        v: JSON_VERSION,
+        id: &one.session.id,
+        path: &one.session.path,
+        project: &one.session.project,
+        cwd: seen.and_then(|seen| seen.cwd.as_deref()),
+        title: seen.and_then(|seen| seen.title.as_deref()),
+        prompt: seen.and_then(|seen| seen.prompt.as_deref()),
+        branch: seen.and_then(|seen| seen.branch.as_deref()),
+        version: seen.and_then(|seen| seen.version.as_deref()),
+        started: seen.and_then(|seen| text(seen.started?.0)),
+        ended: seen.and_then(|seen| text(seen.ended?.0)),
+        modified: text(i64::try_from(modified.as_millis()).unwrap_or_default()).unwrap_or_default(),
+        size: one.session.size,
+        flags: flags(one),
+        records: count.then(|| records(one)).flatten(),
+    }
+}
+
+/// What is worth knowing at a glance: what is broken, and whether sub-agents or large results belong to it.
+fn flags(one: &Surveyed) -> Vec<&'static str> {
+    let mut flags = one.troubles();
+    let folder = one.session.folder();
+    flags.extend(folder.join("subagents").is_dir().then_some("agents"));
+    flags.extend(folder.join("tool-results").is_dir().then_some("results"));
+    flags
+}
+
+fn records(one: &Surveyed) -> Option<u64> {
+    let mut lines = Lines::new(File::open(&one.session.path).ok()?);
+    let mut counted = Inventory::default();
+    while let Some(line) = lines.next_line().ok()? {
+        counted.add(&line);
+    }
+    Some(counted.records)
+}
+
+/// A moment: so long ago, or a date.
+fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    let bad = || {
+        let hint = "write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`";
+        Failure::usage(format!("`{text}` is no time"), Some(hint))
+    };
+    if let Ok(date) = text.parse::<Date>() {
+        let midnight = date.to_zoned(TimeZone::system()).map_err(|_| bad())?;
+        return Ok(midnight.timestamp());
+    }
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment);
+    }
+    let unit = text.chars().last().ok_or_else(bad)?;
+    let number: i64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| bad())?;
+    let hours = match unit {
+        'm' => return now.checked_sub(Span::new().minutes(number.max(0))).map_err(|_| bad()),
+        'h' => 1,
+        'd' => 24,
+        'w' => 168,
+        _ => return Err(bad()),
+    };
+    let back = number.checked_mul(hours).filter(|hours| (0..10_000_000).contains(hours));
+    now.checked_sub(SignedDuration::from_hours(back.ok_or_else(bad)?)).map_err(|_| bad())
+}

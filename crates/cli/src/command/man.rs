@@ -1,0 +1,41 @@
+//! `quipu man`: the manual page, made from the definition of the arguments.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::world::World;
+
+/// Print the manual page
+#[derive(clap::Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Write a page for each command into this folder instead
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn man(world: &mut World, args: &ManArgs) -> Result<(), Failure> {
+    let Some(folder) = &args.out else {
+        let mut page = Vec::new();
+        Man::new(Cli::command()).render(&mut page)?;
+        return Ok(world.out.write_all(&page)?);
+    };
+    fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
+    let mut root = Cli::command();
+    root.build();
+    let pages = std::iter::once(&root).chain(root.get_subcommands());
+    for command in pages.filter(|command| command.get_name() != "help") {
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        let path = folder.join(format!("{name}.1"));
+        let mut page = Vec::new();
+        Man::new(command.clone()).title(name).render(&mut page)?;
+        let written = File::create(&path).and_then(|mut file| file.write_all(&page));
+        written.map_err(|error| Failure::unwritable(&path, error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! One record as JSON: the form that `cat` and `follow --json` write.
+//!
+//! `{v, line, offset, len, state, kind, entry}`, and `fault` where something is wrong. The entry is the
+//! record's own bytes, copied: numbers, key order and duplicate keys are those of the file. Only bytes
+//! that are no UTF-8 are replaced, by U+FFFD, because JSON cannot hold them.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use transcript::file::{Record, copy_at};
+
+use super::JSON_VERSION;
+
+#[derive(Serialize)]
+struct Head<'a> {
+    v: u32,
+    line: Option<u64>,
+    offset: u64,
+    len: u64,
+    state: &'static str,
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<Fault>,
+}
+
+#[derive(Serialize)]
+struct Fault {
+    offset: u64,
+    why: String,
+}
+
+/// The record's kind in output and for `--kind`: its type as written, `bare` for JSON that is no object,
+/// `untyped` for an object without a type; nothing for damage.
+pub(super) fn kind(record: &Record<'_>) -> Option<String> {
+    match (&record.entry, record.bare) {
+        (Some(entry), _) => {
+            Some(entry.type_name().map_or("untyped".to_owned(), std::borrow::Cow::into_owned))
+        }
+        (None, Some(_)) => Some("bare".to_owned()),
+        (None, None) => None,
+    }
+}
+
+/// Writes a record as one line. `file` is where the whole of a condensed record is read from.
+pub(super) fn write(record: &Record<'_>, file: &File, out: &mut impl Write) -> io::Result<()> {
+    let kind = kind(record);
+    let head = serde_json::to_string(&Head {
+        v: JSON_VERSION,
+        line: record.line,
+        offset: record.offset,
+        len: record.len,
+        state: record.state.name(),
+        kind: kind.as_deref(),
+        fault: record.fault.map(|(offset, why)| Fault { offset, why: why.to_string() }),
+    })?;
+    out.write_all(head.trim_end_matches('}').as_bytes())?;
+    // A fault is an object of its own, whose end was just taken off.
+    out.write_all(if record.fault.is_some() { b"},\"entry\":" } else { b",\"entry\":" })?;
+    match (&record.entry, record.bare) {
+        (Some(_), _) if record.condensed => {
+            let mut lossy = Lossy { out, held: Vec::new() };
+            copy_at(file, record.offset, record.len, &mut lossy)?;
+            lossy.finish()?;
+        }
+        (Some(entry), _) => out.write_all(String::from_utf8_lossy(entry.raw()).as_bytes())?,
+        (None, Some(json)) => out.write_all(String::from_utf8_lossy(json.raw()).as_bytes())?,
+        (None, None) => out.write_all(b"null")?,
+    }
+    out.write_all(b"}\n")
+}
+
+/// Passes bytes on as UTF-8, however they are cut into pieces.
+struct Lossy<'a, W: Write> {
+    out: &'a mut W,
+    /// The beginning of a character whose rest is to come.
+    held: Vec<u8>,
+}
+
+impl<W: Write> Lossy<'_, W> {
+    fn finish(self) -> io::Result<()> {
+        self.out.write_all(String::from_utf8_lossy(&self.held).as_bytes())
+    }
+}
+
+impl<W: Write> Write for Lossy<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        // A character has at most four bytes: its first is among the last three that are held.
+        let cut = (1..=3.min(self.held.len())).find(|back| {
+            let byte = self.held[self.held.len() - back];
+            byte >= 0xc0 && usize::try_from(byte.leading_ones()).is_ok_and(|len| len > *back)
+        });
+        let rest = self.held.split_off(self.held.len() - cut.unwrap_or(0));
+        self.out.write_all(String::from_utf8_lossy(&self.held).as_bytes())?;
+        self.held = rest;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// What is wrong with a record, for people.
+pub(super) fn complaint(record: &Record<'_>) -> Option<String> {
+    let (offset, why) = record.fault?;
+    let line = record.line.map_or(String::new(), |line| format!("line {line}, "));
+    let what = if record.entry.is_some() { "in a record" } else { "no record" };
+    Some(format!("{line}byte {offset}: {} bytes, {what}: {why}", record.len))
+}

@@ -1,0 +1,44 @@
+//! Settings: the file, then the environment, then the flags; what comes later wins.
+//!
+//! Pure: takes values, gives values. `world` knows where they come from.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::args::Color;
+use crate::failure::Failure;
+
+/// `quipu/config.toml` in the user's config folder.
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Claude's config folders.
+    #[serde(default)]
+    pub(crate) homes: Vec<PathBuf>,
+    /// When to use colours.
+    pub(crate) color: Option<Color>,
+}
+
+impl Config {
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        toml::from_str(text).map_err(|error| {
+            let what = error.message();
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let message = format!("`{}`, line {line}: {what}", path.display());
+            Failure::usage(message, Some("the settings are `homes` and `color`; see the README"))
+        })
+    }
+}
+
+/// The folders that `CLAUDE_CONFIG_DIR` names: one, or several with commas between.
+pub(crate) fn split_homes(value: &str) -> Vec<PathBuf> {
+    if Path::new(value).is_dir() {
+        return vec![PathBuf::from(value)];
+    }
+    value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,114 @@
+//! What can go wrong, and what the user is told.
+//!
+//! One type for the whole binary: a kind, which is the exit code; what happened; at most one hint.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use transcript::place::NameError;
+
+use crate::text::printable;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    source: Option<io::Error>,
+    /// What to do, and lines to choose from.
+    hint: Option<String>,
+    list: Vec<String>,
+}
+
+/// The documented exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Output = 1,
+    Usage = 2,
+    NotFound = 3,
+    Unreadable = 4,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>, hint: Option<&str>) -> Self {
+        let hint = hint.map(str::to_owned);
+        Failure { kind: Kind::Usage, message: message.into(), source: None, hint, list: Vec::new() }
+    }
+
+    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
+        Failure {
+            kind: Kind::Unreadable,
+            message: format!("cannot read `{}`", path.display()),
+            source: Some(source),
+            hint: None,
+            list: Vec::new(),
+        }
+    }
+
+    pub(crate) fn unwritable(path: &Path, source: io::Error) -> Self {
+        let message = format!("cannot write `{}`", path.display());
+        Failure { message, ..Failure::from(source) }
+    }
+
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        let pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        self.kind == Kind::Output && self.source.as_ref().is_some_and(pipe)
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.kind as u8)
+    }
+
+    /// Tells the user, on stderr. If that is closed too there is nobody to tell.
+    pub(crate) fn report(&self) {
+        let mut err = io::stderr().lock();
+        let mut line = format!("error: {}", printable(&self.message));
+        let mut cause: Option<&dyn Error> = self.source.as_ref().map(|source| source as &dyn Error);
+        while let Some(error) = cause {
+            line.extend([": ", &error.to_string()]);
+            cause = error.source();
+        }
+        let _ = writeln!(err, "{line}");
+        for row in &self.list {
+            let _ = writeln!(err, "  {}", printable(row));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(err, "hint: {hint}");
+        }
+    }
+}
+
+/// An error of writing the output; reading always says which file.
+impl From<io::Error> for Failure {
+    fn from(source: io::Error) -> Self {
+        Failure {
+            kind: Kind::Output,
+            message: "cannot write the output".to_owned(),
+            source: Some(source),
+            hint: None,
+            list: Vec::new(),
+        }
+    }
+}
+
+impl From<NameError> for Failure {
+    fn from(error: NameError) -> Self {
+        let message = error.to_string();
+        let (kind, hint, source, list) = match error {
+            NameError::NotFound { .. } => {
+                let hint = "`quipu ls --all` lists the sessions there are";
+                (Kind::NotFound, Some(hint), None, Vec::new())
+            }
+            NameError::Ambiguous { candidates, .. } => {
+                let rows = candidates.iter().map(|one| format!("{}  {}", one.id, one.project));
+                let hint = "give more of the id, or the path";
+                (Kind::NotFound, Some(hint), None, rows.collect())
+            }
+            NameError::Unreadable { source, .. } => {
+                (Kind::Unreadable, None, Some(source), Vec::new())
+            }
+        };
+        Failure { kind, message, source, hint: hint.map(str::to_owned), list }
+    }
+}

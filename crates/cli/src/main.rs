@@ -1,0 +1,39 @@
+//! The binary `quipu`: parses, runs, maps the outcome to an exit code.
+//!
+//! Everything that the program takes from its surroundings (environment, clock, terminal) comes in here
+//! and goes on in a [`World`]; commands touch nothing else. A closed pipe is success.
+
+mod args;
+mod command;
+mod config;
+mod failure;
+mod out;
+mod samples;
+mod table;
+mod text;
+mod world;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+use crate::world::World;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = World::new(&cli.global).and_then(|mut world| {
+        let outcome = command::run(&mut world, cli.command);
+        outcome.and(world.out.flush().map_err(Failure::from))
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            failure.exit_code()
+        }
+    }
+}

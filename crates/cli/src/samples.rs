@@ -1,0 +1,59 @@
+//! The sample sessions that are built in, for where there is no Claude home.
+//!
+//! Commands work on files, so the samples are unpacked once, into the user's cache folder. They keep the
+//! time of their last record as the time of their last change, so ages look right. Nothing of the user's
+//! is touched.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use transcript::glance::glance;
+
+macro_rules! samples {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../../../samples/projects/-home-dev-demo/", $name)))),+]
+    };
+}
+
+const SAMPLES: &[(&str, &[u8])] = samples![
+    "95e0b7f2-249a-4511-a86b-7ed5358df786.jsonl",
+    "ade43c95-f68a-4a69-9e1e-f0407a2ad094.jsonl",
+    "agent-a697414.jsonl",
+    "agent-aa5b3cf.jsonl",
+    "0619a7c5-8f8e-4b31-8b5e-a157fd6635b8.jsonl",
+    "c5b9db19-a9fa-42b7-9f6b-0b8b73532119.jsonl",
+    "c5b9db19-a9fa-42b7-9f6b-0b8b73532119/subagents/agent-aad5716.jsonl",
+    "375118cd-78a9-4864-8e28-5134e91c89ff.jsonl",
+    "aaaaaaaa-2222-4333-8444-555555555555.jsonl",
+    "badc0ffe-0000-4000-8000-00000000d00d.jsonl",
+];
+
+/// Unpacks the samples, unless they are there; the folder that stands for a home.
+pub(crate) fn unpack(cache: Option<&Path>) -> Result<PathBuf, (PathBuf, io::Error)> {
+    let base = cache.map_or_else(std::env::temp_dir, Path::to_owned);
+    let home = base.join("quipu").join(concat!("samples-", env!("CARGO_PKG_VERSION")));
+    let project = home.join("projects").join("-home-dev-demo");
+    for (name, bytes) in SAMPLES {
+        let path = project.join(name);
+        let there = fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64);
+        if !there {
+            write(&path, bytes).map_err(|error| (path, error))?;
+        }
+    }
+    Ok(home)
+}
+
+/// Writes under another name first, so that a second program never sees half a file.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = File::create(&unfinished)?;
+    file.write_all(bytes)?;
+    if let Some(ended) = glance(&unfinished)?.ended {
+        let millis = u64::try_from(ended.0).unwrap_or_default();
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(millis))?;
+    }
+    fs::rename(&unfinished, path)
+}

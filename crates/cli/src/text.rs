@@ -1,0 +1,85 @@
+//! Text made fit for a terminal.
+//!
+//! Transcripts hold whatever tools have printed. Invariant: nothing that comes from one reaches the
+//! terminal as a control character.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text with control characters made visible: they are shown, never obeyed.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
+fn visible(c: char) -> char {
+    match c {
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
+        '\u{7f}' => '␡',
+        // C1 controls, line separators, and marks that turn the direction of text round.
+        '\u{80}'..='\u{9f}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        _ => c,
+    }
+}
+
+/// The text on one line: white space squeezed, control characters visible.
+pub(crate) fn one_line(text: &str) -> String {
+    printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// At most `width` columns of the text; a cut is marked.
+pub(crate) fn fit(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let mut kept: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used < width
+        })
+        .collect();
+    kept.push('…');
+    kept
+}
+
+/// A size as people say it.
+#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(crate) fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 999.5 {
+            let digits = usize::from(value < 9.95 && unit != "B");
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+/// A duration as people say it: the largest unit that fits.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => "now".to_owned(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400..5_184_000 => format!("{}d", seconds / 86_400),
+        5_184_000..31_536_000 => format!("{}mo", seconds / 2_592_000),
+        _ => format!("{}y", seconds / 31_536_000),
+    }
+}
+
+/// A number with its noun.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

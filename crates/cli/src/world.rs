@@ -1,0 +1,169 @@
+//! Everything that the program takes from its surroundings, in one place.
+//!
+//! Made once, in `main`; commands take it from there. Tests run the binary in surroundings of their own.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use transcript::place::{self, Home, Session};
+
+use crate::args::{Color, Global};
+use crate::config::{Config, split_homes};
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::samples;
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) out: Out,
+    pub(crate) cwd: PathBuf,
+    pub(crate) now: SystemTime,
+    /// Where homes may be.
+    looked: Vec<PathBuf>,
+    found: Option<Homes>,
+}
+
+/// The client's config folders.
+#[derive(Clone, Debug)]
+pub(crate) struct Homes {
+    pub(crate) list: Vec<Home>,
+    /// There is none, so the bundled sample sessions stand in for one.
+    pub(crate) samples: bool,
+}
+
+impl World {
+    pub(crate) fn new(global: &Global) -> Result<Self, Failure> {
+        let config = load_config()?;
+        let color = global.color.or(config.color).unwrap_or(Color::Auto);
+        let no_color = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Ok(World {
+            out: Out::new(color, no_color),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            now: now(),
+            looked: home_folders(global, &config),
+            found: None,
+        })
+    }
+
+    /// The homes there are. Looked for when first asked: a path given by hand needs none.
+    pub(crate) fn homes(&mut self) -> Result<Homes, Failure> {
+        if let Some(found) = &self.found {
+            return Ok(found.clone());
+        }
+        let mut list: Vec<Home> = self.looked.iter().filter_map(|root| Home::at(root)).collect();
+        let samples = list.is_empty();
+        if samples {
+            let folder = samples::unpack(cache_folder().as_deref())
+                .map_err(|(path, error)| Failure::unwritable(&path, error))?;
+            let names = self.looked.iter().map(|root| format!("`{}`", root.display()));
+            self.out.note(&format!(
+                "No Claude home here (looked for {}): using the sample sessions in `{}`.",
+                names.collect::<Vec<_>>().join(", "),
+                folder.display()
+            ))?;
+            list = vec![Home { root: folder }];
+        }
+        Ok(self.found.insert(Homes { list, samples }).clone())
+    }
+
+    /// The session that a name means.
+    pub(crate) fn session(&mut self, name: &str) -> Result<Session, Failure> {
+        let homes = if Path::new(name).is_file() { Vec::new() } else { self.homes()?.list };
+        Ok(place::find(&homes, name)?)
+    }
+
+    /// The files that names mean, folders opened; or all there are. Sub-agents' files come with folders
+    /// and with all, not with the name of a session.
+    pub(crate) fn files(&mut self, names: &[String], all: bool) -> Result<Vec<PathBuf>, Failure> {
+        if names.is_empty() && !all {
+            let hint = "give a session, a path or a folder, or `--all`";
+            return Err(Failure::usage("no session given", Some(hint)));
+        }
+        if all {
+            return Ok(self.homes()?.list.iter().flat_map(Home::transcripts).collect());
+        }
+        let mut files = Vec::new();
+        for name in names {
+            let path = Path::new(name);
+            if path.is_dir() {
+                let found = place::transcripts_under(path);
+                let found = found.map_err(|error| Failure::unreadable(path, error))?;
+                if found.is_empty() {
+                    self.out.note(&format!("no transcripts in `{}`", path.display()))?;
+                }
+                files.extend(found);
+            } else {
+                files.push(self.session(name)?.path);
+            }
+        }
+        Ok(files)
+    }
+
+    /// How long ago that was.
+    pub(crate) fn since(&self, moment: SystemTime) -> Duration {
+        self.now.duration_since(moment).unwrap_or_default()
+    }
+}
+
+/// Where homes may be: what the flags, else the environment, else the file, else custom says.
+fn home_folders(global: &Global, config: &Config) -> Vec<PathBuf> {
+    let named = env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty());
+    if !global.home.is_empty() {
+        return global.home.clone();
+    }
+    if let Some(named) = named {
+        return split_homes(&named);
+    }
+    if !config.homes.is_empty() {
+        return config.homes.clone();
+    }
+    user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default()
+}
+
+fn load_config() -> Result<Config, Failure> {
+    let Some(path) = config_folder().map(|folder| folder.join("quipu").join("config.toml")) else {
+        return Ok(Config::default());
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => Config::parse(&text, &path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(error) => Err(Failure::unreadable(&path, error)),
+    }
+}
+
+fn config_folder() -> Option<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config")
+}
+
+fn cache_folder() -> Option<PathBuf> {
+    user_folder("XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
+}
+
+/// A folder for the user's own files, by the custom of the system.
+fn user_folder(variable: &str, windows: &str, mac: &str, other: &str) -> Option<PathBuf> {
+    let named = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return named(windows);
+    }
+    let custom = if cfg!(target_os = "macos") { mac } else { other };
+    named(variable).or_else(|| Some(user_home()?.join(custom)))
+}
+
+fn user_home() -> Option<PathBuf> {
+    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn env(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// The clock, or `QUIPU_NOW` in seconds, with which tests stop it.
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+fn now() -> SystemTime {
+    let stopped = env("QUIPU_NOW").and_then(|value| value.parse().ok());
+    stopped.map_or_else(SystemTime::now, |seconds| UNIX_EPOCH + Duration::from_secs(seconds))
+}

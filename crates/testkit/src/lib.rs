@@ -1,0 +1,108 @@
+//! For tests only: real transcripts, chance that can be repeated, and damage made on purpose.
+//!
+//! Knows nothing of our own types: a stand-in that shares them shares their bugs.
+
+pub mod damage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A transcript to test with.
+#[derive(Clone, Debug)]
+pub struct RealFile {
+    /// Where it stands.
+    pub path: PathBuf,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// The top of the checkout.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// The recordings that are part of the project.
+pub fn fixtures() -> PathBuf {
+    root().join("crates/testkit/fixtures")
+}
+
+/// A folder of the shared material beside the checkout. Where it is absent that is said, once a call.
+#[allow(clippy::print_stderr, reason = "tests say what they leave out")]
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let folder = root().parent()?.join("shared").join(name);
+    if !folder.is_dir() {
+        eprintln!("left out: there is no ../shared/{name}");
+        return None;
+    }
+    Some(folder)
+}
+
+/// All real transcripts there are: samples, fixtures, and the shared recordings and corpus.
+pub fn real_files() -> Vec<RealFile> {
+    let mut folders = vec![root().join("samples"), fixtures()];
+    folders.extend(["recordings", "corpus"].into_iter().filter_map(shared));
+    files_under(&folders)
+}
+
+/// The transcripts that come with the project: fewer, so that a test can do more with each.
+pub fn own_files() -> Vec<RealFile> {
+    files_under(&[root().join("samples"), fixtures()])
+}
+
+/// The transcripts in these folders, by path. Other lines that stand beside them are left out by name.
+pub fn files_under(folders: &[PathBuf]) -> Vec<RealFile> {
+    let others = ["requests.jsonl", "history.jsonl", "stdout.jsonl"];
+    let mut found = Vec::new();
+    let mut open = folders.to_vec();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "jsonl")
+                && !others.iter().any(|other| name == *other)
+                && let Ok(bytes) = fs::read(&path)
+            {
+                found.push(RealFile { path, bytes });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// Chance that can be repeated: the same seed, the same numbers.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// Numbers that follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`; 0 if there is none.
+    pub fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.number() >> 8).unwrap_or_default().checked_rem(end).unwrap_or_default()
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+
+    /// Any byte.
+    pub fn byte(&mut self) -> u8 {
+        (self.number() >> 32).to_le_bytes()[0]
+    }
+}

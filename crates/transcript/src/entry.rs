@@ -1,0 +1,285 @@
+//! One record and its envelope, all dialects in one model.
+//!
+//! An [`Entry`] is an [`Object`]: a record's bytes with the places of its members. Everything else is
+//! read from there on demand, by name, so fields that this version does not know are as reachable as those
+//! it does. Invariants: reading never fails; an unknown type is [`Kind::Other`], not an error; the
+//! differences between dialects (names of types, where content and time stand) end here and in
+//! `content`, nobody else asks which dialect a record is written in.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use crate::content::Message;
+use crate::json::{Json, Object};
+use crate::scan::{Fault, Scanner};
+use crate::time::Time;
+
+/// One record: a JSON object on a line of its own, or found in a damaged line.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    object: Object<'a>,
+    message: Option<Message<'a>>,
+    kind: Kind,
+}
+
+impl<'a> Deref for Entry<'a> {
+    type Target = Object<'a>;
+
+    fn deref(&self) -> &Object<'a> {
+        &self.object
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Reads a record from bytes that hold just one JSON object.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        match Entry::scan(Scanner::new(bytes), 0) {
+            Ok((entry, end)) if end == bytes.len() => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// Reads the object that begins at `at`: the record, and where it ends.
+    pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
+        let mut message = None;
+        let (object, end) = Object::scan_with(scanner, at, |key, start| {
+            if key != b"message" {
+                return scanner.value(start);
+            }
+            message = None;
+            if scanner.byte(start) != Some(b'{') {
+                return scanner.value(start);
+            }
+            let (nested, end) = Message::scan(scanner, start)?;
+            message = Some(nested);
+            Ok(end)
+        })?;
+        let mut entry = Entry { object, message, kind: Kind::Other };
+        entry.kind = entry.find_kind();
+        if entry.message.is_none() && entry.is_plain_user() {
+            entry.message = Some(Message::bare(entry.object.clone()));
+        }
+        Ok((entry, end))
+    }
+
+    fn find_kind(&self) -> Kind {
+        match self.get("type") {
+            Some(name) => name.text().map_or(Kind::Other, |name| Kind::named(&name)),
+            // Seed 002: an answer has no type of its own, only the role of its message.
+            None => match self.message.as_ref().and_then(|message| message.text("role")).as_deref()
+            {
+                Some("assistant") => Kind::Assistant,
+                Some("user") => Kind::User,
+                _ => Kind::Other,
+            },
+        }
+    }
+
+    /// What kind of record it is, whatever its dialect calls it.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The type as the record itself gives it; the role of its message where it gives none.
+    pub fn type_name(&self) -> Option<Cow<'a, str>> {
+        let own = self.get("type").and_then(Json::text);
+        own.or_else(|| self.message.as_ref()?.text("role"))
+    }
+
+    /// The kind within the kind: the subtype of a `system` record, the type of an attachment or of
+    /// progress data.
+    pub fn subtype(&self) -> Option<Cow<'a, str>> {
+        match self.kind {
+            Kind::Attachment => self.get("attachment")?.get("type")?.text(),
+            Kind::Progress => self.get("data")?.get("type")?.text(),
+            _ => self.get("subtype")?.text(),
+        }
+    }
+
+    /// The record's own id.
+    pub fn uuid(&self) -> Option<Cow<'a, str>> {
+        self.text("uuid")
+    }
+
+    /// The id of the record that this one follows; `None` for a root.
+    pub fn parent(&self) -> Option<Cow<'a, str>> {
+        self.text("parentUuid")
+    }
+
+    /// The session that the record says it belongs to. The file name is the better witness.
+    pub fn session(&self) -> Option<Cow<'a, str>> {
+        self.text("sessionId").or_else(|| self.text("session_id"))
+    }
+
+    /// The version of the client that wrote the record.
+    pub fn version(&self) -> Option<Cow<'a, str>> {
+        self.text("version")
+    }
+
+    /// When the record was made: text or milliseconds, in the record, its message or its snapshot.
+    pub fn time(&self) -> Option<Time> {
+        let message = || Time::read(self.message.as_ref()?.get("timestamp")?);
+        let snapshot = || Time::read(self.get("snapshot")?.get("timestamp")?);
+        self.get("timestamp").and_then(Time::read).or_else(message).or_else(snapshot)
+    }
+
+    /// The message of a conversation record. Where it stands depends on the dialect: seed 002 has what
+    /// the user says in the record itself.
+    pub fn message(&self) -> Option<&Message<'a>> {
+        self.message.as_ref()
+    }
+
+    /// Whether a person spoke here: a prompt or a command, typed or queued, in the main conversation.
+    ///
+    /// Not counted: tool results, what the client adds by itself (`isMeta`, compaction summaries,
+    /// command output, interruption marks, notifications), and the prompts of sub-agents.
+    pub fn is_human_turn(&self) -> bool {
+        const NOT_TYPED: [&str; 8] = [
+            "<local-command-stdout>",
+            "<local-command-stderr>",
+            "<local-command-caveat>",
+            "<bash-stdout>",
+            "<bash-stderr>",
+            "<task-notification>",
+            "<system-reminder>",
+            "[Request interrupted by user",
+        ];
+        if self.kind != Kind::User
+            || ["isMeta", "isCompactSummary", "isSidechain"].iter().any(|name| self.flag(name))
+            || self
+                .get("origin")
+                .and_then(|origin| origin.get("kind"))
+                .is_some_and(|kind| !kind.is("human"))
+        {
+            return false;
+        }
+        let Some(message) = &self.message else { return false };
+        if message.has_tool_result() {
+            return false;
+        }
+        let text = message.first_text().unwrap_or_default();
+        !NOT_TYPED.iter().any(|tag| text.starts_with(tag))
+    }
+
+    /// Whether an object found in damage is an entry, and not a part of one.
+    pub(crate) fn looks_genuine(&self) -> bool {
+        let has = |name: &str| self.get(name).is_some();
+        let identified = has("uuid") || has("sessionId");
+        match self.kind {
+            Kind::Other => identified,
+            // A `tool_result` is also a content block; a `user` line of seed 002 has only content.
+            Kind::User => identified || has("message") || has("timestamp") || self.is_plain_user(),
+            _ => {
+                identified
+                    || ["timestamp", "message", "messageId", "leafUuid"].iter().any(|n| has(n))
+            }
+        }
+    }
+
+    /// Whether this is a record of a transcript, and not a line of the client's other files.
+    pub(crate) fn is_of_transcript(&self) -> bool {
+        // Events of the `stream-json` output have the short form of the session's id alone.
+        let event = self.get("session_id").is_some() && self.get("sessionId").is_none();
+        self.kind != Kind::Other && self.looks_genuine() && !event
+    }
+
+    fn is_plain_user(&self) -> bool {
+        self.get("type").is_some_and(|name| name.is("user")) && self.get("content").is_some()
+    }
+}
+
+/// Declares the kinds of records with the names they have in files.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $($name:literal)|+,)+) => {
+        /// What kind of record an entry is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)+
+            /// A type that this version does not know, or none. Not an error: the future is normal.
+            Other,
+        }
+
+        impl Kind {
+            /// The kind that a record's `type` names.
+            pub fn named(name: &str) -> Kind {
+                match name {
+                    $($($name)|+ => Kind::$kind,)+
+                    _ => Kind::Other,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// What was said to the model: prompts, tool results, what the client adds.
+    User = "user" | "human" | "tool_result",
+    /// One or more blocks of the model's answer.
+    Assistant = "assistant",
+    /// An event of the client: compaction, errors, hook summaries, durations.
+    System = "system",
+    /// Something given to the model beside the prompt.
+    Attachment = "attachment",
+    /// How a running tool, hook or sub-agent is getting on.
+    Progress = "progress",
+    /// A title, usually of another session.
+    Summary = "summary",
+    /// A prompt queued, taken or removed while the model worked.
+    QueueOperation = "queue-operation",
+    /// Which files were backed up at a prompt.
+    FileHistorySnapshot = "file-history-snapshot",
+    /// One more file of a snapshot.
+    FileHistoryDelta = "file-history-delta",
+    /// The last prompt and the leaf it led to.
+    LastPrompt = "last-prompt",
+    /// A title given by the user.
+    CustomTitle = "custom-title",
+    /// A title made by the model.
+    AiTitle = "ai-title",
+    /// The name of the session as an agent.
+    AgentName = "agent-name",
+    /// The agent definition the session runs as.
+    AgentSetting = "agent-setting",
+    /// The colour of the session as an agent.
+    AgentColor = "agent-color",
+    /// A label given by the user.
+    Tag = "tag",
+    /// The mode of the session.
+    Mode = "mode",
+    /// The permission mode.
+    PermissionMode = "permission-mode",
+    /// The session's counterpart on another device.
+    BridgeSession = "bridge-session",
+    /// A pull request made in the session.
+    PrLink = "pr-link",
+    /// A page published from the session.
+    FrameLink = "frame-link",
+    /// A switch that the client remembers.
+    AtisLatch = "atis-latch",
+    /// Where a forked agent's context comes from.
+    ForkContextRef = "fork-context-ref",
+    /// The tools used so far.
+    ToolsUsed = "tools-used",
+    /// Cost and durations so far.
+    CostState = "cost-state",
+    /// A request to the model, as hashes.
+    ApiRequest = "api-request",
+    /// System prompt and tools of requests.
+    ApiRequestShape = "api-request-shape",
+    /// A message of a request that no line gives.
+    ApiRequestBlob = "api-request-blob",
+    /// Tool results replaced by shorter ones. Hearsay: not seen in a genuine file.
+    ContentReplacement = "content-replacement",
+    /// The worktree of the session. Hearsay.
+    WorktreeState = "worktree-state",
+    /// Who wrote which lines. Hearsay.
+    AttributionSnapshot = "attribution-snapshot",
+    /// What was kept word for word in a compaction (seed 000).
+    CompactPrelude = "compact_prelude",
+    /// The summary of a compaction (seed 000).
+    CompactRecap = "compact_recap",
+}
+
+#[cfg(test)]
+#[path = "entry_tests.rs"]
+mod tests;

@@ -1,0 +1,195 @@
+//! Files as lines with their places.
+//!
+//! [`Lines`] goes forward through anything that can be read, [`Backward`] from the end of a file to its
+//! start, [`Follow`] waits for what another program appends. All give [`Line`]s, and a line gives its
+//! [`Record`]s. Invariants: memory is bounded by `limit`, whatever the file holds; offsets and lengths
+//! are those of the file, and the ranges of all lines with their endings are the file, byte for byte.
+
+mod backward;
+mod digest;
+mod follow;
+mod lines;
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+pub use backward::Backward;
+pub use digest::Digest;
+pub use follow::{Event, Follow};
+pub use lines::Lines;
+
+use crate::entry::Entry;
+use crate::json::Json;
+use crate::limit::HELD_LINE;
+use crate::line::{self, Meaning, Pieces};
+use crate::scan::{Fault, Why};
+
+/// One line of a file.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// Its number, from 1; unknown when the file is read backwards.
+    pub number: Option<u64>,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length in bytes, without the line ending.
+    pub len: u64,
+    /// Whether a newline ends it. The last line may lack one.
+    pub ended: bool,
+    /// Its bytes.
+    pub body: Body<'a>,
+}
+
+/// The bytes of a line.
+#[derive(Debug)]
+pub enum Body<'a> {
+    /// All of them.
+    Held(&'a [u8]),
+    /// A line too long to hold, condensed.
+    Condensed(&'a Digest),
+}
+
+impl<'a> Line<'a> {
+    /// The records on the line: one, unless it is blank or damaged.
+    pub fn records(&self) -> Records<'a> {
+        let (pieces, digest) = match self.body {
+            Body::Held(bytes) => (line::read(bytes), None),
+            Body::Condensed(digest) => (line::read(digest.bytes()), Some(digest)),
+        };
+        let overflow = digest.is_some_and(Digest::overflowed).then_some(self.len);
+        Records { line: self.number, offset: self.offset, pieces, digest, overflow }
+    }
+}
+
+/// The records of a line, in order.
+#[derive(Debug)]
+pub struct Records<'a> {
+    line: Option<u64>,
+    offset: u64,
+    pieces: Pieces<'a>,
+    digest: Option<&'a Digest>,
+    /// The length of a line that even condensed is too long.
+    overflow: Option<u64>,
+}
+
+/// One record, or bytes that are none, with its place in the file.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    /// The number of its line, from 1; unknown when the file is read backwards.
+    pub line: Option<u64>,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// In what state it was found.
+    pub state: State,
+    /// The record; nothing for damage and for JSON that is no object.
+    pub entry: Option<Entry<'a>>,
+    /// JSON that is no object.
+    pub bare: Option<Json<'a>>,
+    /// What is wrong, and where in the file.
+    pub fault: Option<(u64, Why)>,
+    /// The entry's long strings are cut; the whole of it stands in the file.
+    pub condensed: bool,
+}
+
+/// In what state a record was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Alone on its line.
+    Whole,
+    /// Whole, but in a damaged line, or with bytes that are no UTF-8.
+    Recovered,
+    /// Not a record.
+    Damaged,
+}
+
+impl State {
+    /// The name in JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Whole => "whole",
+            State::Recovered => "recovered",
+            State::Damaged => "damaged",
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        if let Some(len) = self.overflow.take() {
+            self.pieces = line::read(b"");
+            return Some(Record {
+                line: self.line,
+                offset: self.offset,
+                len,
+                state: State::Damaged,
+                entry: None,
+                bare: None,
+                fault: Some((self.offset, Why::TooMuch)),
+                condensed: true,
+            });
+        }
+        let piece = self.pieces.next()?;
+        let place =
+            |at: usize| self.offset + self.digest.map_or(at as u64, |digest| digest.place(at));
+        let (state, entry, bare, fault) = match piece.meaning {
+            Meaning::Whole(entry) => (State::Whole, Some(entry), None, None),
+            Meaning::Recovered(entry, fault) => (State::Recovered, Some(entry), None, fault),
+            Meaning::Bare(json) => (State::Whole, None, Some(json), None),
+            Meaning::Damaged(fault) => (State::Damaged, None, None, Some(fault)),
+        };
+        let offset = place(piece.range.start);
+        Some(Record {
+            line: self.line,
+            offset,
+            len: place(piece.range.end) - offset,
+            state,
+            entry,
+            bare,
+            fault: fault.map(|Fault { at, why }| (place(at), why)),
+            condensed: self.digest.is_some(),
+        })
+    }
+}
+
+/// Reads all records of bytes in memory. Never fails, never panics.
+///
+/// ```
+/// let bytes = b"{\"type\":\"user\",\"uuid\":\"a\"}{\"type\":\"user\",\"uuid\":\"b\"}\n\0\0\n";
+/// let found = transcript::file::read(bytes, |record| {
+///     print!("{:?} {} {}  ", record.state, record.offset, record.len);
+/// });
+/// ```
+pub fn read(bytes: &[u8], mut each: impl FnMut(Record<'_>)) {
+    let mut lines = Lines::new(bytes);
+    // Reading a slice does not fail.
+    while let Ok(Some(line)) = lines.next_line() {
+        line.records().for_each(&mut each);
+    }
+}
+
+/// Reads the bytes of one record by its place. For records that fit into memory: see [`copy_at`].
+pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+    if len > HELD_LINE as u64 {
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "too long to be held"));
+    }
+    let mut bytes = Vec::new();
+    copy_at(file, offset, len, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Copies the bytes of one record by its place, however long it is.
+pub fn copy_at(mut file: &File, offset: u64, len: u64, to: &mut impl io::Write) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    let copied = io::copy(&mut file.take(len), to)?;
+    if copied < len {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+//! A file that another program appends to.
+//!
+//! Polled, so it works on every system and every file system; the caller sleeps between polls. A line is
+//! given once it is whole: ended by a newline, or, at the end of the file, a whole record without one
+//! (some clients write it so). Truncation, replacement and rewriting are noticed, and reading begins again
+//! at the start. Invariant: between two such events no byte is given twice and none is left out.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use same_file::Handle;
+
+use super::{Body, Line, Lines, State, copy_at};
+use crate::limit::KEPT_END;
+
+/// What a poll has found.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A new line.
+    Line(Line<'a>),
+    /// The file has become shorter; reading begins again at its start.
+    Truncated,
+    /// Another file has taken the name, or what was read has been rewritten; reading begins again.
+    Replaced,
+    /// No file has the name now. It may come back.
+    Gone,
+}
+
+/// Follows a file.
+#[derive(Debug)]
+pub struct Follow {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    handle: Handle,
+    given: Given,
+}
+
+/// What of the file was given.
+#[derive(Debug, Default)]
+struct Given {
+    /// Everything before this.
+    offset: u64,
+    lines: u64,
+    /// The bytes just before `offset`, to notice a rewrite in place.
+    last: Vec<u8>,
+    /// The last line came without its newline, which may still follow.
+    unended: bool,
+    /// The file's length when its end was no whole record: no need to look again.
+    waiting: u64,
+}
+
+impl Follow {
+    /// Begins at the start of the file.
+    pub fn from_start(path: &Path) -> io::Result<Self> {
+        let handle = Handle::from_path(path)?;
+        let open = Open { handle, given: Given::default() };
+        Ok(Follow { path: path.to_owned(), open: Some(open) })
+    }
+
+    /// Begins behind what is there now. Lines are counted from there.
+    pub fn from_end(path: &Path) -> io::Result<Self> {
+        let mut follow = Follow::from_start(path)?;
+        follow.poll(|_| ())?;
+        Ok(follow)
+    }
+
+    /// Looks for what is new, and gives it. Whether there was anything.
+    pub fn poll(&mut self, mut each: impl FnMut(Event<'_>)) -> io::Result<bool> {
+        let mut news = false;
+        let now = match Handle::from_path(&self.path) {
+            Ok(now) => now,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if self.open.take().is_some() {
+                    each(Event::Gone);
+                    news = true;
+                }
+                return Ok(news);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut open = match self.open.take() {
+            Some(open) if open.handle == now => open,
+            Some(_) => {
+                each(Event::Replaced);
+                news = true;
+                Open { handle: now, given: Given::default() }
+            }
+            None => Open { handle: now, given: Given::default() },
+        };
+        let file = open.handle.as_file();
+        let len = file.metadata()?.len();
+        if let Some(event) = open.given.disturbed(file, len)? {
+            each(event);
+            news = true;
+            open.given = Given::default();
+        }
+        let result = open.given.read(file, len, &mut each);
+        self.open = Some(open);
+        Ok(result? || news)
+    }
+}
+
+impl Given {
+    /// Whether what was read is no longer there.
+    fn disturbed(&self, file: &File, len: u64) -> io::Result<Option<Event<'static>>> {
+        if len < self.offset {
+            return Ok(Some(Event::Truncated));
+        }
+        let mut last = Vec::new();
+        let count = self.last.len() as u64;
+        copy_at(file, self.offset - count, count, &mut last)?;
+        Ok((last != self.last).then_some(Event::Replaced))
+    }
+
+    /// Gives the whole lines between `offset` and `len`.
+    fn read(
+        &mut self,
+        mut file: &File,
+        len: u64,
+        each: &mut impl FnMut(Event<'_>),
+    ) -> io::Result<bool> {
+        if len == self.offset || len == self.waiting {
+            return Ok(false);
+        }
+        if self.unended {
+            let mut next = Vec::new();
+            copy_at(file, self.offset, 1, &mut next)?;
+            if next == b"\n" {
+                self.add(1, b"\n");
+            } else {
+                // Glued to the record before: the same line.
+                self.lines -= 1;
+            }
+            self.unended = false;
+        }
+        let mut news = false;
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut lines = Lines::from(file.take(len - self.offset), self.offset, self.lines);
+        while let Some(line) = lines.next_line()? {
+            if !line.ended && !is_whole(&line) {
+                self.waiting = len;
+                break;
+            }
+            news = true;
+            self.lines += 1;
+            self.unended = !line.ended;
+            let end: &[u8] = match line.body {
+                Body::Held(bytes) => &bytes[bytes.len().saturating_sub(KEPT_END)..],
+                Body::Condensed(_) => b"",
+            };
+            self.add(line.len, end);
+            if line.ended {
+                self.add(1, b"\n");
+            }
+            each(Event::Line(line));
+        }
+        Ok(news)
+    }
+
+    fn add(&mut self, len: u64, end: &[u8]) {
+        self.offset += len;
+        if end.len() as u64 == len {
+            self.last.extend_from_slice(end);
+        } else {
+            self.last = end.to_vec();
+        }
+        let excess = self.last.len().saturating_sub(KEPT_END);
+        self.last.drain(..excess);
+    }
+}
+
+/// Whether a line without a newline is one whole record.
+fn is_whole(line: &Line<'_>) -> bool {
+    line.records().all(|record| record.state == State::Whole) && line.len > 0
+}

@@ -1,0 +1,153 @@
+//! Forward, line by line, in bounded memory.
+//!
+//! Only `\n` ends a line: other separators stand inside strings of genuine files. A line longer than
+//! `limit::HELD_LINE` is condensed while it streams by.
+
+use std::io::{self, Read};
+
+use memchr::memchr;
+
+use super::{Body, Digest, Line};
+use crate::limit::{HELD_LINE, READ_BLOCK};
+
+/// Reads lines from a file or from memory.
+#[derive(Debug)]
+pub struct Lines<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// What is in the buffer and not given yet.
+    start: usize,
+    end: usize,
+    /// Where `start` stands in the file.
+    offset: u64,
+    number: u64,
+    digest: Digest,
+    held: usize,
+}
+
+impl<R: Read> Lines<R> {
+    /// Lines from the start of a file.
+    pub fn new(source: R) -> Self {
+        Lines::from(source, 0, 0)
+    }
+
+    /// Lines of a source that stands at byte `offset` of its file, behind `number` lines.
+    pub fn from(source: R, offset: u64, number: u64) -> Self {
+        Lines {
+            source,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            offset,
+            number,
+            digest: Digest::default(),
+            held: HELD_LINE,
+        }
+    }
+
+    /// The same buffers for another file, from its start.
+    pub fn reopen<S: Read>(self, source: S) -> Lines<S> {
+        Lines { buffer: self.buffer, ..Lines::new(source) }
+    }
+
+    /// The same with another bound than `limit::HELD_LINE` on the lines that are held.
+    #[must_use]
+    pub fn holding(mut self, longest: usize) -> Self {
+        self.held = longest;
+        self
+    }
+
+    /// The next line; `None` at the end.
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        let mut searched = self.start;
+        loop {
+            let newline = memchr(b'\n', &self.buffer[searched..self.end]).map(|at| searched + at);
+            if newline.unwrap_or(self.end) - self.start > self.held {
+                return self.condense().map(Some);
+            }
+            if let Some(newline) = newline {
+                return Ok(Some(self.give(newline, true)));
+            }
+            searched = self.end;
+            let moved = self.start;
+            if self.fill()? == 0 {
+                let last = self.end;
+                return Ok((self.start < last).then(|| self.give(last, false)));
+            }
+            // `fill` may have moved what is held to the front.
+            searched -= moved - self.start;
+        }
+    }
+
+    fn give(&mut self, end: usize, ended: bool) -> Line<'_> {
+        let start = self.start;
+        let offset = self.offset;
+        let len = end - start;
+        self.advance(len + usize::from(ended));
+        self.number += 1;
+        Line {
+            number: Some(self.number),
+            offset,
+            len: len as u64,
+            ended,
+            body: Body::Held(&self.buffer[start..end]),
+        }
+    }
+
+    fn advance(&mut self, by: usize) {
+        self.start += by;
+        self.offset += by as u64;
+    }
+
+    /// Reads on into the buffer: how many bytes came, 0 at the end.
+    fn fill(&mut self) -> io::Result<usize> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.buffer.len() - self.end < READ_BLOCK {
+            let longest = self.held + 2 * READ_BLOCK;
+            let wanted = (self.buffer.len() * 2).clamp(2 * READ_BLOCK, longest);
+            self.buffer.resize(wanted.max(self.end + READ_BLOCK), 0);
+        }
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Goes through a line that is too long to hold.
+    fn condense(&mut self) -> io::Result<Line<'_>> {
+        let offset = self.offset;
+        let mut len = 0;
+        let mut ended = false;
+        self.digest = Digest::default();
+        while !ended {
+            if self.start == self.end && self.fill()? == 0 {
+                break;
+            }
+            let waiting = &self.buffer[self.start..self.end];
+            let newline = memchr(b'\n', waiting);
+            let part = newline.unwrap_or(waiting.len());
+            ended = newline.is_some();
+            self.digest.push(&waiting[..part]);
+            len += part as u64;
+            self.advance(part + usize::from(ended));
+        }
+        // Many long lines are rare; the memory of one is given back.
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        self.buffer.truncate(self.end.max(2 * READ_BLOCK));
+        self.buffer.shrink_to_fit();
+        self.digest.finish();
+        self.number += 1;
+        let body = Body::Condensed(&self.digest);
+        Ok(Line { number: Some(self.number), offset, len, ended, body })
+    }
+}

@@ -1,0 +1,253 @@
+//! A view of one JSON value in the bytes where it stands.
+//!
+//! [`Json`] borrows the bytes of a value that `scan` has accepted and reads them on demand. It never
+//! fails: asking a string for its members gives nothing. Invariant: [`Json::raw`] is exactly what
+//! stands in the file, so writing it back loses nothing; decoding happens only where text is asked for.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::scan::{Fault, Scanner};
+
+/// One JSON value, as it stands in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Json<'a> {
+    raw: &'a [u8],
+}
+
+/// The six kinds of JSON values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of JSON")]
+pub enum Shape {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl<'a> Json<'a> {
+    /// Reads one whole value; `None` if the bytes are anything else.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let scanner = Scanner::new(bytes);
+        let start = scanner.space(0);
+        let end = scanner.value(start).ok()?;
+        (scanner.space(end) == bytes.len()).then(|| Json { raw: &bytes[start..end] })
+    }
+
+    /// A value whose bytes were accepted before.
+    pub(crate) fn trusted(raw: &'a [u8]) -> Self {
+        Json { raw }
+    }
+
+    /// The bytes of the value.
+    pub fn raw(self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// What kind of value it is.
+    pub fn shape(self) -> Shape {
+        match self.raw.first() {
+            Some(b'{') => Shape::Object,
+            Some(b'[') => Shape::Array,
+            Some(b'"') => Shape::String,
+            Some(b't' | b'f') => Shape::Bool,
+            Some(b'n') | None => Shape::Null,
+            Some(_) => Shape::Number,
+        }
+    }
+
+    /// The text of a string. Escapes are decoded; lone surrogates and bytes that are no UTF-8
+    /// become U+FFFD.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        let inner = self.raw.strip_prefix(b"\"")?;
+        Some(unescape(inner.strip_suffix(b"\"").unwrap_or(inner)))
+    }
+
+    /// Whether this is the string `text`.
+    pub fn is(self, text: &str) -> bool {
+        self.text().is_some_and(|own| own == text)
+    }
+
+    /// The value of `true` or `false`.
+    pub fn bool(self) -> Option<bool> {
+        match self.raw {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A number that is a whole one and fits.
+    pub fn integer(self) -> Option<i64> {
+        std::str::from_utf8(self.raw).ok()?.parse().ok()
+    }
+
+    /// A number, as near as a float comes to it.
+    pub fn float(self) -> Option<f64> {
+        match self.shape() {
+            Shape::Number => std::str::from_utf8(self.raw).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The value as an object; `None` for anything else.
+    pub fn object(self) -> Option<Object<'a>> {
+        Object::scan(Scanner::trusted(self.raw), 0).ok().map(|(object, _)| object)
+    }
+
+    /// The elements of an array, in order; none for anything else.
+    pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
+        let mut elements: Vec<Range<usize>> = Vec::new();
+        if self.shape() == Shape::Array {
+            let scanner = Scanner::trusted(self.raw);
+            // The bytes were accepted before; a fault could only cut the list short.
+            let _ = scanner.array(0, |start| {
+                let end = scanner.value(start)?;
+                elements.push(start..end);
+                Ok(end)
+            });
+        }
+        let raw = self.raw;
+        elements.into_iter().map(move |range| Json { raw: &raw[range] })
+    }
+
+    /// The member of that name, if it is an object. To ask for several, use [`Json::object`].
+    pub fn get(self, name: &str) -> Option<Json<'a>> {
+        self.object()?.get(name)
+    }
+}
+
+/// An object with the places of its members: read once, asked often.
+#[derive(Clone, Debug)]
+pub struct Object<'a> {
+    raw: &'a [u8],
+    members: Vec<Member>,
+}
+
+/// Where a member's key (without quotes) and value stand, from the start of the object.
+#[derive(Clone, Debug)]
+struct Member {
+    key: Range<usize>,
+    escaped: bool,
+    value: Range<usize>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads the object that begins at `at`: the object, and where it ends.
+    pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
+        Object::scan_with(scanner, at, |_, start| scanner.value(start))
+    }
+
+    /// The same, where `value` reads the values: it is given the key and where its value begins, and
+    /// says where that ends. So a caller gets at nested values without reading them twice.
+    pub(crate) fn scan_with(
+        scanner: Scanner<'a>,
+        at: usize,
+        mut value: impl FnMut(&[u8], usize) -> Result<usize, Fault>,
+    ) -> Result<(Self, usize), Fault> {
+        // As many as a record of a recent client has.
+        let mut members = Vec::with_capacity(24);
+        let end = scanner.object(at, |key, start| {
+            let end = value(scanner.bytes(key.range.clone()), start)?;
+            let shift = |range: Range<usize>| range.start - at..range.end - at;
+            let (range, value) = (shift(key.range.clone()), shift(start..end));
+            members.push(Member { key: range, escaped: key.escaped, value });
+            Ok(end)
+        })?;
+        Ok((Object { raw: scanner.bytes(at..end), members }, end))
+    }
+
+    /// The bytes of the object.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// The object as a value.
+    pub fn json(&self) -> Json<'a> {
+        Json { raw: self.raw }
+    }
+
+    /// The names and values, in file order, duplicates included.
+    pub fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
+        let raw = self.raw;
+        self.members.iter().map(move |member| {
+            (unescape(&raw[member.key.clone()]), Json { raw: &raw[member.value.clone()] })
+        })
+    }
+
+    /// The member of that name. Of duplicates the last one counts, as in the client.
+    pub fn get(&self, name: &str) -> Option<Json<'a>> {
+        let found = self.members.iter().rfind(|member| {
+            let key = &self.raw[member.key.clone()];
+            key == name.as_bytes() || (member.escaped && unescape(key) == name)
+        })?;
+        Some(Json { raw: &self.raw[found.value.clone()] })
+    }
+
+    /// The text of the member of that name.
+    pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get(name)?.text()
+    }
+
+    /// Whether the member of that name is `true`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(Json::bool) == Some(true)
+    }
+}
+
+/// The text between two quotes.
+fn unescape(inner: &[u8]) -> Cow<'_, str> {
+    if !inner.contains(&b'\\') {
+        return String::from_utf8_lossy(inner);
+    }
+    let mut out = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(slash) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..slash]);
+        let (text, used) = escape(&rest[slash..]);
+        let mut buffer = [0; 4];
+        out.extend_from_slice(text.encode_utf8(&mut buffer).as_bytes());
+        rest = &rest[slash + used..];
+    }
+    out.extend_from_slice(rest);
+    match String::from_utf8(out) {
+        Ok(text) => Cow::Owned(text),
+        Err(bad) => Cow::Owned(String::from_utf8_lossy(bad.as_bytes()).into_owned()),
+    }
+}
+
+/// The character that an escape stands for, and how many bytes the escape takes.
+fn escape(bytes: &[u8]) -> (char, usize) {
+    let plain = match bytes.get(1) {
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(b'u') => return unicode_escape(bytes),
+        Some(byte) => char::from(*byte),
+        None => return (char::REPLACEMENT_CHARACTER, 1),
+    };
+    (plain, 2)
+}
+
+fn unicode_escape(bytes: &[u8]) -> (char, usize) {
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let Some(first) = unit(0) else {
+        return (char::REPLACEMENT_CHARACTER, bytes.len().min(2));
+    };
+    if let (0xd800..0xdc00, Some(second @ 0xdc00..0xe000)) = (first, unit(6)) {
+        let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+        return (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12);
+    }
+    (char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), 6)
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -1,0 +1,46 @@
+//! Claude Code's session transcripts: reading them, whatever wrote them and whatever happened to them.
+//!
+//! The client keeps each conversation as an append-only file of JSON lines. The format is undocumented,
+//! differs from version to version, and files get damaged. This crate reads every such file:
+//!
+//! - [`line`] says what the bytes of one line mean, and finds the whole records in a damaged one;
+//! - [`entry`] and [`content`] are the records and their messages, all dialects in one model;
+//! - [`file`](mod@file) goes through files in bounded memory: forward, backward, by offset, and along
+//!   with a writer;
+//! - [`place`] knows where sessions, sub-agents and their side files stand, and how folders are named;
+//! - [`glance`] tells what a session is about from its first and last bytes;
+//! - [`inventory`] counts what sessions hold;
+//! - [`known`] is the format as far as it is known; [`drift`] finds what is not.
+//!
+//! Invariants: reading does not fail on content, only on I/O; bytes that are not understood are kept;
+//! memory is bounded by [`limit`]. No async, no network, no database; nothing is written.
+//!
+//! ```
+//! use transcript::file::{Lines, State};
+//!
+//! let file = b"{\"type\":\"user\",\"uuid\":\"a\"}\n{\"type\":";
+//! let mut lines = Lines::new(&file[..]);
+//! let mut states = Vec::new();
+//! while let Some(line) = lines.next_line()? {
+//!     states.extend(line.records().map(|record| (record.offset, record.state)));
+//! }
+//! assert_eq!(states, [(0, State::Whole), (27, State::Damaged)]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+#![deny(missing_docs)]
+
+pub mod content;
+pub mod drift;
+pub mod entry;
+pub mod file;
+pub mod glance;
+pub mod inventory;
+pub mod json;
+pub mod known;
+pub mod limit;
+pub mod line;
+pub mod place;
+mod scan;
+pub mod time;
+
+pub use scan::{Fault, Why};

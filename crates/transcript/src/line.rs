@@ -1,0 +1,212 @@
+//! What the bytes of one line mean.
+//!
+//! A line should hold one record. Where a crash, a full disk or two writers have left something else
+//! (records glued together, a cut-off record in front of a whole one, runs of NUL bytes, a torn end),
+//! every whole record in it is found. Invariants: [`read`] is total; the pieces that it gives stand in
+//! order, do not overlap, and together with white space between them are all of the line's bytes.
+//!
+//! What counts as a record in a damaged line: where one may begin (the start of the line, behind a
+//! record, behind NUL bytes) a whole object that has the shape of an entry or is not followed by more
+//! of a larger one. Elsewhere, among the remains of a cut-off record, a whole object that does not stand
+//! there as a value, behind `:`, `,` or `[` and before `,`, `}` or `]`: a cut-off record holds whole
+//! objects that are no records. With one of the two signs it must have the shape of an entry.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::entry::Entry;
+use crate::json::Json;
+use crate::limit::SEARCH_EFFORT;
+use crate::scan::{Fault, Scanner, Why};
+
+/// One piece of a line: a record, or bytes that are none.
+#[derive(Clone, Debug)]
+pub struct Piece<'a> {
+    /// Where the piece stands in the line.
+    pub range: Range<usize>,
+    /// What it is.
+    pub meaning: Meaning<'a>,
+}
+
+/// What a piece of a line is.
+#[derive(Clone, Debug)]
+pub enum Meaning<'a> {
+    /// The line is this record and nothing else.
+    Whole(Entry<'a>),
+    /// A whole record in a damaged line. With a fault, the record itself holds bytes that are no
+    /// UTF-8 (first one there).
+    Recovered(Entry<'a>, Option<Fault>),
+    /// The line is JSON, but no object: the client passes over it, and so may everyone.
+    Bare(Json<'a>),
+    /// Bytes that are no record.
+    Damaged(Fault),
+}
+
+/// Reads one line, with or without its line ending. Total: every input has an answer.
+///
+/// A blank line has no pieces.
+pub fn read(line: &[u8]) -> Pieces<'_> {
+    let start = leading_space(line);
+    let end = line.len() - trailing_space(&line[start..]);
+    Pieces {
+        line,
+        scanner: Scanner::new(&line[..end]),
+        at: start,
+        end,
+        damaged: false,
+        found: None,
+    }
+}
+
+/// The pieces of a line, in order.
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    line: &'a [u8],
+    scanner: Scanner<'a>,
+    at: usize,
+    /// Where the white space at the end begins.
+    end: usize,
+    /// Something before `at` was wrong, so what is found is recovered.
+    damaged: bool,
+    /// A record found while looking for the end of damage.
+    found: Option<(Entry<'a>, Range<usize>)>,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if let Some((entry, range)) = self.found.take() {
+            return Some(self.recovered(entry, range));
+        }
+        // Between records white space means nothing.
+        self.at += leading_space(&self.line[self.at..self.end]);
+        if self.at >= self.end {
+            return None;
+        }
+        let text = &self.line[..self.end];
+        if text[self.at] == 0 {
+            self.damaged = true;
+            let run = text[self.at..].iter().take_while(|byte| **byte == 0).count();
+            return Some(self.piece(run, |at| Meaning::Damaged(Fault { at, why: Why::Nul })));
+        }
+        let fault = match Entry::scan(self.scanner, self.at) {
+            Ok((entry, end)) if end == self.end && !self.damaged => {
+                let range = self.at..end;
+                if not_utf8(&text[range.clone()]).is_none() {
+                    self.at = end;
+                    return Some(Piece { range, meaning: Meaning::Whole(entry) });
+                }
+                return Some(self.recovered(entry, range));
+            }
+            Ok((entry, end)) if entry.looks_genuine() || !goes_on(text, end) => {
+                return Some(self.recovered(entry, self.at..end));
+            }
+            Ok((_, end)) => Fault { at: end, why: Why::Unexpected(text[end]) },
+            Err(fault) => fault,
+        };
+        if !self.damaged
+            && let Some(json) = Json::parse(&text[self.at..])
+        {
+            return Some(self.piece(json.raw().len(), |_| Meaning::Bare(json)));
+        }
+        self.damaged = true;
+        let range = self.at..self.search();
+        self.at = range.end;
+        // The fault of a record that was cut off shows only in what was glued to it.
+        let cut = Fault { at: range.end, why: Why::EndsInValue };
+        let fault = if fault.at < range.end { fault } else { cut };
+        Some(Piece { range, meaning: Meaning::Damaged(fault) })
+    }
+}
+
+impl<'a> Pieces<'a> {
+    fn piece(&mut self, len: usize, meaning: impl FnOnce(usize) -> Meaning<'a>) -> Piece<'a> {
+        let range = self.at..self.at + len;
+        self.at = range.end;
+        Piece { meaning: meaning(range.start), range }
+    }
+
+    fn recovered(&mut self, entry: Entry<'a>, range: Range<usize>) -> Piece<'a> {
+        self.damaged = true;
+        self.at = range.end;
+        let fault = not_utf8(&self.line[range.clone()])
+            .map(|at| Fault { at: range.start + at, why: Why::NotUtf8 });
+        Piece { range, meaning: Meaning::Recovered(entry, fault) }
+    }
+
+    /// The end of the damage that begins at `self.at`: the next record, NUL byte or end of line.
+    fn search(&mut self) -> usize {
+        let text = &self.line[..self.end];
+        let nul = memchr::memchr(0, &text[self.at..]).map_or(self.end, |found| self.at + found);
+        let mut effort = SEARCH_EFFORT.saturating_mul(text.len());
+        let mut at = self.at + 1;
+        while let Some(open) = memmem::find(&text[at..nul], b"{\"").map(|found| at + found) {
+            match self.scanner.value(open) {
+                Ok(end) => {
+                    let signs = signs_of_value(text, open, end);
+                    if let Ok((entry, _)) = Entry::scan(self.scanner, open)
+                        && (signs == 0 || signs == 1 && entry.looks_genuine())
+                    {
+                        self.found = Some((entry, open..end));
+                        return open;
+                    }
+                    // A whole object that is no record holds none.
+                    effort = effort.saturating_sub(end - open);
+                    at = end;
+                }
+                Err(stop) => {
+                    effort = effort.saturating_sub(stop.at - open);
+                    at = open + 1;
+                }
+            }
+            // Only input made to be slow gets here.
+            if effort == 0 || at >= nul {
+                break;
+            }
+        }
+        nul
+    }
+}
+
+/// How many signs say that the object at `open..end` is a value in a larger record: what stands before
+/// it, and what behind. A cut can make either by chance, hardly both.
+fn signs_of_value(text: &[u8], open: usize, end: usize) -> u32 {
+    let before = matches!(text[..open].last(), Some(b':' | b',' | b'['));
+    u32::from(before) + u32::from(goes_on(text, end))
+}
+
+/// Whether a larger record goes on behind the value that ends at `end`.
+fn goes_on(text: &[u8], end: usize) -> bool {
+    matches!(text.get(end), Some(b',' | b'}' | b']'))
+}
+
+/// Where the first byte stands that is no UTF-8.
+fn not_utf8(bytes: &[u8]) -> Option<usize> {
+    match simdutf8::basic::from_utf8(bytes) {
+        Ok(_) => None,
+        Err(_) => simdutf8::compat::from_utf8(bytes).err().map(|error| error.valid_up_to()),
+    }
+}
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// White space in front, a byte order mark included (the client drops one too).
+fn leading_space(bytes: &[u8]) -> usize {
+    let blank = |bytes: &[u8]| bytes.iter().take_while(|byte| is_space(**byte)).count();
+    let mark = if bytes.starts_with(BOM) { BOM.len() } else { 0 };
+    mark + blank(&bytes[mark..])
+}
+
+fn trailing_space(bytes: &[u8]) -> usize {
+    bytes.iter().rev().take_while(|byte| is_space(**byte)).count()
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

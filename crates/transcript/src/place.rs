@@ -1,0 +1,206 @@
+//! Where sessions stand, and what stands beside them.
+//!
+//! A *home* is the client's config folder; under `projects` it has a folder for each working directory,
+//! named by [`slug()`], and in it a file for each session. The folder name cannot be turned back into a
+//! path: the working directory of a session is what its records say. Invariants: nothing is written;
+//! a folder that cannot be read is an error only if it was asked for by name; a symbolic link to a
+//! folder is not followed when looking for files.
+
+mod name;
+mod side;
+mod slug;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+pub use name::{Candidates, NameError, find};
+pub use side::{Agent, Belonging, Thing, agent_meta, agents, belongings};
+pub use slug::{slug, slug_uncut};
+
+use crate::file::Lines;
+use crate::json::Json;
+use crate::limit::{GLANCE_HEAD, SIDECAR};
+
+/// How long the client keeps sessions if its settings do not say.
+pub const CLEANUP_DAYS: u32 = 30;
+
+/// One config folder of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The folder.
+    pub root: PathBuf,
+}
+
+/// The file of one session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Its id: the file's name without the ending.
+    pub id: String,
+    /// The file.
+    pub path: PathBuf,
+    /// The name of the folder it is in: the project's slug.
+    pub project: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// When it was last written: what the client goes by, for `--continue` and for cleaning up.
+    pub modified: SystemTime,
+}
+
+impl Session {
+    /// The session in a file, wherever that is.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        let name = |part: Option<&std::ffi::OsStr>| {
+            part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        Ok(Session {
+            id: name(path.file_stem()),
+            path: path.to_owned(),
+            project: name(path.parent().and_then(Path::file_name)),
+            size: metadata.len(),
+            modified: metadata.modified()?,
+        })
+    }
+
+    /// The folder of the same name, which holds sub-agents and large results.
+    pub fn folder(&self) -> PathBuf {
+        self.path.with_extension("")
+    }
+}
+
+impl Home {
+    /// The home in that folder; `None` if there are no sessions' folders in it.
+    pub fn at(root: &Path) -> Option<Home> {
+        let has = |name: &str| root.join(name).is_dir();
+        (has("projects") || has("conversations")).then(|| Home { root: root.to_owned() })
+    }
+
+    /// Where homes are if nobody says otherwise.
+    pub fn usual(user: &Path) -> [PathBuf; 2] {
+        [user.join(".claude"), user.join(".config").join("claude")]
+    }
+
+    /// The folders of the projects; `conversations` is where seed 000 has them.
+    pub fn projects(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for name in ["projects", "conversations"] {
+            found.extend(listing(&self.root.join(name)).folders);
+        }
+        found
+    }
+
+    /// All sessions, in no order. Sub-agents' files are not sessions.
+    pub fn sessions(&self) -> Vec<Session> {
+        self.projects().iter().flat_map(|project| sessions_in(project)).collect()
+    }
+
+    /// All transcripts, sub-agents' included, by path.
+    pub fn transcripts(&self) -> Vec<PathBuf> {
+        files_under(&self.projects())
+    }
+
+    /// After how many days without a change the client deletes a session.
+    pub fn cleanup_days(&self) -> u32 {
+        let named = sidecar(&self.root.join("settings.json")).and_then(|bytes| {
+            u32::try_from(Json::parse(&bytes)?.get("cleanupPeriodDays")?.integer()?).ok()
+        });
+        named.unwrap_or(CLEANUP_DAYS)
+    }
+
+    /// The prompts that were typed, over all sessions and also of those long deleted.
+    pub fn history(&self) -> PathBuf {
+        self.root.join("history.jsonl")
+    }
+}
+
+/// The sessions in the folder of one project.
+pub fn sessions_in(project: &Path) -> Vec<Session> {
+    listing(project)
+        .files
+        .iter()
+        .filter(|path| is_jsonl(path) && !is_agent(path))
+        .filter_map(|path| Session::at(path).ok())
+        .collect()
+}
+
+/// All transcripts in a folder and the folders in it, sorted by path: what has the right ending, is
+/// none of the client's other files, and holds records.
+pub fn transcripts_under(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(folder)?;
+    let mut found = files_under(&[folder.to_owned()]);
+    found.retain(|path| is_transcript(path));
+    Ok(found)
+}
+
+/// All files in these folders and the folders in them that have the right ending, by path.
+fn files_under(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = folders.to_vec();
+    while let Some(folder) = open.pop() {
+        let inside = listing(&folder);
+        open.extend(inside.folders);
+        found.extend(inside.files.into_iter().filter(|path| is_jsonl(path)));
+    }
+    found.sort();
+    found
+}
+
+/// Whether a file holds records of a session. Not so: the prompt history, the output of the client's
+/// `stream-json` mode, other programs' lines. An empty or unreadable file may be one.
+pub fn is_transcript(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return true };
+    let mut lines = Lines::new(file.take(GLANCE_HEAD as u64));
+    let mut other = false;
+    while let Ok(Some(line)) = lines.next_line() {
+        for entry in line.records().filter_map(|record| record.entry) {
+            if entry.is_of_transcript() {
+                return true;
+            }
+            other = true;
+        }
+    }
+    !other
+}
+
+fn is_jsonl(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "jsonl")
+}
+
+fn is_agent(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
+}
+
+/// What is in a folder; nothing if it cannot be read.
+#[derive(Debug, Default)]
+struct Listing {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+fn listing(folder: &Path) -> Listing {
+    let mut listing = Listing::default();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => listing.folders.push(entry.path()),
+            // A link is as good as the file, but is never a folder to look into.
+            Ok(_) => listing.files.push(entry.path()),
+            Err(_) => {}
+        }
+    }
+    listing.files.sort();
+    listing.folders.sort();
+    listing
+}
+
+/// The bytes of a small file beside sessions.
+fn sidecar(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path).ok()?.take(SIDECAR).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+#[path = "place_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+use std::fs::create_dir_all;
+
+use super::*;
+
+#[allow(clippy::disallowed_methods, reason = "tests make the files they need")]
+fn put(root: &Path, name: &str, text: &str) {
+    let path = root.join(name);
+    create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn slugs_are_the_clients() {
+    for (cwd, name) in [
+        ("/home/dev/demo", "-home-dev-demo"),
+        ("/a.b_c d/é", "-a-b-c-d--"),
+        ("/emoji/😀/x", "-emoji----x"),
+        ("/中文", "---"),
+        (r"E:\workspaces\project", "E--workspaces-project"),
+        (r"C:\Users\admin\code", "C--Users-admin-code"),
+        ("/Users/x/My-App", "-Users-x-My-App"),
+    ] {
+        assert_eq!(slug(cwd), name, "{cwd}");
+    }
+}
+
+/// The hash was computed with the client's rule in another language.
+#[test]
+fn long_slugs_are_cut_and_hashed() {
+    let exactly = format!("/{}", "a".repeat(199));
+    assert_eq!(slug(&exactly), format!("-{}", "a".repeat(199)));
+    let longer = format!("/{}", "a".repeat(200));
+    assert_eq!(slug(&longer), format!("-{}-{}", "a".repeat(199), LONG_HASH));
+    assert_eq!(slug_uncut(&longer).len(), 201);
+    let emoji = format!("/{}", "😀".repeat(120));
+    assert_eq!(slug(&emoji), format!("{}-{}", "-".repeat(200), EMOJI_HASH));
+}
+
+const LONG_HASH: &str = "b6ymvl";
+const EMOJI_HASH: &str = "fp2zqh";
+
+fn line(session: &str) -> String {
+    format!("{{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"{session}\"}}\n")
+}
+
+fn home() -> (tempfile::TempDir, Home) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for (name, session) in [
+        ("projects/-p/aaaa1111.jsonl", "aaaa1111"),
+        ("projects/-p/aaaa2222.jsonl", "aaaa2222"),
+        ("projects/-p/agent-beside.jsonl", "aaaa1111"),
+        ("projects/-p/agent-other.jsonl", "aaaa2222"),
+        ("projects/-p/aaaa1111/subagents/agent-in.jsonl", "aaaa1111"),
+        ("projects/-p/aaaa1111/subagents/team/agent-deep.jsonl", "aaaa1111"),
+        ("projects/-p/subagents/agent-seed004.jsonl", "aaaa1111"),
+        ("conversations/_p/2025.jsonl", "seed000"),
+    ] {
+        put(root, name, &line(session));
+    }
+    put(root, "projects/-p/aaaa1111/subagents/agent-in.meta.json", r#"{"agentType":"x"}"#);
+    put(root, "projects/-p/aaaa1111/tool-results/toolu_1.txt", "long");
+    put(root, "projects/-p/sessions-index.json", r#"{"entries":[{"sessionId":"aaaa1111"}]}"#);
+    put(root, "file-history/aaaa1111/0123@v1", "old");
+    put(root, "todos/aaaa1111-agent-aaaa1111.json", "[]");
+    put(root, "history.jsonl", "{\"display\":\"x\",\"sessionId\":\"aaaa1111\"}\n");
+    put(root, "settings.json", r#"{"cleanupPeriodDays":99}"#);
+    let home = Home::at(root).unwrap();
+    (folder, home)
+}
+
+#[test]
+fn a_home_knows_its_sessions() {
+    let (_folder, home) = home();
+    let ids: Vec<String> = home.sessions().into_iter().map(|session| session.id).collect();
+    assert_eq!(ids, ["aaaa1111", "aaaa2222", "2025"]);
+    assert_eq!(home.transcripts().len(), 8);
+    assert_eq!(home.cleanup_days(), 99);
+    assert_eq!(Home::at(&home.root.join("projects")), None);
+}
+
+#[test]
+fn sub_agents_of_all_layouts_are_found() {
+    let (_folder, home) = home();
+    let session = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
+    let mut ids: Vec<String> = agents(&session).into_iter().map(|agent| agent.id).collect();
+    ids.sort();
+    assert_eq!(ids, ["beside", "deep", "in", "seed004"]);
+    let with_meta = agents(&session).into_iter().find(|agent| agent.meta.is_some()).unwrap();
+    assert_eq!(agent_meta(&with_meta).unwrap(), br#"{"agentType":"x"}"#);
+}
+
+#[test]
+fn belongings_are_complete() {
+    let (_folder, home) = home();
+    let session = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
+    let things: Vec<&str> = belongings(&session).iter().map(|one| one.thing.name()).collect();
+    assert_eq!(
+        things,
+        [
+            "transcript",
+            "agent",
+            "agent-meta",
+            "agent",
+            "agent",
+            "agent",
+            "tool-result",
+            "index-row",
+            "file-history",
+            "todos",
+            "history"
+        ]
+    );
+}
+
+#[test]
+fn names_lead_to_one_session_or_say_why_not() {
+    let (folder, home) = home();
+    put(
+        folder.path(),
+        "projects/-p/bbbb.jsonl",
+        "{\"type\":\"custom-title\",\"customTitle\":\"fix/the thing\",\"sessionId\":\"bbbb\"}\n",
+    );
+    let homes = [home.clone()];
+    let id = |name: &str| find(&homes, name).map(|session| session.id);
+    assert_eq!(id("aaaa1111").unwrap(), "aaaa1111");
+    assert_eq!(id("aaaa2").unwrap(), "aaaa2222");
+    assert_eq!(id("fix/the thing").unwrap(), "bbbb");
+    assert!(!id("last").unwrap().is_empty());
+    let path = home.root.join("projects/-p/agent-in.jsonl");
+    assert!(matches!(id(&path.to_string_lossy()), Err(NameError::NotFound { .. })));
+    let path = home.root.join("projects/-p/agent-other.jsonl");
+    assert_eq!(find(&[], &path.to_string_lossy()).unwrap().id, "agent-other");
+    assert!(matches!(id("zzz"), Err(NameError::NotFound { .. })));
+    assert!(matches!(id(""), Err(NameError::NotFound { .. })));
+    match id("aaaa") {
+        Err(NameError::Ambiguous { candidates, .. }) => assert_eq!(candidates.len(), 2),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn other_files_are_no_transcripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    put(root, "a/history.jsonl", "{\"display\":\"x\",\"timestamp\":1,\"sessionId\":\"s\"}\n");
+    put(root, "a/requests.jsonl", "{\"model\":\"m\",\"messages\":[]}\n");
+    put(
+        root,
+        "a/stdout.jsonl",
+        "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\",\"uuid\":\"u\"}\n",
+    );
+    put(root, "a/real.jsonl", &line("s"));
+    put(root, "a/empty.jsonl", "");
+    put(root, "a/torn.jsonl", "{\"type\":\"us");
+    put(root, "a/seed002.jsonl", "{\"type\":\"user\",\"content\":\"hi\"}\n");
+    let names: Vec<String> = transcripts_under(root)
+        .unwrap()
+        .iter()
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names, ["empty", "real", "seed002", "torn"]);
+    assert!(transcripts_under(&root.join("none")).is_err());
+}

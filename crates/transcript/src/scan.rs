@@ -1,0 +1,395 @@
+//! Where JSON values begin and end in bytes.
+//!
+//! The one JSON engine of the crate. It checks the grammar and gives ranges; it builds no values, so
+//! nothing that a value cannot hold (big numbers, key order, duplicate keys, lone surrogates) can be
+//! lost. Invariants: every input has an answer, no input makes it panic or recurse, and a value that
+//! it accepts is JSON by RFC 8259, bytes that are not UTF-8 aside (`line` looks for those).
+//!
+//! Why not a library: see `docs/decisions/0001-json-engine.md`.
+
+use std::fmt;
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// Why bytes are not JSON, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Offset of the byte that cannot stand there, from the start of the bytes that were read.
+    pub at: usize,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong at the place of a [`Fault`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The bytes end inside a string.
+    EndsInString,
+    /// The bytes end before the value does.
+    EndsInValue,
+    /// A byte that cannot stand there.
+    Unexpected(u8),
+    /// A backslash that begins no escape.
+    BadEscape,
+    /// A control character inside a string; JSON wants it escaped.
+    Control(u8),
+    /// A run of NUL bytes, as file systems leave them after a crash.
+    Nul,
+    /// Bytes that are no UTF-8. The value is whole; these bytes are read as U+FFFD.
+    NotUtf8,
+    /// A line with more structure than is held in memory.
+    TooMuch,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::EndsInString => f.write_str("ends inside a string"),
+            Why::EndsInValue => f.write_str("ends before the record does"),
+            Why::Unexpected(byte) if byte.is_ascii_graphic() => {
+                write!(f, "unexpected `{}`", char::from(*byte))
+            }
+            Why::Unexpected(byte) => write!(f, "unexpected byte 0x{byte:02x}"),
+            Why::BadEscape => f.write_str("bad escape in a string"),
+            Why::Control(byte) => write!(f, "control character 0x{byte:02x} in a string"),
+            Why::Nul => f.write_str("NUL bytes"),
+            Why::NotUtf8 => f.write_str("invalid UTF-8"),
+            Why::TooMuch => f.write_str("more structure than can be held"),
+        }
+    }
+}
+
+fn fault<T>(at: usize, why: Why) -> Result<T, Fault> {
+    Err(Fault { at, why })
+}
+
+/// A key of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    /// Where it stands, without its quotes.
+    pub(crate) range: Range<usize>,
+    /// It is written with escapes.
+    pub(crate) escaped: bool,
+    /// The place behind its colon.
+    colon: usize,
+}
+
+/// Reads values out of one run of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    /// No byte below 0x20 anywhere, so strings need not be searched for them.
+    clean: bool,
+}
+
+impl<'a> Scanner<'a> {
+    /// A scanner that checks everything.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        // One pass that the compiler vectorizes. Lines as the client writes them hold no control
+        // byte at all, so it nearly always saves the search in each string.
+        let least = bytes.iter().fold(0xff, |least: u8, &byte| least.min(byte));
+        Scanner { bytes, clean: least >= 0x20 }
+    }
+
+    /// A scanner for bytes that were checked before: control bytes are not looked for again.
+    pub(crate) fn trusted(bytes: &'a [u8]) -> Self {
+        Scanner { bytes, clean: true }
+    }
+
+    /// The bytes of a range that the scanner gave.
+    pub(crate) fn bytes(self, range: Range<usize>) -> &'a [u8] {
+        &self.bytes[range]
+    }
+
+    pub(crate) fn byte(self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    /// The first place at or after `at` that is not white space.
+    pub(crate) fn space(self, mut at: usize) -> usize {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.byte(at) {
+            at += 1;
+        }
+        at
+    }
+
+    /// The end of the object that begins at `at`. `value` is given each key and the place where its
+    /// value begins, and says where that ends.
+    pub(crate) fn object(
+        self,
+        at: usize,
+        mut value: impl FnMut(&Key, usize) -> Result<usize, Fault>,
+    ) -> Result<usize, Fault> {
+        let mut at = match self.byte(at) {
+            Some(b'{') => self.space(at + 1),
+            Some(byte) => return fault(at, Why::Unexpected(byte)),
+            None => return fault(at, Why::EndsInValue),
+        };
+        if self.byte(at) == Some(b'}') {
+            return Ok(at + 1);
+        }
+        loop {
+            let key = self.key(at)?;
+            let start = self.space(key.colon);
+            at = self.space(value(&key, start)?);
+            match self.byte(at) {
+                Some(b',') => at = self.space(at + 1),
+                Some(b'}') => return Ok(at + 1),
+                Some(byte) => return fault(at, Why::Unexpected(byte)),
+                None => return fault(at, Why::EndsInValue),
+            }
+        }
+    }
+
+    /// The end of the array that begins at `at`. `value` is given the place where each element begins,
+    /// and says where that ends.
+    pub(crate) fn array(
+        self,
+        at: usize,
+        mut value: impl FnMut(usize) -> Result<usize, Fault>,
+    ) -> Result<usize, Fault> {
+        let mut at = match self.byte(at) {
+            Some(b'[') => self.space(at + 1),
+            Some(byte) => return fault(at, Why::Unexpected(byte)),
+            None => return fault(at, Why::EndsInValue),
+        };
+        if self.byte(at) == Some(b']') {
+            return Ok(at + 1);
+        }
+        loop {
+            at = self.space(value(at)?);
+            match self.byte(at) {
+                Some(b',') => at = self.space(at + 1),
+                Some(b']') => return Ok(at + 1),
+                Some(byte) => return fault(at, Why::Unexpected(byte)),
+                None => return fault(at, Why::EndsInValue),
+            }
+        }
+    }
+
+    /// The end of the value of any kind that begins at `at`. Does not recurse: depth costs a bit.
+    pub(crate) fn value(self, mut at: usize) -> Result<usize, Fault> {
+        let mut open = Nest::default();
+        loop {
+            // A value begins here.
+            at = match self.byte(at) {
+                Some(b'"') => self.string(at + 1)?.0,
+                Some(b'{') => {
+                    at = self.space(at + 1);
+                    if self.byte(at) != Some(b'}') {
+                        open.push(Container::Object);
+                        at = self.space(self.key(at)?.colon);
+                        continue;
+                    }
+                    at + 1
+                }
+                Some(b'[') => {
+                    at = self.space(at + 1);
+                    if self.byte(at) != Some(b']') {
+                        open.push(Container::Array);
+                        continue;
+                    }
+                    at + 1
+                }
+                Some(b't') => self.word(at, b"true")?,
+                Some(b'f') => self.word(at, b"false")?,
+                Some(b'n') => self.word(at, b"null")?,
+                Some(b'-' | b'0'..=b'9') => self.number(at)?,
+                Some(byte) => return fault(at, Why::Unexpected(byte)),
+                None => return fault(at, Why::EndsInValue),
+            };
+            // A value ended here.
+            loop {
+                let Some(container) = open.top() else { return Ok(at) };
+                at = self.space(at);
+                match (self.byte(at), container) {
+                    (Some(b','), Container::Object) => {
+                        at = self.space(self.key(self.space(at + 1))?.colon);
+                        break;
+                    }
+                    (Some(b','), Container::Array) => {
+                        at = self.space(at + 1);
+                        break;
+                    }
+                    (Some(b'}'), Container::Object) | (Some(b']'), Container::Array) => {
+                        open.pop();
+                        at += 1;
+                    }
+                    (Some(byte), _) => return fault(at, Why::Unexpected(byte)),
+                    (None, _) => return fault(at, Why::EndsInValue),
+                }
+            }
+        }
+    }
+
+    /// The key at `at`, with its colon.
+    fn key(self, at: usize) -> Result<Key, Fault> {
+        match self.byte(at) {
+            Some(b'"') => {}
+            Some(byte) => return fault(at, Why::Unexpected(byte)),
+            None => return fault(at, Why::EndsInValue),
+        }
+        let (end, escaped) = self.string(at + 1)?;
+        let colon = self.space(end);
+        match self.byte(colon) {
+            Some(b':') => Ok(Key { range: at + 1..end - 1, escaped, colon: colon + 1 }),
+            Some(byte) => fault(colon, Why::Unexpected(byte)),
+            None => fault(colon, Why::EndsInValue),
+        }
+    }
+
+    /// The string whose first character is at `at`: the place behind its closing quote, and whether
+    /// it holds an escape.
+    fn string(self, mut at: usize) -> Result<(usize, bool), Fault> {
+        let mut escaped = false;
+        loop {
+            at = self.special(at);
+            at = match self.byte(at) {
+                Some(b'"') => return Ok((at + 1, escaped)),
+                Some(b'\\') => self.escape(at)?,
+                Some(byte) => return fault(at, Why::Control(byte)),
+                None => return fault(at, Why::EndsInString),
+            };
+            escaped = true;
+        }
+    }
+
+    /// The first quote, backslash or control character at or after `at`, or the end.
+    fn special(self, mut at: usize) -> usize {
+        // Most strings, and most stretches between two escapes, are shorter than a call of memchr is
+        // worth, so the first bytes are looked at eight at a time.
+        for _ in 0..6 {
+            let Some(word) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) else { break };
+            let found = special_in(u64::from_le_bytes(*word), self.clean);
+            if found != 0 {
+                return at + found.trailing_zeros() as usize / 8;
+            }
+            at += 8;
+        }
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        let end = if self.clean {
+            memchr2(b'"', b'\\', rest)
+        } else {
+            rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
+        };
+        end.map_or(self.bytes.len(), |found| at + found)
+    }
+
+    /// The end of the escape whose backslash is at `at`.
+    fn escape(self, at: usize) -> Result<usize, Fault> {
+        match self.byte(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+            Some(b'u') => {
+                for digit in at + 2..at + 6 {
+                    match self.byte(digit) {
+                        Some(byte) if byte.is_ascii_hexdigit() => {}
+                        Some(_) => return fault(at, Why::BadEscape),
+                        None => return fault(digit, Why::EndsInString),
+                    }
+                }
+                Ok(at + 6)
+            }
+            Some(_) => fault(at, Why::BadEscape),
+            None => fault(at + 1, Why::EndsInString),
+        }
+    }
+
+    fn word(self, at: usize, word: &[u8]) -> Result<usize, Fault> {
+        for (place, expected) in (at..).zip(word) {
+            match self.byte(place) {
+                Some(byte) if byte == *expected => {}
+                Some(byte) => return fault(place, Why::Unexpected(byte)),
+                None => return fault(place, Why::EndsInValue),
+            }
+        }
+        Ok(at + word.len())
+    }
+
+    fn number(self, mut at: usize) -> Result<usize, Fault> {
+        if self.byte(at) == Some(b'-') {
+            at += 1;
+        }
+        at = if self.byte(at) == Some(b'0') { at + 1 } else { self.digits(at)? };
+        if self.byte(at) == Some(b'.') {
+            at = self.digits(at + 1)?;
+        }
+        if let Some(b'e' | b'E') = self.byte(at) {
+            at += 1;
+            if let Some(b'+' | b'-') = self.byte(at) {
+                at += 1;
+            }
+            at = self.digits(at)?;
+        }
+        Ok(at)
+    }
+
+    fn digits(self, start: usize) -> Result<usize, Fault> {
+        let mut at = start;
+        while let Some(b'0'..=b'9') = self.byte(at) {
+            at += 1;
+        }
+        match self.byte(at) {
+            _ if at > start => Ok(at),
+            Some(byte) => fault(at, Why::Unexpected(byte)),
+            None => fault(at, Why::EndsInValue),
+        }
+    }
+}
+
+/// Marks the bytes of a word that cannot stand in a string as they are: the high bit of each is set. Only
+/// the lowest mark is certain, carries may add some above it.
+#[inline]
+fn special_in(word: u64, clean: bool) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    let equal = |byte: u8| {
+        let zero_there = word ^ (ONES * u64::from(byte));
+        zero_there.wrapping_sub(ONES) & !zero_there
+    };
+    let control = if clean { 0 } else { word.wrapping_sub(0x20 * ONES) & !word };
+    (equal(b'"') | equal(b'\\') | control) & (0x80 * ONES)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Container {
+    Array,
+    Object,
+}
+
+/// The containers that are open, a bit each: the last 64 at hand, the ones around them on the heap.
+#[derive(Debug, Default)]
+struct Nest {
+    bits: u64,
+    depth: usize,
+    outer: Vec<u64>,
+}
+
+impl Nest {
+    fn push(&mut self, container: Container) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.bits);
+        }
+        self.bits = self.bits << 1 | u64::from(container == Container::Object);
+        self.depth += 1;
+    }
+
+    fn top(&self) -> Option<Container> {
+        match (self.depth, self.bits & 1) {
+            (0, _) => None,
+            (_, 0) => Some(Container::Array),
+            _ => Some(Container::Object),
+        }
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.bits >>= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.bits = self.outer.pop().unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -1,0 +1,106 @@
+//! Every record that damage did not touch is given.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use testkit::damage::damage;
+use testkit::{RealFile, Rng, real_files};
+use transcript::file::{self, Lines, State};
+use transcript::limit::HELD_LINE;
+
+/// The records of a file: where each stands. Files that are damaged already are of no use here.
+fn records(file: &RealFile) -> Option<Vec<Range<usize>>> {
+    let mut found = Vec::new();
+    let mut healthy = true;
+    file::read(&file.bytes, |record| {
+        let start = usize::try_from(record.offset).unwrap();
+        let end = start + usize::try_from(record.len).unwrap();
+        healthy &= record.state == State::Whole;
+        if record.entry.is_some() {
+            found.push(start..end);
+        }
+    });
+    (healthy && !found.is_empty()).then_some(found)
+}
+
+/// `longest` is the longest line that is held; others are condensed.
+fn check(file: &RealFile, seed: u64, longest: usize) {
+    let Some(records) = records(file) else { return };
+    let mut rng = Rng::new(seed);
+    let damaged = damage(&file.bytes, &mut rng);
+    let mut given = HashMap::new();
+    let mut lines = Lines::new(&damaged.bytes[..]).holding(longest);
+    while let Some(line) = lines.next_line().unwrap() {
+        for record in line.records() {
+            if record.entry.is_some() {
+                given.insert(usize::try_from(record.offset).unwrap(), record.len);
+            }
+        }
+    }
+    for range in records {
+        if let Some(start) = damaged.place(&range) {
+            assert_eq!(
+                given.get(&start),
+                Some(&(range.len() as u64)),
+                "{}, seed {seed}, holding {longest}, {}: lost the record at {range:?}: {}",
+                file.path.display(),
+                damaged.what,
+                String::from_utf8_lossy(&file.bytes[range.clone()])
+            );
+        }
+    }
+}
+
+#[test]
+fn untouched_records_survive_damage_of_every_kind() {
+    for (number, file) in real_files().iter().enumerate() {
+        // Short files are quick, and damage hits more of them.
+        let times = (400_000 / file.bytes.len().max(1)).clamp(3, 60);
+        for seed in 0..times as u64 {
+            let seed = seed * 10_000 + number as u64;
+            check(file, seed, HELD_LINE);
+            check(file, seed, 0);
+        }
+    }
+}
+
+/// A short file damaged in every place: nothing is left to chance.
+#[test]
+fn untouched_records_survive_a_cut_at_every_byte() {
+    let records: [&[u8]; 3] = [
+        br#"{"type":"user","uuid":"a","sessionId":"s","message":{"role":"user","content":"x{\"y\":1}"}}"#,
+        br#"{"parentUuid":"a","message":{"content":[{"type":"text","text":"}{"}],"usage":{"n":1}},"type":"assistant","uuid":"b"}"#,
+        br#"{"type":"summary","summary":"t","leafUuid":"b"}"#,
+    ];
+    let whole = records.join(&b'\n');
+    for start in 0..whole.len() {
+        for end in start..whole.len() {
+            let mut bytes = whole[..start].to_vec();
+            bytes.extend_from_slice(&whole[end..]);
+            let mut given = Vec::new();
+            file::read(&bytes, |record| {
+                let offset = usize::try_from(record.offset).unwrap();
+                given.extend(record.entry.map(|entry| (offset, entry.raw().to_vec())));
+            });
+            let mut at = 0;
+            for record in records {
+                let untouched = at + record.len() <= start || at >= end;
+                assert!(
+                    !untouched || given.iter().any(|(_, one)| one == record),
+                    "cut {start}..{end} lost {}",
+                    String::from_utf8_lossy(record)
+                );
+                at += record.len() + 1;
+            }
+            for (at, one) in &given {
+                // What a cut leaves of a record, or makes of two, may by chance be JSON.
+                let mended = *at < start && at + one.len() > start;
+                assert!(
+                    mended || records.iter().any(|record| record == one),
+                    "cut {start}..{end} made up {}",
+                    String::from_utf8_lossy(one)
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Tests of the library on real files: one binary, a module for each question.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
+
+mod damage;
+mod drift;
+mod fuzz;
+mod inventory;
+mod lossless;
