@@ -10,7 +10,7 @@ use crate::command::{cat, completions, drift, files, follow, inventory, ls, man}
 
 /// Read, check and find the sessions that Claude Code keeps
 ///
-/// Without a command: an overview of your sessions. Nothing is written, no network is used.
+/// Without a command: an overview of your sessions. They are only ever read; no network is used.
 ///
 /// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
 #[derive(Debug, Parser)]
@@ -30,17 +30,16 @@ Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuratio
 #[derive(Args, Debug)]
 pub(crate) struct Global {
     /// Claude's config folder, instead of `CLAUDE_CONFIG_DIR` or `~/.claude` (can be repeated)
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = "For every command")]
     pub(crate) home: Vec<PathBuf>,
-    /// When to use colours; `NO_COLOR` is honoured
-    #[arg(long, value_name = "WHEN", global = true)]
+    /// When to use colours; `auto` is in a terminal, unless `NO_COLOR` is set
+    #[arg(long, value_name = "WHEN", global = true, help_heading = "For every command")]
     pub(crate) color: Option<Color>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Color {
-    /// In a terminal
     Auto,
     Always,
     Never,

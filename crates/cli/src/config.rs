@@ -24,7 +24,7 @@ impl Config {
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
         toml::from_str(text).map_err(|error| {
             let what = error.message();
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(message, Some("the settings are `homes` and `color`; see the README"))
         })

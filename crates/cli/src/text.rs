@@ -73,11 +73,8 @@ pub(crate) fn age(seconds: u64) -> String {
 
 /// A number with its noun.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    match (number, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        _ => format!("{number} {noun}s"),
-    }
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 #[cfg(test)]

@@ -1,1 +1,30 @@
+use super::*;
 
+#[test]
+fn control_characters_are_made_visible() {
+    assert_eq!(printable("a\u{1b}[31m\0\n\u{7f}"), "a␛[31m␀␊␡");
+    assert_eq!(printable("\u{9b}1m \u{202e}x\u{2066}"), "\u{fffd}1m \u{fffd}x\u{fffd}");
+    assert_eq!(printable("é 中 😀"), "é 中 😀");
+    assert_eq!(one_line(" a\n\t b\u{7} "), "a b␇");
+}
+
+#[test]
+fn text_is_cut_by_columns() {
+    assert_eq!(fit("abc", 3), "abc");
+    assert_eq!(fit("abcd", 3), "ab…");
+    assert_eq!(fit("中中中", 6), "中中中");
+    assert_eq!(fit("中中中", 5), "中中…");
+    assert_eq!(fit("中中中", 4), "中…");
+    assert_eq!(fit("abc", 0), "…");
+}
+
+#[test]
+fn sizes_and_ages_as_people_say_them() {
+    let sizes = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 1_500_000, 2_000_000_000_000];
+    let said =
+        ["0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "1.5 MB", "2.0 TB"];
+    assert_eq!(sizes.map(size), said);
+    let ages = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 5_184_000, 31_536_000];
+    assert_eq!(ages.map(age), ["now", "now", "1m", "59m", "1h", "23h", "1d", "2mo", "1y"]);
+    assert_eq!([0, 1, 2].map(|n| count(n, "day")), ["0 days", "1 day", "2 days"]);
+}

@@ -42,8 +42,8 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
     let mut table = Table::new(&[
         Column::Left("what"),
         Column::Right("size"),
-        Column::Left("path"),
         Column::Left("about"),
+        Column::Left("path"),
     ]);
     for one in belongings(&session) {
         let agent = agents.iter().find(|agent| one.thing == Thing::Agent && agent.path == one.path);
@@ -60,8 +60,8 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
             table.row(&[
                 row.thing.to_owned(),
                 row.size.map_or("?".to_owned(), size),
-                row.path.display().to_string(),
                 row.about.unwrap_or_default(),
+                row.path.display().to_string(),
             ]);
         }
     }

@@ -89,7 +89,8 @@ fn brief(out: &Out, record: &Record<'_>) -> String {
     let subtype = entry.subtype().map(|subtype| format!("/{subtype}")).unwrap_or_default();
     let kind = one_line(&format!("{name}{subtype}"));
     let width = out.width.unwrap_or(200).saturating_sub(time.len() + kind.len() + 4).max(20);
-    format!("{}  {kind}  {}", out.style(DIM, &time), fit(&gist(entry), width))
+    let line = format!("{}  {kind}  {}", out.style(DIM, &time), fit(&gist(entry), width));
+    line.trim_end().to_owned()
 }
 
 fn gist(entry: &Entry<'_>) -> String {

@@ -62,9 +62,10 @@ struct Row<'a> {
 }
 
 pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
+    let now = Timestamp::try_from(world.now).unwrap_or_default();
+    let earliest = args.since.as_deref().map(|since| moment(since, now)).transpose()?;
     let mut sessions = choose(world, args)?;
-    if let Some(since) = &args.since {
-        let earliest = moment(since, Timestamp::try_from(world.now).unwrap_or_default())?;
+    if let Some(earliest) = earliest {
         sessions.retain(|session| {
             Timestamp::try_from(session.modified).is_ok_and(|modified| modified >= earliest)
         });

@@ -106,6 +106,12 @@ impl<W: Write> Write for Lossy<'_, W> {
 pub(super) fn complaint(record: &Record<'_>) -> Option<String> {
     let (offset, why) = record.fault?;
     let line = record.line.map_or(String::new(), |line| format!("line {line}, "));
-    let what = if record.entry.is_some() { "in a record" } else { "no record" };
-    Some(format!("{line}byte {offset}: {} bytes, {what}: {why}", record.len))
+    Some(match record.entry {
+        Some(_) => format!("{line}byte {offset}: {why} in a record"),
+        None => format!(
+            "{line}bytes {}..{}: no record: {why}",
+            record.offset,
+            record.offset + record.len
+        ),
+    })
 }

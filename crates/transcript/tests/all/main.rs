@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
 
 mod damage;
+mod docs;
 mod drift;
 mod fuzz;
 mod inventory;

@@ -1,0 +1,141 @@
+//! What goes wrong gets a clear error, a documented exit code, and loses nothing.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+
+use crate::env::Env;
+
+#[test]
+fn names_that_lead_nowhere() {
+    let env = Env::with_sessions();
+    assert_snapshot!(env.run(&["cat", "zzz"]), @r"
+    exit 3
+    --- stderr
+    error: no session is called `zzz`
+    hint: `quipu ls --all` lists the sessions there are
+    ");
+    let newer = env.put(".claude/projects/-home-dev-other/badc0ffe-2222.jsonl", "{}\n");
+    env.set_age(&newer, 60);
+    assert_snapshot!(env.run(&["cat", "badc"]), @r"
+    exit 3
+    --- stderr
+    error: `badc` fits 2 sessions
+      badc0ffe-2222  -home-dev-other
+      badc0ffe-0000-4000-8000-00000000d00d  -home-dev-demo
+    hint: give more of the id, or the path
+    ");
+    assert_snapshot!(env.run(&["cat", "./no/such.jsonl"]), @r"
+    exit 3
+    --- stderr
+    error: no session is called `./no/such.jsonl`
+    hint: `quipu ls --all` lists the sessions there are
+    ");
+}
+
+#[test]
+fn wrong_usage() {
+    let env = Env::with_sessions();
+    for args in [
+        &["cat"][..],
+        &["inventory"],
+        &["drift"],
+        &["ls", "--since", "yesterday"],
+        &["cat", "last", "--lines", "0"],
+        &["cat", "last", "--lines", "9..3"],
+        &["inventory", "--all", "badc0ffe"],
+        &["nonsense"],
+    ] {
+        assert_eq!(env.output(args).status.code(), Some(2), "{args:?}");
+    }
+    assert_snapshot!(env.run(&["ls", "--since", "yesterday"]), @r"
+    exit 2
+    --- stderr
+    error: `yesterday` is no time
+    hint: write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`
+    ");
+    assert_snapshot!(env.run(&["drift"]), @r"
+    exit 2
+    --- stderr
+    error: no session given
+    hint: give a session, a path or a folder, or `--all`
+    ");
+}
+
+#[test]
+fn a_bad_configuration_is_named() {
+    let env = Env::with_sessions();
+    env.put(".config/quipu/config.toml", "color = \"never\"\nhome = \"/x\"\n");
+    let text = env.run(&["ls"]);
+    assert!(text.starts_with("exit 2\n"), "{text}");
+    assert!(text.contains("config.toml`, line 2: unknown field `home`"), "{text}");
+}
+
+#[test]
+fn folders_are_no_sessions() {
+    let env = Env::with_sessions();
+    let text = env.run(&["cat", "--raw", env.path("").to_str().unwrap()]);
+    assert!(text.starts_with("exit 3"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_is_said() {
+    use std::os::unix::fs::symlink;
+    let env = Env::with_sessions();
+    // A loop of links is unreadable for everyone, also for root.
+    let link = env.path(".claude/projects/-home-dev-other/loop.jsonl");
+    symlink(&link, &link).unwrap();
+    assert_eq!(env.output(&["cat", link.to_str().unwrap()]).status.code(), Some(3));
+    let text = env.run(&["inventory", "--all"]);
+    assert!(text.starts_with("exit 0"), "{text}");
+    assert!(
+        text.contains("cannot read `[HOME]/.claude/projects/-home-dev-other/loop.jsonl`"),
+        "{text}"
+    );
+    assert_eq!(env.output(&["cat", "--raw", "/proc/self/mem"]).status.code(), Some(4));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let env = Env::with_sessions();
+    let file = env.put("long.jsonl", "{\"type\":\"user\"}\n".repeat(50_000));
+    let mut child = env
+        .command(&["cat", file.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+/// `/dev/full` takes nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said() {
+    let env = Env::with_sessions();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = env.command(&["inventory", "--all"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("error: cannot write the output: No space left"), "{text}");
+}
+
+/// A transcript can hold anything; the terminal gets none of it.
+#[test]
+fn control_characters_are_shown_not_sent() {
+    let env = Env::bare();
+    let line = "{\"type\":\"user\",\"uuid\":\"u\",\"cwd\":\"/w\\u001b[2J\",\"message\":{\"content\":\"\\u001b]0;owned\\u0007 \\u202etxt\"}}\n";
+    env.put(".claude/projects/-w/12345678.jsonl", line);
+    for args in [&["ls", "--all"][..], &[], &["inventory", "--all"]] {
+        let output = env.output(args);
+        let bad = |byte: &u8| *byte < 0x20 && *byte != b'\n';
+        assert!(!output.stdout.iter().any(bad), "{args:?}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains('\u{202e}'));
+    }
+    assert!(env.run(&["ls", "--all"]).contains("␛]0;owned␇"));
+}

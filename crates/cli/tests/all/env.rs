@@ -1,0 +1,105 @@
+//! Surroundings for the program: a home of its own, a clock that stands still, no colours.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, UNIX_EPOCH};
+
+use tempfile::TempDir;
+
+/// When the tests take place: 2026-11-20, 00:00 UTC.
+pub(crate) const NOW: u64 = 1_795_132_800;
+
+pub(crate) struct Env {
+    folder: TempDir,
+}
+
+impl Env {
+    /// A user who never ran the client.
+    pub(crate) fn bare() -> Self {
+        Env { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A user with sessions: the samples, under two projects, each an hour older than the one before.
+    pub(crate) fn with_sessions() -> Self {
+        let env = Env::bare();
+        let samples = testkit::root().join("samples/projects/-home-dev-demo");
+        let project = env.path(".claude/projects/-home-dev-demo");
+        copy(&samples, &project);
+        let other = env.path(".claude/projects/-home-dev-other");
+        copy(
+            &testkit::fixtures().join("recordings/2.1.45/k_hooks/projects/-home-dev-demo"),
+            &other,
+        );
+        let mut files = testkit::files_under(&[env.path(".claude")]);
+        files.sort_by_key(|file| file.path.file_name().map(std::ffi::OsStr::to_owned));
+        for (age, file) in (1..).zip(files) {
+            env.set_age(&file.path, age * 3_600);
+        }
+        env
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a file into the surroundings.
+    #[allow(clippy::disallowed_methods, reason = "tests make the files they need")]
+    pub(crate) fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn set_age(&self, path: &Path, seconds: u64) {
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW - seconds)).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quipu"));
+        command
+            .args(args)
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("QUIPU_NOW", NOW.to_string())
+            .env("TZ", "UTC")
+            .current_dir(self.folder.path());
+        command
+    }
+
+    pub(crate) fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Exit code, stdout and stderr as one text, with the temporary folder's name taken out.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        self.show(&self.output(args))
+    }
+
+    pub(crate) fn show(&self, output: &Output) -> String {
+        let mut text = format!("exit {}\n", output.status.code().unwrap());
+        for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if !bytes.is_empty() {
+                let bytes = String::from_utf8_lossy(bytes);
+                write!(text, "--- {name}\n{bytes}").unwrap();
+            }
+        }
+        let here = self.folder.path().to_string_lossy();
+        text.replace(here.as_ref(), "[HOME]").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(&from, &to).unwrap();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `quipu ls` and `quipu files`.
+
+use insta::assert_snapshot;
+
+use crate::env::Env;
+
+#[test]
+fn all_sessions_newest_first() {
+    assert_snapshot!(Env::with_sessions().run(&["ls", "--all", "--count"]));
+}
+
+#[test]
+fn the_project_around_us() {
+    let env = Env::with_sessions();
+    let cwd = env.path("work/here");
+    std::fs::create_dir_all(cwd.join("deeper")).unwrap();
+    let name = transcript_slug(&cwd.to_string_lossy());
+    env.put(
+        &format!(".claude/projects/{name}/12345678-aaaa.jsonl"),
+        "{\"type\":\"user\",\"uuid\":\"u\",\"message\":{\"content\":\"of this project\"}}\n",
+    );
+    let output = env.command(&["ls"]).current_dir(cwd.join("deeper")).output().unwrap();
+    let text = env.show(&output);
+    assert!(text.contains("of this project"), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("12345678")).count(), 1);
+    assert!(!text.contains("Do a round"), "{text}");
+    assert!(env.run(&["ls"]).contains("showing those of all projects"));
+}
+
+/// The rule in its plainest form; the paths of this test have only ASCII and are short.
+fn transcript_slug(cwd: &str) -> String {
+    cwd.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+#[test]
+fn filters() {
+    let env = Env::with_sessions();
+    let ids = |args: &[&str]| {
+        let text = String::from_utf8(env.output(args).stdout).unwrap();
+        text.lines().skip(1).map(|line| line[..8].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&["ls", "--all", "--since", "3h"]).len(), 3);
+    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19"]).len(), 8);
+    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-20"]).len(), 0);
+    assert_eq!(ids(&["ls", "--project", "other"]).len(), 1);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/demo"]).len(), 7);
+}
+
+#[test]
+fn json_is_one_object_a_session() {
+    let env = Env::with_sessions();
+    let text = String::from_utf8(env.output(&["ls", "--all", "--json", "--count"]).stdout).unwrap();
+    let badc0ffe = text.lines().find(|line| line.contains("badc0ffe")).unwrap();
+    assert_snapshot!(badc0ffe.replace(env.path("").to_str().unwrap(), "[HOME]/"));
+    assert_eq!(text.lines().count(), 8);
+}
+
+#[test]
+fn the_files_of_a_session() {
+    let env = Env::with_sessions();
+    let id = "c5b9db19-a9fa-42b7-9f6b-0b8b73532119";
+    env.put(&format!(".claude/projects/-home-dev-demo/{id}/tool-results/toolu_1.txt"), "long");
+    env.put(
+        &format!(".claude/projects/-home-dev-demo/{id}/subagents/agent-aad5716.meta.json"),
+        r#"{"agentType":"Explore","description":"Inspect widget","toolUseId":"toolu_1"}"#,
+    );
+    env.put(&format!(".claude/file-history/{id}/0123456789abcdef@v1"), "old");
+    env.put(".claude/history.jsonl", format!("{{\"display\":\"x\",\"sessionId\":\"{id}\"}}\n"));
+    assert_snapshot!(env.run(&["files", "c5b9"]));
+}

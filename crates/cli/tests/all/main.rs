@@ -1,0 +1,14 @@
+//! Tests of the built program: one binary, a module for each command.
+//!
+//! Everything that a person reads is in a snapshot, stdout and stderr and exit code together.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may")]
+
+mod bad_input;
+mod cat;
+mod env;
+mod follow;
+mod help;
+mod home;
+mod large;
+mod ls;
+mod tables;
