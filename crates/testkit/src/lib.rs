@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of our own types: a stand-in that shares them shares their bugs.
 
+pub mod api;
 pub mod damage;
 
 use std::fs;

@@ -180,17 +180,14 @@ fn is_agent_prompt(entry: &Entry<'_>) -> bool {
 
 /// The newest title of that kind. Only lines that name the kind are read.
 fn title(lines: &[u8], kind: &str, field: &str) -> Option<String> {
-    let at = memmem::rfind(lines, format!("\"{kind}\"").as_bytes())?;
-    let start = memrchr(b'\n', &lines[..at]).map_or(0, |at| at + 1);
-    let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |found| at + found);
-    let found = line::read(&lines[start..end]).find_map(|piece| match piece.meaning {
-        Meaning::Whole(entry) | Meaning::Recovered(entry, _) => {
-            entry.text(field).map(Cow::into_owned)
-        }
-        _ => None,
-    });
-    // The name of the kind may stand in somebody's text.
-    found.or_else(|| title(&lines[..start], kind, field))
+    // Forward, because that is much faster than a search from the end.
+    let named: Vec<usize> = memmem::find_iter(lines, &format!("\"{kind}\"")).collect();
+    // The name of the kind may stand in somebody's text: then there is no such field.
+    named.into_iter().rev().find_map(|at| {
+        let start = memrchr(b'\n', &lines[..at]).map_or(0, |at| at + 1);
+        let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |found| at + found);
+        records(&lines[start..end]).find_map(|entry| entry.text(field).map(Cow::into_owned))
+    })
 }
 
 fn last_line(lines: &[u8]) -> Option<&[u8]> {
@@ -201,11 +198,14 @@ fn last_line(lines: &[u8]) -> Option<&[u8]> {
 
 /// The records of the lines, the last first.
 fn backward(lines: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    lines.rsplit(|byte| *byte == b'\n').flat_map(|line| {
-        line::read(line).filter_map(|piece| match piece.meaning {
-            Meaning::Whole(entry) | Meaning::Recovered(entry, _) => Some(entry),
-            _ => None,
-        })
+    lines.rsplit(|byte| *byte == b'\n').flat_map(records)
+}
+
+/// The records of one line.
+fn records(line: &[u8]) -> impl Iterator<Item = Entry<'_>> {
+    line::read(line).filter_map(|piece| match piece.meaning {
+        Meaning::Whole(entry) | Meaning::Recovered(entry, _) => Some(entry),
+        _ => None,
     })
 }
 

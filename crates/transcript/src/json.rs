@@ -94,14 +94,14 @@ impl<'a> Json<'a> {
 
     /// The value as an object; `None` for anything else.
     pub fn object(self) -> Option<Object<'a>> {
-        Object::scan(Scanner::trusted(self.raw), 0).ok().map(|(object, _)| object)
+        Object::scan(Scanner::new(self.raw), 0).ok().map(|(object, _)| object)
     }
 
     /// The elements of an array, in order; none for anything else.
     pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
         let mut elements: Vec<Range<usize>> = Vec::new();
         if self.shape() == Shape::Array {
-            let scanner = Scanner::trusted(self.raw);
+            let scanner = Scanner::new(self.raw);
             // The bytes were accepted before; a fault could only cut the list short.
             let _ = scanner.array(0, |start| {
                 let end = scanner.value(start)?;
@@ -200,7 +200,8 @@ impl<'a> Object<'a> {
 /// The text between two quotes.
 fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if !inner.contains(&b'\\') {
-        return String::from_utf8_lossy(inner);
+        return std::str::from_utf8(inner)
+            .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed);
     }
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner;

@@ -3,7 +3,7 @@
 //! The client keeps each conversation as an append-only file of JSON lines. The format is undocumented,
 //! differs from version to version, and files get damaged. This crate reads every such file:
 //!
-//! - [`line`] says what the bytes of one line mean, and finds the whole records in a damaged one;
+//! - [`mod@line`] says what the bytes of one line mean, and finds the whole records in a damaged one;
 //! - [`entry`] and [`content`] are the records and their messages, all dialects in one model;
 //! - [`file`](mod@file) goes through files in bounded memory: forward, backward, by offset, and along
 //!   with a writer;

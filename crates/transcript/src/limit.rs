@@ -5,7 +5,10 @@
 pub const HELD_LINE: usize = 16 << 20;
 
 /// How much is asked of the file system at once. Beyond this, larger reads are no faster.
-pub const READ_BLOCK: usize = 64 << 10;
+pub const READ_BLOCK: usize = 128 << 10;
+
+/// How much is asked for first: most files tell what they are about in less.
+pub const FIRST_READ: usize = 16 << 10;
 
 /// Longest condensed form of a long line. A quarter of [`HELD_LINE`] holds the envelope and the kinds
 /// of some ten thousand blocks.

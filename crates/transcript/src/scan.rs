@@ -7,10 +7,10 @@
 //!
 //! Why not a library: see `docs/decisions/0001-json-engine.md`.
 
+mod block;
+
 use std::fmt;
 use std::ops::Range;
-
-use memchr::memchr2;
 
 /// Why bytes are not JSON, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +79,11 @@ pub(crate) struct Key {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    /// No byte below 0x20 anywhere, so strings need not be searched for them.
-    clean: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner that checks everything.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        // One pass that the compiler vectorizes. Lines as the client writes them hold no control
-        // byte at all, so it nearly always saves the search in each string.
-        let least = bytes.iter().fold(0xff, |least: u8, &byte| least.min(byte));
-        Scanner { bytes, clean: least >= 0x20 }
-    }
-
-    /// A scanner for bytes that were checked before: control bytes are not looked for again.
-    pub(crate) fn trusted(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, clean: true }
+        Scanner { bytes }
     }
 
     /// The bytes of a range that the scanner gave.
@@ -257,29 +246,21 @@ impl<'a> Scanner<'a> {
 
     /// The first quote, backslash or control character at or after `at`, or the end.
     fn special(self, mut at: usize) -> usize {
-        // Most strings, and most stretches between two escapes, are shorter than a call of memchr is
-        // worth, so the first bytes are looked at eight at a time.
-        for _ in 0..6 {
-            let Some(word) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) else { break };
-            let found = special_in(u64::from_le_bytes(*word), self.clean);
-            if found != 0 {
-                return at + found.trailing_zeros() as usize / 8;
+        while let Some(block) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            if let Some(found) = block::special(block) {
+                return at + found;
             }
-            at += 8;
+            at += block::SIZE;
         }
         let rest = self.bytes.get(at..).unwrap_or_default();
-        let end = if self.clean {
-            memchr2(b'"', b'\\', rest)
-        } else {
-            rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
-        };
-        end.map_or(self.bytes.len(), |found| at + found)
+        let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+        at + found.unwrap_or(rest.len())
     }
 
     /// The end of the escape whose backslash is at `at`.
     fn escape(self, at: usize) -> Result<usize, Fault> {
         match self.byte(at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+            Some(byte) if SHORT_ESCAPES[usize::from(byte)] => Ok(at + 2),
             Some(b'u') => {
                 for digit in at + 2..at + 6 {
                     match self.byte(digit) {
@@ -337,18 +318,16 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Marks the bytes of a word that cannot stand in a string as they are: the high bit of each is set. Only
-/// the lowest mark is certain, carries may add some above it.
-#[inline]
-fn special_in(word: u64, clean: bool) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    let equal = |byte: u8| {
-        let zero_there = word ^ (ONES * u64::from(byte));
-        zero_there.wrapping_sub(ONES) & !zero_there
-    };
-    let control = if clean { 0 } else { word.wrapping_sub(0x20 * ONES) & !word };
-    (equal(b'"') | equal(b'\\') | control) & (0x80 * ONES)
-}
+/// Which bytes make an escape with a backslash alone. A table, because a jump is often guessed wrong.
+const SHORT_ESCAPES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut bytes: &[u8] = b"\"\\/bfnrt";
+    while let [first, rest @ ..] = bytes {
+        table[*first as usize] = true;
+        bytes = rest;
+    }
+    table
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Container {

@@ -179,8 +179,10 @@ fn row(one: &Surveyed, count: bool) -> Row<'_> {
 fn flags(one: &Surveyed) -> Vec<&'static str> {
     let mut flags = one.troubles();
     let folder = one.session.folder();
-    flags.extend(folder.join("subagents").is_dir().then_some("agents"));
-    flags.extend(folder.join("tool-results").is_dir().then_some("results"));
+    if folder.is_dir() {
+        flags.extend(folder.join("subagents").is_dir().then_some("agents"));
+        flags.extend(folder.join("tool-results").is_dir().then_some("results"));
+    }
     flags
 }
 

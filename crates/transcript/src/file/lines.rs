@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use memchr::memchr;
 
 use super::{Body, Digest, Line};
-use crate::limit::{HELD_LINE, READ_BLOCK};
+use crate::limit::{FIRST_READ, HELD_LINE, READ_BLOCK};
 
 /// Reads lines from a file or from memory.
 #[derive(Debug)]
@@ -104,10 +104,11 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.buffer.len() - self.end < READ_BLOCK {
-            let longest = self.held + 2 * READ_BLOCK;
-            let wanted = (self.buffer.len() * 2).clamp(2 * READ_BLOCK, longest);
-            self.buffer.resize(wanted.max(self.end + READ_BLOCK), 0);
+        // A first look is short, for callers that need no more than that.
+        if self.buffer.len() < READ_BLOCK || self.end > self.buffer.len() / 2 {
+            let longest = self.held + READ_BLOCK;
+            let wanted = (self.buffer.len() * 2).clamp(FIRST_READ, longest);
+            self.buffer.resize(wanted.max(self.end + FIRST_READ), 0);
         }
         loop {
             match self.source.read(&mut self.buffer[self.end..]) {
@@ -143,7 +144,7 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        self.buffer.truncate(self.end.max(2 * READ_BLOCK));
+        self.buffer.truncate(self.end.max(READ_BLOCK));
         self.buffer.shrink_to_fit();
         self.digest.finish();
         self.number += 1;

@@ -34,7 +34,8 @@ fn section(title: &str, names: &[&Place], text: &mut String) {
                     None => format!("`{into}`"),
                 },
             };
-            writeln!(text, "| `{}` | {} | {holds} | {} |", field.name, field.first, field.note).unwrap();
+            writeln!(text, "| `{}` | {} | {holds} | {} |", field.name, field.first, field.note)
+                .unwrap();
         }
         text.push('\n');
     }
@@ -42,9 +43,12 @@ fn section(title: &str, names: &[&Place], text: &mut String) {
 
 fn tables() -> String {
     let mut text = String::new();
-    let is_record = |place: &Place| transcript::entry::Kind::named(place.name) != transcript::entry::Kind::Other;
+    let is_record = |place: &Place| {
+        transcript::entry::Kind::named(place.name) != transcript::entry::Kind::Other
+    };
     let family = |name: &str| name.split_once('.').map(|parts| parts.0.to_owned());
-    let pick = |wanted: &dyn Fn(&Place) -> bool| places().iter().filter(|p| wanted(p)).collect::<Vec<_>>();
+    let pick =
+        |wanted: &dyn Fn(&Place) -> bool| places().iter().filter(|p| wanted(p)).collect::<Vec<_>>();
     section("Records", &pick(&|p| p.name == "envelope" || is_record(p)), &mut text);
     for (title, of) in [
         ("`system` records by subtype", "system"),

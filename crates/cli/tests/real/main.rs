@@ -1,0 +1,8 @@
+//! Against real components: the real client, and `jq` as another counter.
+//!
+//! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted model on
+//! loopback, in a home of its own, with a made-up key.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
+
+mod client;
+mod count;

@@ -1,0 +1,159 @@
+//! A stand-in for the Messages API, on loopback, that says what it is told to say.
+//!
+//! For driving the real client without a model: each request of the main conversation gets the next scripted
+//! answer, whatever it asks; requests without tools (titles, probes) get a stock one. Every request body is
+//! kept. One thread a connection; all end with the server.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    answers: VecDeque<Vec<Value>>,
+    requests: Vec<Value>,
+    served: usize,
+}
+
+impl Server {
+    /// Starts a server that gives these answers in turn: each is a list of content blocks.
+    pub fn start(answers: Vec<Vec<Value>>) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let port = listener.local_addr()?.port();
+        let state = State { answers: answers.into(), requests: Vec::new(), served: 0 };
+        let state = Arc::new(Mutex::new(state));
+        let shared = Arc::clone(&state);
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let state = Arc::clone(&shared);
+                // A client that hangs up early is the client's affair.
+                thread::spawn(move || drop(serve(&connection, &state)));
+            }
+        });
+        Ok(Server { port, state })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The bodies of the requests of the main conversation so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).requests.clone()
+    }
+}
+
+/// Answers one request; the connection ends with it.
+fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
+    let mut reader = BufReader::new(connection);
+    let mut request = String::new();
+    reader.read_line(&mut request)?;
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header)?;
+        let header = header.trim().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let path = request.split_whitespace().nth(1).unwrap_or_default();
+    if !request.starts_with("POST") || !path.starts_with("/v1/messages") {
+        return respond(connection, "application/json", b"{}");
+    }
+    if path.contains("count_tokens") {
+        return respond(connection, "application/json", br#"{"input_tokens":100}"#);
+    }
+    let (blocks, number) = state.lock().unwrap_or_else(PoisonError::into_inner).answer(&body);
+    if body["stream"] == true {
+        respond(connection, "text/event-stream", events(&blocks, number, &body).as_bytes())
+    } else {
+        let message = message(&blocks, number, &body, stop_reason(&blocks));
+        respond(connection, "application/json", message.to_string().as_bytes())
+    }
+}
+
+impl State {
+    fn answer(&mut self, body: &Value) -> (Vec<Value>, usize) {
+        self.served += 1;
+        let stock = vec![json!({"type": "text", "text": "OK"})];
+        let main = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        if !main {
+            return (stock, self.served);
+        }
+        self.requests.push(body.clone());
+        (self.answers.pop_front().unwrap_or(stock), self.served)
+    }
+}
+
+fn respond(mut connection: &TcpStream, kind: &str, body: &[u8]) -> io::Result<()> {
+    let length = body.len();
+    write!(
+        connection,
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nrequest-id: req_test\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    )?;
+    connection.write_all(body)?;
+    connection.flush()
+}
+
+fn stop_reason(blocks: &[Value]) -> &'static str {
+    let calls = blocks.iter().any(|block| block["type"] == "tool_use");
+    if calls { "tool_use" } else { "end_turn" }
+}
+
+fn message(blocks: &[Value], number: usize, body: &Value, stop: impl Into<Value>) -> Value {
+    json!({
+        "id": format!("msg_test{number:04}"), "type": "message", "role": "assistant",
+        "model": body["model"], "content": blocks, "stop_reason": stop.into(), "stop_sequence": null,
+        "usage": {"input_tokens": 10, "output_tokens": 20, "cache_creation_input_tokens": 0,
+                  "cache_read_input_tokens": 0},
+    })
+}
+
+/// An answer as the events of a stream, each block in one piece.
+fn events(blocks: &[Value], number: usize, body: &Value) -> String {
+    let mut text = String::new();
+    let mut event = |kind: &str, mut value: Value| {
+        value["type"] = kind.into();
+        // Cannot fail: the target is a string.
+        let _ = write!(text, "event: {kind}\ndata: {value}\n\n");
+    };
+    event("message_start", json!({"message": message(&[], number, body, Value::Null)}));
+    for (index, block) in blocks.iter().enumerate() {
+        let (start, delta) = if block["type"] == "tool_use" {
+            let mut start = block.clone();
+            start["input"] = json!({});
+            let input = block["input"].to_string();
+            (start, json!({"type": "input_json_delta", "partial_json": input}))
+        } else {
+            let start = json!({"type": "text", "text": ""});
+            (start, json!({"type": "text_delta", "text": block["text"]}))
+        };
+        event("content_block_start", json!({"index": index, "content_block": start}));
+        event("content_block_delta", json!({"index": index, "delta": delta}));
+        event("content_block_stop", json!({"index": index}));
+    }
+    let delta = json!({"stop_reason": stop_reason(blocks), "stop_sequence": null});
+    event("message_delta", json!({"delta": delta, "usage": {"output_tokens": 20}}));
+    event("message_stop", json!({}));
+    text
+}
