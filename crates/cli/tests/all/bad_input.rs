@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::env::Env;
+use crate::env::{Env, set_age};
 
 #[test]
 fn names_that_lead_nowhere() {
@@ -17,7 +17,7 @@ fn names_that_lead_nowhere() {
     hint: `quipu ls --all` lists the sessions there are
     ");
     let newer = env.put(".claude/projects/-home-dev-other/badc0ffe-2222.jsonl", "{}\n");
-    env.set_age(&newer, 60);
+    set_age(&newer, 60);
     assert_snapshot!(env.run(&["cat", "badc"]), @r"
     exit 3
     --- stderr

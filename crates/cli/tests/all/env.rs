@@ -35,7 +35,7 @@ impl Env {
         let mut files = testkit::files_under(&[env.path(".claude")]);
         files.sort_by_key(|file| file.path.file_name().map(std::ffi::OsStr::to_owned));
         for (age, file) in (1..).zip(files) {
-            env.set_age(&file.path, age * 3_600);
+            set_age(&file.path, age * 3_600);
         }
         env
     }
@@ -51,11 +51,6 @@ impl Env {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, bytes).unwrap();
         path
-    }
-
-    pub(crate) fn set_age(&self, path: &Path, seconds: u64) {
-        let file = File::options().append(true).open(path).unwrap();
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW - seconds)).unwrap();
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
@@ -90,6 +85,12 @@ impl Env {
         let here = self.folder.path().to_string_lossy();
         text.replace(here.as_ref(), "[HOME]").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
     }
+}
+
+/// Makes a file look as if it was last changed so long ago.
+pub(crate) fn set_age(path: &Path, seconds: u64) {
+    let file = File::options().append(true).open(path).unwrap();
+    file.set_modified(UNIX_EPOCH + Duration::from_secs(NOW - seconds)).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::env::Env;
+use crate::env::{Env, set_age};
 
 #[test]
 fn without_a_claude_home_the_samples_are_shown() {
@@ -28,7 +28,7 @@ fn several_homes_are_taken_together() {
     let env = Env::with_sessions();
     let line = "{\"type\":\"user\",\"uuid\":\"u\",\"cwd\":\"/w\",\"message\":{\"content\":\"in the second home\"}}\n";
     let file = env.put("second/projects/-w/12345678.jsonl", line);
-    env.set_age(&file, 60);
+    set_age(&file, 60);
     let both = format!("{},{}", env.path(".claude").display(), env.path("second").display());
     let output = env.command(&[]).env("CLAUDE_CONFIG_DIR", &both).output().unwrap();
     let text = env.show(&output);

@@ -18,7 +18,7 @@ fn a_line_far_too_long_to_hold_is_a_line_like_others() {
         file.write_all(block.as_bytes()).unwrap();
     }
     // Glued to the next record, for good measure.
-    write!(file, "{back}{{\"type\":\"user\",\"uuid\":\"glued\"}}\n").unwrap();
+    writeln!(file, "{back}{{\"type\":\"user\",\"uuid\":\"glued\"}}").unwrap();
     drop(file);
     let name = path.to_str().unwrap();
     let text = env.run(&["inventory", name]);
