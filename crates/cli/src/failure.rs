@@ -46,6 +46,16 @@ impl Failure {
         }
     }
 
+    pub(crate) fn no_home(root: &Path) -> Self {
+        Failure {
+            kind: Kind::NotFound,
+            message: format!("`{}` is no Claude home", root.display()),
+            source: None,
+            hint: Some("a home is the folder that holds `projects`".to_owned()),
+            list: Vec::new(),
+        }
+    }
+
     pub(crate) fn unwritable(path: &Path, source: io::Error) -> Self {
         let message = format!("cannot write `{}`", path.display());
         Failure { message, ..Failure::from(source) }

@@ -10,6 +10,9 @@ use unicode_width::UnicodeWidthStr;
 use crate::out::{BOLD, Out};
 use crate::text::{fit, printable};
 
+/// How wide the flexible column may be where there is no terminal to fit into.
+const UNBOUNDED: usize = 72;
+
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
@@ -56,10 +59,12 @@ impl Table {
                 cells.max().unwrap_or(0)
             })
             .collect();
-        if let (Some(column), Some(screen)) = (self.flexible, out.width) {
+        if let Some(column) = self.flexible {
             let others: usize = widths.iter().sum::<usize>() - widths[column];
-            let room = screen.saturating_sub(others + 2 * (widths.len() - 1));
-            widths[column] = widths[column].min(room.max(10));
+            let room = out.width.map_or(UNBOUNDED, |screen| {
+                screen.saturating_sub(others + 2 * (widths.len() - 1)).max(10)
+            });
+            widths[column] = widths[column].min(room);
         }
         let line = out.style(BOLD, &self.line(&head, &widths));
         writeln!(out, "{line}")?;

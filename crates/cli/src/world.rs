@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) now: SystemTime,
     /// Where homes may be.
     looked: Vec<PathBuf>,
+    /// They were given as flags.
+    insisted: bool,
     found: Option<Homes>,
 }
 
@@ -43,6 +45,7 @@ impl World {
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
             looked: home_folders(global, &config),
+            insisted: !global.home.is_empty(),
             found: None,
         })
     }
@@ -52,7 +55,15 @@ impl World {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
-        let mut list: Vec<Home> = self.looked.iter().filter_map(|root| Home::at(root)).collect();
+        let mut list = Vec::new();
+        for root in &self.looked {
+            match Home::at(root) {
+                Some(home) => list.push(home),
+                // A folder named by hand must be right: samples in its place would only mislead.
+                None if self.insisted => return Err(Failure::no_home(root)),
+                None => {}
+            }
+        }
         let samples = list.is_empty();
         if samples {
             let folder = samples::unpack(cache_folder().as_deref())

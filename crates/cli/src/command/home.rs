@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use transcript::place::Home;
 
-use super::survey::{Surveyed, short_path, survey};
+use super::survey::{Surveyed, headline, short_path, survey};
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, WARN};
 use crate::table::{Column, Table};
-use crate::text::{age, count, one_line, size};
+use crate::text::{age, count, size};
 use crate::world::{Homes, World};
 
 /// How many of the newest sessions are shown.
@@ -57,7 +57,7 @@ fn newest(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
             one.session.id.chars().take(8).collect(),
             age(world.since(one.session.modified).as_secs()),
             short_path(one.project()),
-            one_line(one.headline().unwrap_or("-")).chars().take(200).collect(),
+            headline(one),
         ]);
     }
     Ok(table.write(&mut world.out)?)

@@ -11,10 +11,10 @@ use transcript::inventory::Inventory;
 use transcript::place::{Home, Session, sessions_in, slug, slug_uncut};
 
 use super::JSON_VERSION;
-use super::survey::{Surveyed, short_path, survey};
+use super::survey::{Surveyed, headline, short_path, survey};
 use crate::failure::Failure;
 use crate::table::{Column, Table};
-use crate::text::{age, one_line, size};
+use crate::text::{age, size};
 use crate::world::World;
 
 /// List sessions, newest first
@@ -97,7 +97,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
             one.session.id.chars().take(8).collect(),
             age(world.since(one.session.modified).as_secs()),
             short_path(one.project()),
-            one_line(one.headline().unwrap_or("-")).chars().take(200).collect(),
+            headline(one),
             size(one.session.size),
         ];
         cells.extend(args.count.then(|| records(one).map_or("?".to_owned(), |n| n.to_string())));

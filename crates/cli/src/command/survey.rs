@@ -8,6 +8,8 @@ use std::thread;
 use transcript::glance::{Glance, glance};
 use transcript::place::Session;
 
+use crate::text::one_line;
+
 /// A session and what a glance showed; or why it could not be looked at.
 #[derive(Debug)]
 pub(super) struct Surveyed {
@@ -16,12 +18,6 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    /// The title, or what was said first.
-    pub(super) fn headline(&self) -> Option<&str> {
-        let seen = self.seen.as_ref().ok()?;
-        seen.title.as_deref().or(seen.prompt.as_deref())
-    }
-
     /// What is broken, by name.
     pub(super) fn troubles(&self) -> Vec<&'static str> {
         match &self.seen {
@@ -51,6 +47,15 @@ pub(super) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
             .collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     })
+}
+
+/// The title, or what was said first, as a cell of a table.
+pub(super) fn headline(one: &Surveyed) -> String {
+    let seen = one.seen.as_ref().ok();
+    let said = seen.and_then(|seen| seen.title.as_deref().or(seen.prompt.as_deref()));
+    // No terminal is that wide; a prompt may be a whole file.
+    let start: String = said.unwrap_or("-").chars().take(1_000).collect();
+    one_line(&start)
 }
 
 /// The last two parts of a path: enough to know a project by.

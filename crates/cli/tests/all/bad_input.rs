@@ -35,6 +35,16 @@ fn names_that_lead_nowhere() {
 }
 
 #[test]
+fn a_home_named_by_hand_must_be_one() {
+    assert_snapshot!(Env::bare().run(&["--home", "nowhere", "ls"]), @r"
+    exit 3
+    --- stderr
+    error: `nowhere` is no Claude home
+    hint: a home is the folder that holds `projects`
+    ");
+}
+
+#[test]
 fn wrong_usage() {
     let env = Env::with_sessions();
     for args in [
