@@ -184,7 +184,7 @@ fn ours(lines: &[&[u8]]) -> Answer {
             };
             answer.name(message.text("stop_reason").as_deref());
             answer.name(message.text("model").as_deref());
-            for block in message.blocks().iter().filter(|block| !block.is_string()) {
+            for block in message.blocks().filter(|block| !block.is_string()) {
                 answer.blocks += 1;
                 answer.name(block.type_name().as_deref());
             }

@@ -7,14 +7,16 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use crate::json::{Json, Object, Shape};
+use crate::json::{Json, Object, Shape, unescape};
+use crate::limit::NOTED;
 use crate::scan::{Fault, Scanner};
 
 /// The message of a conversation record.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
     object: Object<'a>,
-    blocks: Vec<Block<'a>>,
+    /// Nothing if there are too many to note.
+    blocks: Option<Vec<Block<'a>>>,
 }
 
 impl<'a> Deref for Message<'a> {
@@ -29,20 +31,27 @@ impl<'a> Message<'a> {
     /// Reads the message object that begins at `at`: the message, and where it ends.
     pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
         let mut blocks = Vec::new();
-        let (object, end) = Object::scan_with(scanner, at, |key, start| match key {
-            b"content" => {
-                blocks.clear();
-                Block::scan_all(scanner, start, &mut blocks)
+        let mut count = 0;
+        let (object, end) = Object::scan_with(scanner, at, |key, start| {
+            if key != b"content" {
+                return scanner.value(start);
             }
-            _ => scanner.value(start),
+            blocks.clear();
+            count = 0;
+            Block::scan_all(scanner, start, |block| {
+                count += 1;
+                if count <= NOTED {
+                    blocks.push(block);
+                }
+            })
         })?;
+        let blocks = (count <= NOTED).then_some(blocks);
         Ok((Message { object, blocks }, end))
     }
 
     /// A message whose content stands in the record itself.
     pub(crate) fn bare(record: Object<'a>) -> Self {
-        let blocks = record.get("content").map(blocks).unwrap_or_default();
-        Message { object: record, blocks }
+        Message { object: record, blocks: None }
     }
 
     /// The content as it stands: a string, a list, or something else.
@@ -51,72 +60,81 @@ impl<'a> Message<'a> {
     }
 
     /// The blocks of the content. A string is one text block.
-    pub fn blocks(&self) -> &[Block<'a>] {
-        &self.blocks
+    pub fn blocks(&self) -> Box<dyn Iterator<Item = Block<'a>> + '_> {
+        match &self.blocks {
+            Some(noted) => Box::new(noted.iter().copied()),
+            None => Box::new(self.content().into_iter().flat_map(blocks)),
+        }
     }
 
     /// Whether a tool's answer is among the blocks: the test that tells results from prompts.
     pub fn has_tool_result(&self) -> bool {
-        self.blocks.iter().any(|block| block.kind == BlockKind::ToolResult)
+        self.blocks().any(|block| block.kind == BlockKind::ToolResult)
     }
 
     /// The first text among the blocks.
     pub fn first_text(&self) -> Option<Cow<'a, str>> {
-        self.blocks.iter().find(|block| block.kind == BlockKind::Text)?.text()
+        self.blocks().find(|block| block.kind == BlockKind::Text)?.text()
     }
 }
 
 /// The blocks of a content value: of a list its elements, of a string the string itself.
-pub fn blocks(content: Json<'_>) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
-    // The bytes were accepted before; a fault could only cut the list short.
-    let _ = Block::scan_all(Scanner::new(content.raw()), 0, &mut blocks);
-    blocks
+pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
+    let alone = (content.shape() == Shape::String).then_some(content);
+    alone.into_iter().chain(content.elements()).filter_map(|json| {
+        // The bytes were accepted before.
+        Block::scan(Scanner::new(json.raw()), 0).ok().map(|(block, _)| block)
+    })
 }
 
 /// One block of content.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     json: Json<'a>,
-    /// Nothing for a string that is all of the content.
-    object: Option<Object<'a>>,
+    name: Option<Json<'a>>,
     kind: BlockKind,
 }
 
 impl<'a> Block<'a> {
-    /// Reads the content value that begins at `at`: its blocks, and where it ends.
+    /// Reads the content value that begins at `at`: gives its blocks, and where it ends.
     fn scan_all(
         scanner: Scanner<'a>,
         at: usize,
-        blocks: &mut Vec<Block<'a>>,
+        mut each: impl FnMut(Block<'a>),
     ) -> Result<usize, Fault> {
+        let mut one = |start: usize| {
+            let (block, end) = Block::scan(scanner, start)?;
+            each(block);
+            Ok(end)
+        };
         match scanner.byte(at) {
-            Some(b'[') => scanner.array(at, |start| {
-                let (block, end) = Block::scan(scanner, start)?;
-                blocks.push(block);
-                Ok(end)
-            }),
-            Some(b'"') => {
-                let (block, end) = Block::scan(scanner, at)?;
-                blocks.push(block);
-                Ok(end)
-            }
+            Some(b'[') => scanner.array(at, one),
+            Some(b'"') => one(at),
             _ => scanner.value(at),
         }
     }
 
     fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
-        if scanner.byte(at) == Some(b'{') {
-            let (object, end) = Object::scan(scanner, at)?;
-            let name = object.text("type");
-            let kind = name.map_or(BlockKind::Other, |name| BlockKind::named(&name));
-            return Ok((Block { json: object.json(), object: Some(object), kind }, end));
-        }
-        let end = scanner.value(at)?;
+        let mut name = None;
+        let end = if scanner.byte(at) == Some(b'{') {
+            scanner.object(at, |key, start| {
+                let end = scanner.value(start)?;
+                let own = scanner.bytes(key.range.clone());
+                if own == b"type" || (key.escaped && unescape(own) == "type") {
+                    name = Some(Json::trusted(scanner.bytes(start..end)));
+                }
+                Ok(end)
+            })?
+        } else {
+            scanner.value(at)?
+        };
         let json = Json::trusted(scanner.bytes(at..end));
-        let text = json.shape() == Shape::String;
-        let kind = if text { BlockKind::Text } else { BlockKind::Other };
-        Ok((Block { json, object: None, kind }, end))
+        let kind = match name.and_then(Json::text) {
+            Some(name) => BlockKind::named(&name),
+            None if json.shape() == Shape::String => BlockKind::Text,
+            None => BlockKind::Other,
+        };
+        Ok((Block { json, name, kind }, end))
     }
 
     /// The block as it stands: an object, or a string that is all of the content.
@@ -136,7 +154,7 @@ impl<'a> Block<'a> {
 
     /// The type as the block gives it; a string is `text`.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
-        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.field("type") }
+        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.name?.text() }
     }
 
     /// The text of a text block.
@@ -146,7 +164,7 @@ impl<'a> Block<'a> {
 
     /// A member of the block.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
-        self.object.as_ref()?.get(name)
+        self.json.get(name)
     }
 
     /// The text of a member of the block.
@@ -155,8 +173,8 @@ impl<'a> Block<'a> {
     }
 
     /// The content of a result block, as blocks: text, images, tool references.
-    pub fn inner(&self) -> Vec<Block<'a>> {
-        self.get("content").map(blocks).unwrap_or_default()
+    pub fn inner(&self) -> impl Iterator<Item = Block<'a>> + use<'a> {
+        self.get("content").into_iter().flat_map(blocks)
     }
 }
 

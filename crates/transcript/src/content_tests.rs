@@ -2,7 +2,6 @@ use super::*;
 
 fn kinds(content: &str) -> Vec<String> {
     blocks(Json::parse(content.as_bytes()).unwrap())
-        .iter()
         .map(|block| format!("{:?} {}", block.kind(), block.type_name().unwrap_or_default()))
         .collect()
 }
@@ -56,8 +55,13 @@ fn padding_does_not_change_the_kind() {
 fn results_hold_a_string_blocks_or_nothing() {
     let inner = |content: &str| {
         let list = format!(r#"[{{"type":"tool_result","tool_use_id":"t"{content}}}]"#);
-        let blocks = blocks(Json::parse(list.as_bytes()).unwrap());
-        blocks[0].inner().iter().map(|block| format!("{:?}", block.kind())).collect::<Vec<_>>()
+        let mut blocks = blocks(Json::parse(list.as_bytes()).unwrap());
+        blocks
+            .next()
+            .unwrap()
+            .inner()
+            .map(|block| format!("{:?}", block.kind()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(inner(r#","content":"out""#), ["Text"]);
     assert_eq!(

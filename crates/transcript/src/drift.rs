@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::entry::Entry;
 use crate::json::{Json, Object, Shape};
 use crate::known::{self, Place};
+use crate::limit::KNOWN_DEPTH;
 
 /// What was found, by client version and what it is.
 pub type Findings = BTreeMap<(String, Novelty), Finding>;
@@ -68,28 +69,32 @@ impl Drift {
             (Some(name), _) => name.to_owned(),
         };
         match known::place(&name) {
-            Some(place) => self.members(entry.json(), place),
+            Some(place) => self.members(entry.json(), place, KNOWN_DEPTH),
             None => self.found(Novelty::Type(name)),
         }
     }
 
-    fn members(&mut self, json: Json<'_>, place: &Place) {
+    /// Looks at the members of an object. What is nested deeper than `depth` is not looked into.
+    fn members(&mut self, json: Json<'_>, place: &Place, depth: usize) {
         let Some(object) = json.object() else { return };
         for (name, value) in object.members() {
             match place.field(&name) {
-                Some(field) => self.value(value, field.into, place.name, &name),
+                Some(field) if depth > 0 => {
+                    self.value(value, field.into, &format!("{}.{name}", place.name), depth - 1);
+                }
+                Some(_) => {}
                 None => self.found(Novelty::Field(format!("{}.{name}", place.name))),
             }
         }
     }
 
     /// Looks into the value of a member, as its place says.
-    fn value(&mut self, value: Json<'_>, into: &str, place: &str, name: &str) {
+    fn value(&mut self, value: Json<'_>, into: &str, name: &str, depth: usize) {
         let (for_object, for_list) = into.split_once(',').unwrap_or((into, into));
         match value.shape() {
             Shape::Object => {}
-            Shape::Array if into != "~" => {
-                return value.elements().for_each(|one| self.value(one, for_list, place, name));
+            Shape::Array if into != "~" && depth > 0 => {
+                return value.elements().for_each(|one| self.value(one, for_list, name, depth - 1));
             }
             _ => return,
         }
@@ -99,21 +104,21 @@ impl Drift {
                 .object()
                 .into_iter()
                 .flat_map(|object| object.members().map(|(_, value)| value).collect::<Vec<_>>());
-            members.for_each(|one| self.value(one, inner, place, name));
+            members.for_each(|one| self.value(one, inner, name, depth));
         } else if let Some(family) = for_object.strip_suffix('.') {
             let kind = value.get("type").and_then(Json::text).unwrap_or("(none)".into());
             let name = format!("{family}.{kind}");
             match known::place(&name) {
-                Some(inner) => self.members(value, inner),
+                Some(inner) => self.members(value, inner, depth),
                 None => self.found(Novelty::Type(name)),
             }
         } else if let Some(inner) = known::place(for_object) {
-            self.members(value, inner);
+            self.members(value, inner, depth);
         } else {
             // No object was ever seen here, so nothing in it is known.
             let object = value.object();
             for (inner, _) in object.iter().flat_map(Object::members) {
-                self.found(Novelty::Field(format!("{place}.{name}.{inner}")));
+                self.found(Novelty::Field(format!("{name}.{inner}")));
             }
         }
     }

@@ -129,9 +129,9 @@ impl<'a> Entry<'a> {
         self.message.as_ref()
     }
 
-    /// Whether a person spoke here: a prompt or a command, typed or queued, in the main conversation.
+    /// Whether a person spoke here: a prompt or a command, in the main conversation.
     ///
-    /// Not counted: tool results, what the client adds by itself (`isMeta`, compaction summaries,
+    /// Not counted: records without content, tool results, what the client adds by itself (`isMeta`, compaction summaries,
     /// command output, interruption marks, notifications), and the prompts of sub-agents.
     pub fn is_human_turn(&self) -> bool {
         const NOT_TYPED: [&str; 8] = [
@@ -154,7 +154,8 @@ impl<'a> Entry<'a> {
             return false;
         }
         let Some(message) = &self.message else { return false };
-        if message.has_tool_result() {
+        let result = self.get("type").is_some_and(|name| name.is("tool_result"));
+        if result || message.has_tool_result() || message.blocks().next().is_none() {
             return false;
         }
         let text = message.first_text().unwrap_or_default();
@@ -180,7 +181,9 @@ impl<'a> Entry<'a> {
     pub(crate) fn is_of_transcript(&self) -> bool {
         // Events of the `stream-json` output have the short form of the session's id alone.
         let event = self.get("session_id").is_some() && self.get("sessionId").is_none();
-        self.kind != Kind::Other && self.looks_genuine() && !event
+        // A type that nobody knows yet is still a type; the prompt history has none.
+        let typed = self.kind != Kind::Other || self.get("type").is_some();
+        typed && self.looks_genuine() && !event
     }
 
     fn is_plain_user(&self) -> bool {

@@ -10,7 +10,7 @@ fn gist(json: &str) -> String {
     let entry = entry(json);
     let blocks: Vec<BlockKind> = entry
         .message()
-        .map(|message| message.blocks().iter().map(crate::content::Block::kind).collect())
+        .map(|message| message.blocks().map(|block| block.kind()).collect())
         .unwrap_or_default();
     format!(
         "{:?} {:?} after {:?} at {:?} {blocks:?}{}",
@@ -158,8 +158,5 @@ fn of_two_messages_the_last_counts() {
         r#"{"type":"user","message":{"role":"user","content":"a"},"message":{"content":[{"type":"image"}]}}"#,
     );
     let blocks = entry.message().unwrap().blocks();
-    assert_eq!(
-        blocks.iter().map(crate::content::Block::kind).collect::<Vec<_>>(),
-        [BlockKind::Image]
-    );
+    assert_eq!(blocks.map(|block| block.kind()).collect::<Vec<_>>(), [BlockKind::Image]);
 }

@@ -35,6 +35,9 @@ pub struct Line<'a> {
     pub len: u64,
     /// Whether a newline ends it. The last line may lack one.
     pub ended: bool,
+    /// It is only a part of its line, which holds more records than can be held. Parts end between records,
+    /// have the number of the line, and follow each other.
+    pub part: bool,
     /// Its bytes.
     pub body: Body<'a>,
 }
@@ -51,10 +54,11 @@ pub enum Body<'a> {
 impl<'a> Line<'a> {
     /// The records on the line: one, unless it is blank or damaged.
     pub fn records(&self) -> Records<'a> {
-        let (pieces, digest) = match self.body {
-            Body::Held(bytes) => (line::read(bytes), None),
-            Body::Condensed(digest) => (line::read(digest.bytes()), Some(digest)),
+        let (bytes, digest) = match self.body {
+            Body::Held(bytes) => (bytes, None),
+            Body::Condensed(digest) => (digest.bytes(), Some(digest)),
         };
+        let pieces = if self.part { line::read_part(bytes) } else { line::read(bytes) };
         let overflow = digest.is_some_and(Digest::overflowed).then_some(self.len);
         Records { line: self.number, offset: self.offset, pieces, digest, overflow }
     }
@@ -141,10 +145,15 @@ impl<'a> Iterator for Records<'a> {
             Meaning::Damaged(fault) => (State::Damaged, None, None, Some(fault)),
         };
         let offset = place(piece.range.start);
+        // What is missing behind a record is not part of it; behind damage it is.
+        let end = match state {
+            State::Damaged => place(piece.range.end),
+            _ => place(piece.range.end.saturating_sub(1)) + 1,
+        };
         Some(Record {
             line: self.line,
             offset,
-            len: place(piece.range.end) - offset,
+            len: end - offset,
             state,
             entry,
             bare,

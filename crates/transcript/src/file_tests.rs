@@ -41,8 +41,7 @@ fn a_long_line_is_read_without_being_held() {
     assert_eq!((record.line, record.state, record.condensed), (Some(2), State::Whole, true));
     let entry = record.entry.unwrap();
     assert_eq!((entry.uuid().unwrap().as_ref(), entry.parent().unwrap().as_ref()), ("u", "p"));
-    let kinds: Vec<_> =
-        entry.message().unwrap().blocks().iter().map(|b| b.type_name().unwrap()).collect();
+    let kinds: Vec<_> = entry.message().unwrap().blocks().map(|b| b.type_name().unwrap()).collect();
     assert_eq!(kinds, ["tool_result", "image"]);
     let after = lines.next_line().unwrap().unwrap();
     assert_eq!((after.number, after.offset), (Some(3), 17 + line.len() as u64));
@@ -91,6 +90,73 @@ fn structure_is_bounded_too() {
     let condensed = lines.next_line().unwrap().unwrap();
     let record = condensed.records().next().unwrap();
     assert_eq!((record.len, record.fault), (flat.len() as u64, Some((0, Why::TooMuch))));
+}
+
+/// A result with very many file names is still a result.
+#[test]
+fn the_message_outlasts_the_rest() {
+    let names = r#""some/path/to/a/file.rs","#.repeat(300_000);
+    let line = format!(
+        r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","content":"x"}}]}},"toolUseResult":{{"filenames":[{names}0]}},"uuid":"u"}}"#
+    );
+    let mut lines = Lines::new(line.as_bytes()).holding(1_000_000);
+    let condensed = lines.next_line().unwrap().unwrap();
+    let entry = condensed.records().next().unwrap().entry.unwrap();
+    assert!(entry.message().unwrap().has_tool_result() && !entry.is_human_turn());
+    assert_eq!(entry.uuid().unwrap(), "u");
+}
+
+/// A file that has lost its newlines.
+#[test]
+fn very_many_records_on_a_line_are_all_found() {
+    let record = format!(r#"{{"type":"user","uuid":"u","cwd":"{}"}}"#, "x".repeat(200));
+    let line = record.repeat(40_000) + "\n" + &record;
+    let mut lines = Lines::new(line.as_bytes()).holding(1_000_000);
+    let (mut found, mut parts, mut end) = (0, 0, 0);
+    while let Some(line) = lines.next_line().unwrap() {
+        assert_eq!(line.offset, end);
+        end = line.offset + line.len + u64::from(line.ended);
+        parts += u32::from(line.part);
+        for one in line.records() {
+            let (number, state) =
+                if found < 40_000 { (1, State::Recovered) } else { (2, State::Whole) };
+            assert_eq!((one.line, one.state), (Some(number), state));
+            assert_eq!(one.offset, found * record.len() as u64 + u64::from(found == 40_000));
+            found += 1;
+        }
+    }
+    assert_eq!((found, end), (40_001, line.len() as u64));
+    assert!(parts > 3, "{parts}");
+}
+
+#[test]
+fn what_json_does_not_allow_is_seen_in_a_long_string() {
+    let filler = "a".repeat(20_000);
+    for (bad, state) in
+        [("\\q", "damaged"), ("\\u12x4", "damaged"), ("\u{1}", "damaged"), ("\\n", "whole")]
+    {
+        let line = format!(r#"{{"type":"user","x":"{filler}{bad}{filler}"}}"#);
+        let found = records(Lines::new(line.as_bytes()).holding(10_000));
+        assert!(found[0].contains(state), "{bad:?}: {found:?}");
+    }
+    let mut line = format!(r#"{{"type":"user","x":"{filler}{filler}"}}"#).into_bytes();
+    line[20_000] = 0xff;
+    assert_eq!(records(Lines::new(&line[..]).holding(10_000)), ["0+40022 recovered User"]);
+}
+
+/// Memory for one line is bounded, however its bytes are used.
+#[test]
+fn a_crowd_of_blocks_or_members_is_read_one_by_one() {
+    let blocks = "{},".repeat(100_000);
+    let line =
+        format!(r#"{{"type":"user","message":{{"content":[{blocks}{{"type":"tool_result"}}]}}}}"#);
+    let entry = Entry::parse(line.as_bytes()).unwrap();
+    assert_eq!(entry.message().unwrap().blocks().count(), 100_001);
+    assert!(entry.message().unwrap().has_tool_result());
+    let line = format!(r#"{{{}"type":"user","uuid":"u"}}"#, r#""uuid":1,"#.repeat(10_000));
+    let entry = Entry::parse(line.as_bytes()).unwrap();
+    assert_eq!(entry.uuid().unwrap(), "u");
+    assert_eq!(entry.members().count(), 10_002);
 }
 
 #[test]

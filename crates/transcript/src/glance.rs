@@ -11,7 +11,7 @@ use std::path::Path;
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::content::{Block, BlockKind};
+use crate::content::BlockKind;
 use crate::entry::{Entry, Kind};
 use crate::file::{Lines, State};
 use crate::limit::{GLANCE_HEAD, GLANCE_TAIL};
@@ -152,10 +152,10 @@ fn prompt(entry: &Entry<'_>) -> Option<Cow<'static, str>> {
     if entry.kind() != Kind::User || !(entry.is_human_turn() || is_agent_prompt(entry)) {
         return None;
     }
-    let blocks = entry.message()?.blocks();
-    let texts = blocks.iter().filter(|block| block.kind() == BlockKind::Text);
+    let texts = entry.message()?.blocks().filter(|block| block.kind() == BlockKind::Text);
     // What an editor adds stands in blocks of its own before what was typed.
-    let typed = texts.filter_map(Block::text).find(|text| !text.starts_with("<ide_"))?;
+    let mut typed = texts.filter_map(|block| block.text());
+    let typed = typed.find(|text| !text.starts_with("<ide_"))?;
     let between = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         let (_, rest) = typed.split_once(&open)?;

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::limit::NOTED;
 use crate::scan::{Fault, Scanner};
 
 /// One JSON value, as it stands in the file.
@@ -99,18 +100,8 @@ impl<'a> Json<'a> {
 
     /// The elements of an array, in order; none for anything else.
     pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
-        let mut elements: Vec<Range<usize>> = Vec::new();
-        if self.shape() == Shape::Array {
-            let scanner = Scanner::new(self.raw);
-            // The bytes were accepted before; a fault could only cut the list short.
-            let _ = scanner.array(0, |start| {
-                let end = scanner.value(start)?;
-                elements.push(start..end);
-                Ok(end)
-            });
-        }
-        let raw = self.raw;
-        elements.into_iter().map(move |range| Json { raw: &raw[range] })
+        let scanner = Scanner::new(self.raw);
+        scanner.elements().map(move |range| Json { raw: scanner.bytes(range) })
     }
 
     /// The member of that name, if it is an object. To ask for several, use [`Json::object`].
@@ -123,7 +114,8 @@ impl<'a> Json<'a> {
 #[derive(Clone, Debug)]
 pub struct Object<'a> {
     raw: &'a [u8],
-    members: Vec<Member>,
+    /// Nothing if there are too many to note.
+    members: Option<Vec<Member>>,
 }
 
 /// Where a member's key (without quotes) and value stand, from the start of the object.
@@ -149,13 +141,18 @@ impl<'a> Object<'a> {
     ) -> Result<(Self, usize), Fault> {
         // As many as a record of a recent client has.
         let mut members = Vec::with_capacity(24);
+        let mut count = 0;
         let end = scanner.object(at, |key, start| {
             let end = value(scanner.bytes(key.range.clone()), start)?;
-            let shift = |range: Range<usize>| range.start - at..range.end - at;
-            let (range, value) = (shift(key.range.clone()), shift(start..end));
-            members.push(Member { key: range, escaped: key.escaped, value });
+            count += 1;
+            if count <= NOTED {
+                let shift = |range: Range<usize>| range.start - at..range.end - at;
+                let (range, value) = (shift(key.range.clone()), shift(start..end));
+                members.push(Member { key: range, escaped: key.escaped, value });
+            }
             Ok(end)
         })?;
+        let members = (count <= NOTED).then_some(members);
         Ok((Object { raw: scanner.bytes(at..end), members }, end))
     }
 
@@ -170,20 +167,27 @@ impl<'a> Object<'a> {
     }
 
     /// The names and values, in file order, duplicates included.
-    pub fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
-        let raw = self.raw;
-        self.members.iter().map(move |member| {
-            (unescape(&raw[member.key.clone()]), Json { raw: &raw[member.value.clone()] })
+    pub fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + use<'a> {
+        let scanner = Scanner::new(self.raw);
+        scanner.members().map(move |(key, value)| {
+            (unescape(scanner.bytes(key.range)), Json { raw: scanner.bytes(value) })
         })
     }
 
     /// The member of that name. Of duplicates the last one counts, as in the client.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
-        let found = self.members.iter().rfind(|member| {
-            let key = &self.raw[member.key.clone()];
-            key == name.as_bytes() || (member.escaped && unescape(key) == name)
-        })?;
-        Some(Json { raw: &self.raw[found.value.clone()] })
+        let is = |key: &Range<usize>, escaped: bool| {
+            let key = &self.raw[key.clone()];
+            key == name.as_bytes() || (escaped && unescape(key) == name)
+        };
+        let value = match &self.members {
+            Some(noted) => noted.iter().rfind(|one| is(&one.key, one.escaped))?.value.clone(),
+            None => {
+                let members = Scanner::new(self.raw).members();
+                members.filter(|(key, _)| is(&key.range, key.escaped)).last()?.1
+            }
+        };
+        Some(Json { raw: &self.raw[value] })
     }
 
     /// The text of the member of that name.
@@ -198,7 +202,7 @@ impl<'a> Object<'a> {
 }
 
 /// The text between two quotes.
-fn unescape(inner: &[u8]) -> Cow<'_, str> {
+pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if !inner.contains(&b'\\') {
         return std::str::from_utf8(inner)
             .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed);

@@ -24,12 +24,25 @@ pub const KEPT_END: usize = 64;
 /// How often a damaged line may be read again while looking for records. Real damage takes a handful.
 pub const SEARCH_EFFORT: usize = 64;
 
+/// How deep a record is compared with what is known. The format itself is less than half as deep.
+pub const KNOWN_DEPTH: usize = 32;
+
+/// How many members of an object, or blocks of a message, are noted when it is first read. An ordinary
+/// record has a few dozen; where there are more, they are looked for when they are asked for.
+pub const NOTED: usize = 4_096;
+
+/// How much of a string in a long line is held before it is cut.
+pub const LONG_TEXT: usize = 4 << 10;
+
+/// How many of the last bytes are compared to notice that a followed file was rewritten.
+pub const FINGERPRINT: usize = 64;
+
 /// How much of a file's start is looked at for a first prompt. Newer clients write their tool list
 /// and system prompt in front of it.
 pub const GLANCE_HEAD: usize = 1 << 20;
 
 /// How much of a file's end is looked at for titles and damage.
-pub const GLANCE_TAIL: usize = 32 << 10;
+pub const GLANCE_TAIL: usize = 64 << 10;
 
 /// Longest sidecar (`.meta.json`, `sessions-index.json`, `settings.json`) that is read.
 pub const SIDECAR: u64 = 16 << 20;

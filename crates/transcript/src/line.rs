@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use memchr::memmem;
+use memchr::memchr;
 
 use crate::entry::Entry;
 use crate::json::Json;
@@ -56,7 +56,14 @@ pub fn read(line: &[u8]) -> Pieces<'_> {
         end,
         damaged: false,
         found: None,
+        nul: start,
+        effort: SEARCH_EFFORT.saturating_mul(end - start),
     }
+}
+
+/// Reads a part of a line that holds more than one record, so that none is alone on its line.
+pub(crate) fn read_part(part: &[u8]) -> Pieces<'_> {
+    Pieces { damaged: true, ..read(part) }
 }
 
 /// The pieces of a line, in order.
@@ -71,6 +78,10 @@ pub struct Pieces<'a> {
     damaged: bool,
     /// A record found while looking for the end of damage.
     found: Option<(Entry<'a>, Range<usize>)>,
+    /// The first NUL byte at or after the place last searched from.
+    nul: usize,
+    /// How many bytes may still be read while searching; only input made to be slow uses them up.
+    effort: usize,
 }
 
 impl<'a> Iterator for Pieces<'a> {
@@ -103,7 +114,10 @@ impl<'a> Iterator for Pieces<'a> {
             Ok((entry, end)) if entry.looks_genuine() || !goes_on(text, end) => {
                 return Some(self.recovered(entry, self.at..end));
             }
-            Ok((_, end)) => Fault { at: end, why: Why::Unexpected(text[end]) },
+            Ok((_, end)) => {
+                let at = end + leading_space(&text[end..]);
+                Fault { at, why: Why::Unexpected(text[at]) }
+            }
             Err(fault) => fault,
         };
         if !self.damaged
@@ -139,10 +153,17 @@ impl<'a> Pieces<'a> {
     /// The end of the damage that begins at `self.at`: the next record, NUL byte or end of line.
     fn search(&mut self) -> usize {
         let text = &self.line[..self.end];
-        let nul = memchr::memchr(0, &text[self.at..]).map_or(self.end, |found| self.at + found);
-        let mut effort = SEARCH_EFFORT.saturating_mul(text.len());
+        if self.nul <= self.at {
+            self.nul = memchr(0, &text[self.at..]).map_or(self.end, |found| self.at + found);
+        }
         let mut at = self.at + 1;
-        while let Some(open) = memmem::find(&text[at..nul], b"{\"").map(|found| at + found) {
+        while at < self.nul && self.effort > 0 {
+            let Some(found) = memchr(b'{', &text[at..self.nul]) else { break };
+            let open = at + found;
+            if text.get(self.scanner.space(open + 1)) != Some(&b'"') {
+                at = open + 1;
+                continue;
+            }
             match self.scanner.value(open) {
                 Ok(end) => {
                     let signs = signs_of_value(text, open, end);
@@ -153,33 +174,30 @@ impl<'a> Pieces<'a> {
                         return open;
                     }
                     // A whole object that is no record holds none.
-                    effort = effort.saturating_sub(end - open);
+                    self.effort = self.effort.saturating_sub(end - open);
                     at = end;
                 }
                 Err(stop) => {
-                    effort = effort.saturating_sub(stop.at - open);
+                    self.effort = self.effort.saturating_sub(stop.at - open);
                     at = open + 1;
                 }
             }
-            // Only input made to be slow gets here.
-            if effort == 0 || at >= nul {
-                break;
-            }
         }
-        nul
+        self.nul
     }
 }
 
 /// How many signs say that the object at `open..end` is a value in a larger record: what stands before
 /// it, and what behind. A cut can make either by chance, hardly both.
 fn signs_of_value(text: &[u8], open: usize, end: usize) -> u32 {
-    let before = matches!(text[..open].last(), Some(b':' | b',' | b'['));
+    let before = text[..open].iter().rev().find(|byte| !is_space(**byte));
+    let before = matches!(before, Some(b':' | b',' | b'['));
     u32::from(before) + u32::from(goes_on(text, end))
 }
 
 /// Whether a larger record goes on behind the value that ends at `end`.
 fn goes_on(text: &[u8], end: usize) -> bool {
-    matches!(text.get(end), Some(b',' | b'}' | b']'))
+    matches!(text.get(end + leading_space(&text[end..])), Some(b',' | b'}' | b']'))
 }
 
 /// Where the first byte stands that is no UTF-8.

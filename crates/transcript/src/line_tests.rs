@@ -120,3 +120,22 @@ fn bytes_that_are_no_utf8_do_not_hide_a_record() {
     line[62] = 0xff;
     assert_eq!(pieces(&line), ["0..67 recovered User, invalid UTF-8 at 62"]);
 }
+
+#[test]
+fn spaces_change_nothing() {
+    let cut = r#"{"type":"user","uuid":"cut","message":{"content":"abc"#;
+    let whole = r#"{ "type": "user", "uuid": "whole", "message": {"role":"user","content":"hi"} }"#;
+    assert_eq!(
+        pieces(format!("{cut}{whole}").as_bytes()),
+        ["0..53 damaged, ends before the record does at 53", "53..131 recovered User"]
+    );
+    let progress = r#"{"type": "progress", "data": {"message": {"type": "user", "uuid": "inner"} , "prompt": "cut of"#;
+    assert_eq!(pieces(progress.as_bytes()).len(), 1);
+}
+
+/// Time must not grow with the square of the damage.
+#[test]
+fn much_damage_takes_no_longer_than_it_is_long() {
+    let line = r#"x{"":1}"#.repeat(400_000);
+    assert_eq!(read(line.as_bytes()).count(), 800_000);
+}

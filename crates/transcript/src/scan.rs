@@ -157,6 +157,35 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The members of the object that these bytes are, one by one. For bytes that were accepted before: a
+    /// fault only ends it.
+    pub(crate) fn members(self) -> impl Iterator<Item = (Key, Range<usize>)> + use<'a> {
+        let mut next = (self.byte(0) == Some(b'{')).then(|| self.space(1));
+        std::iter::from_fn(move || {
+            let key = self.key(next?).ok()?;
+            let start = self.space(key.colon);
+            let end = self.value(start).ok()?;
+            next = self.behind_comma(end);
+            Some((key, start..end))
+        })
+    }
+
+    /// The elements of the array that these bytes are, one by one, likewise.
+    pub(crate) fn elements(self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+        let mut next = (self.byte(0) == Some(b'[')).then(|| self.space(1));
+        std::iter::from_fn(move || {
+            let start = next?;
+            let end = self.value(start).ok()?;
+            next = self.behind_comma(end);
+            Some(start..end)
+        })
+    }
+
+    fn behind_comma(self, at: usize) -> Option<usize> {
+        let comma = self.space(at);
+        (self.byte(comma) == Some(b',')).then(|| self.space(comma + 1))
+    }
+
     /// The end of the value of any kind that begins at `at`. Does not recurse: depth costs a bit.
     pub(crate) fn value(self, mut at: usize) -> Result<usize, Fault> {
         let mut open = Nest::default();

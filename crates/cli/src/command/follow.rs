@@ -99,7 +99,7 @@ fn gist(entry: &Entry<'_>) -> String {
         let said = said.into_iter().find_map(|name| entry.text(name));
         return said.map(|text| one_line(&text)).unwrap_or_default();
     };
-    let parts = message.blocks().iter().map(block_gist);
+    let parts = message.blocks().map(|block| block_gist(&block));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
 }
 
@@ -113,8 +113,7 @@ fn block_gist(block: &Block<'_>) -> String {
             format!("call {} {}", text("name"), one_line(&String::from_utf8_lossy(input)))
         }
         BlockKind::ToolResult | BlockKind::ServerToolResult => {
-            let texts = block.inner();
-            let first = texts.iter().find_map(Block::text).unwrap_or_default();
+            let first = block.inner().find_map(|inner| inner.text()).unwrap_or_default();
             format!("result {}", one_line(&first))
         }
         _ => one_line(&block.type_name().unwrap_or_default()),

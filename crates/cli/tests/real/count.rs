@@ -13,7 +13,9 @@ const FILTER: &str = r#"
 def human:
   (.isMeta != true) and (.isCompactSummary != true) and (.isSidechain != true)
   and ((.origin.kind? // "human") == "human")
-  and ((.message.content | type) != "array" or all(.message.content[]; .type != "tool_result"))
+  and (((.message.content | type) == "string")
+       or ((.message.content | type) == "array" and (.message.content | length) > 0
+           and all(.message.content[]; .type != "tool_result")))
   and ((if (.message.content | type) == "string" then .message.content
         else (first(.message.content[]? | select(.type == "text") | .text) // "") end)
        | test("^(<local-command-(stdout|stderr|caveat)>|<bash-(stdout|stderr)>|<task-notification>|<system-reminder>|\\[Request interrupted by user)") | not);

@@ -89,6 +89,6 @@ impl<'f> Backward<'f> {
             Body::Condensed(&self.digest)
         };
         let ended = std::mem::take(&mut self.ended);
-        Ok(Line { number: None, offset, len, ended, body })
+        Ok(Line { number: None, offset, len, ended, part: false, body })
     }
 }

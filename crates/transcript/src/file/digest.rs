@@ -1,21 +1,21 @@
 //! A line that is too long to hold, condensed to what identifies it.
 //!
-//! Long strings lose their middle; if there is still too much, deep containers lose what is in them.
-//! The result is read like any line: envelope, ids and kinds of blocks are all there, damage shows as
-//! damage, and [`Digest::place`] leads back to the file. Invariant: what is kept is the bytes of the
-//! line in their order, and memory is bounded by `limit::DIGEST` for each of three depths.
+//! Long strings lose their middle; if there is still too much, containers lose what is in them: deep ones
+//! first, then all but the message, then all. A line that holds many records is given in parts. The result
+//! is read like any line: envelope, ids and kinds of blocks are all there, damage shows as damage, and
+//! [`Digest::place`] leads back to the file. Invariants: what is kept is bytes of the line in their order;
+//! what JSON does not allow in a string is kept; memory is bounded by `limit::DIGEST` for each of four forms.
 //!
 //! Where a record was cut off inside a string, quotes change sides: what is text looks like structure.
 //! A byte that structure cannot have is taken as the sign to change sides again.
 
 use std::io;
+use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::limit::{DIGEST, KEPT_END, KEPT_FRONT};
-
-/// How much of a string is held before it is cut.
-const LONG_TEXT: usize = 16 * KEPT_FRONT;
+use crate::json::Json;
+use crate::limit::{DIGEST, KEPT_END, KEPT_FRONT, LONG_TEXT};
 
 /// A condensed line.
 #[derive(Debug)]
@@ -29,8 +29,12 @@ pub struct Digest {
     /// Length so far of the run of NUL bytes that is being read.
     nuls: usize,
     depth: usize,
-    /// The same line with containers kept to different depths, deepest first.
-    tiers: [Tier; 3],
+    /// The last string at the top of a record was `message`: a container that begins now is that.
+    message_next: bool,
+    /// The container that is open at the top of the record is its message.
+    in_message: bool,
+    /// The same line in forms that keep less and less.
+    tiers: [Tier; 4],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +45,13 @@ enum Side {
     Escape,
 }
 
-#[derive(Debug)]
+/// One form of the line.
+#[derive(Debug, Default)]
 struct Tier {
     /// Containers nested deeper than this are emptied.
     deepest: usize,
+    /// So are those at the top of the record that are not its message.
+    message_only: bool,
     kept: Vec<u8>,
     /// Places of `kept`, and how many bytes of the line are missing before each.
     cuts: Vec<(usize, usize)>,
@@ -54,10 +61,7 @@ struct Tier {
 
 impl Default for Digest {
     fn default() -> Self {
-        // A record is depth 1, its message 2, the content 3, a block 4, a result's content 5, a block in
-        // it 6, the source of an image there 7.
-        let tier =
-            |deepest| Tier { deepest, kept: Vec::new(), cuts: Vec::new(), missing: 0, full: false };
+        let tier = |deepest, message_only| Tier { deepest, message_only, ..Tier::default() };
         Digest {
             side: Side::Structure,
             text: Vec::new(),
@@ -65,7 +69,11 @@ impl Default for Digest {
             long: false,
             nuls: 0,
             depth: 0,
-            tiers: [tier(usize::MAX), tier(7), tier(1)],
+            message_next: false,
+            in_message: false,
+            // A record is depth 1, its message 2, the content 3, a block 4, a result's content 5, a block
+            // in it 6, the source of an image there 7.
+            tiers: [tier(usize::MAX, false), tier(7, false), tier(7, true), tier(1, true)],
         }
     }
 }
@@ -84,18 +92,20 @@ impl Digest {
         (at + missing) as u64
     }
 
-    /// Whether even the flattest form is too long.
+    /// Whether even the shortest form is too long.
     pub(super) fn overflowed(&self) -> bool {
         self.best().full
     }
 
     fn best(&self) -> &Tier {
-        let [deep, middle, flat] = &self.tiers;
-        [deep, middle].into_iter().find(|tier| !tier.full).unwrap_or(flat)
+        let [others @ .., last] = &self.tiers;
+        others.iter().find(|tier| !tier.full).unwrap_or(last)
     }
 
-    /// Takes the next bytes of the line.
-    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+    /// Takes the next bytes of the line: how many. It stops short of all of them between two records, when
+    /// there is much to hold already.
+    pub(super) fn push(&mut self, line: &[u8]) -> usize {
+        let mut bytes = line;
         while let Some(&byte) = bytes.first() {
             let used = match self.side {
                 Side::Text => self.in_text(bytes),
@@ -110,12 +120,18 @@ impl Digest {
                 }
             };
             bytes = &bytes[used..];
+            let between = byte == b'}' && self.depth == 0 && self.side == Side::Structure;
+            if between && self.tiers[0].is_half_full() && !bytes.trim_ascii().is_empty() {
+                break;
+            }
         }
+        line.len() - bytes.len()
     }
 
     /// The line has ended.
     pub(super) fn finish(&mut self) {
         self.end_of_text();
+        self.tiers.iter_mut().for_each(Tier::note_cut);
     }
 
     /// Text up to a quote or a backslash: how many bytes were used.
@@ -157,23 +173,24 @@ impl Digest {
         }
         let excess = self.text.len().saturating_sub(KEPT_END);
         let end = units(&self.text).find(|end| *end >= excess).unwrap_or_default();
-        // What JSON does not allow must not vanish with the text around it.
-        if let Some(bad) = self.text[..end].iter().position(|byte| *byte < 0x20) {
-            let byte = self.text[bad];
-            self.skip(self.dropped + bad);
-            self.keep(&[byte]);
-            self.text.drain(..=bad);
-            self.dropped = end - bad - 1;
-            self.text.drain(..self.dropped);
-            return;
+        let mut done = 0;
+        for bad in first_bad(&self.text[..end]) {
+            let bytes = self.text[bad.clone()].to_vec();
+            self.skip(self.dropped + bad.start - done);
+            self.keep(&bytes);
+            self.dropped = 0;
+            done = bad.end;
         }
         self.text.drain(..end);
-        self.dropped += end;
+        self.dropped += end - done;
     }
 
     fn end_of_text(&mut self) {
         if self.text.len() > 2 * KEPT_FRONT {
             self.cut();
+        }
+        if self.depth == 1 {
+            self.message_next = self.text == b"message" && !self.long;
         }
         self.skip(self.dropped);
         self.dropped = 0;
@@ -193,6 +210,9 @@ impl Digest {
             }
             b'{' | b'[' => {
                 self.keep(&[byte]);
+                if self.depth == 1 {
+                    self.in_message = self.message_next;
+                }
                 self.depth += 1;
             }
             b'}' | b']' => {
@@ -218,9 +238,13 @@ impl Digest {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let depth = self.depth;
         for tier in &mut self.tiers {
-            tier.keep(bytes, depth);
+            let passed_over = tier.message_only && self.depth > 1 && !self.in_message;
+            if self.depth > tier.deepest || passed_over {
+                tier.missing += bytes.len();
+            } else {
+                tier.keep(bytes);
+            }
         }
     }
 
@@ -233,8 +257,7 @@ impl Digest {
 
 impl io::Write for Digest {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.push(bytes);
-        Ok(bytes.len())
+        Ok(self.push(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -243,24 +266,57 @@ impl io::Write for Digest {
 }
 
 impl Tier {
-    fn keep(&mut self, bytes: &[u8], depth: usize) {
+    fn keep(&mut self, bytes: &[u8]) {
         if self.full {
             return;
         }
-        if depth > self.deepest {
-            self.missing += bytes.len();
-            return;
-        }
-        if self.cuts.last().map_or(0, |cut| cut.1) < self.missing {
-            self.cuts.push((self.kept.len(), self.missing));
-        }
+        self.note_cut();
         self.kept.extend_from_slice(bytes);
-        if self.kept.len() + self.cuts.len() * size_of::<(usize, usize)>() > DIGEST {
+        if self.size() > DIGEST {
             self.full = true;
             self.kept = Vec::new();
             self.cuts = Vec::new();
         }
     }
+
+    /// Notes how much is missing before what is kept next.
+    fn note_cut(&mut self) {
+        if !self.full && self.cuts.last().map_or(0, |cut| cut.1) < self.missing {
+            self.cuts.push((self.kept.len(), self.missing));
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.kept.len() + self.cuts.len() * size_of::<(usize, usize)>()
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.full || self.size() > DIGEST / 2
+    }
+}
+
+/// The first character of a text that is no UTF-8, and the first character or escape that JSON does not
+/// allow in a string, in their order.
+fn first_bad(text: &[u8]) -> Vec<Range<usize>> {
+    let utf8 = simdutf8::compat::from_utf8(text).err().map(|error| error.valid_up_to());
+    let suspect = text.iter().any(|byte| *byte == b'\\' || *byte < 0x20);
+    let mut found = Vec::new();
+    if utf8.is_none() && !suspect {
+        return found;
+    }
+    let (mut start, mut fatal) = (0, false);
+    for end in units(text) {
+        let unit = start..end;
+        start = end;
+        // Judged as a string of its own.
+        let quoted = [b"\"", &text[unit.clone()], b"\""].concat();
+        let bad = suspect && !fatal && Json::parse(&quoted).is_none();
+        if bad || utf8.is_some_and(|at| unit.contains(&at)) {
+            found.push(unit);
+        }
+        fatal |= bad;
+    }
+    found
 }
 
 /// The ends of the characters and escapes of a text that begins with a whole one.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use same_file::Handle;
 
 use super::{Body, Line, Lines, State, copy_at};
-use crate::limit::KEPT_END;
+use crate::limit::FINGERPRINT;
 
 /// What a poll has found.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Given {
             self.lines += 1;
             self.unended = !line.ended;
             let end: &[u8] = match line.body {
-                Body::Held(bytes) => &bytes[bytes.len().saturating_sub(KEPT_END)..],
+                Body::Held(bytes) => &bytes[bytes.len().saturating_sub(FINGERPRINT)..],
                 Body::Condensed(_) => b"",
             };
             self.add(line.len, end);
@@ -169,7 +169,7 @@ impl Given {
         } else {
             self.last = end.to_vec();
         }
-        let excess = self.last.len().saturating_sub(KEPT_END);
+        let excess = self.last.len().saturating_sub(FINGERPRINT);
         self.last.drain(..excess);
     }
 }

@@ -23,6 +23,8 @@ pub struct Lines<R> {
     number: u64,
     digest: Digest,
     held: usize,
+    /// The line given last was only a part: what follows belongs to the same line.
+    inside: bool,
 }
 
 impl<R: Read> Lines<R> {
@@ -42,6 +44,7 @@ impl<R: Read> Lines<R> {
             number,
             digest: Digest::default(),
             held: HELD_LINE,
+            inside: false,
         }
     }
 
@@ -84,14 +87,18 @@ impl<R: Read> Lines<R> {
         let offset = self.offset;
         let len = end - start;
         self.advance(len + usize::from(ended));
-        self.number += 1;
-        Line {
-            number: Some(self.number),
-            offset,
-            len: len as u64,
-            ended,
-            body: Body::Held(&self.buffer[start..end]),
-        }
+        let (number, part) = self.count(false);
+        let body = Body::Held(&self.buffer[start..end]);
+        Line { number: Some(number), offset, len: len as u64, ended, part, body }
+    }
+
+    /// The number of the line that is given now, and whether it is only a part of that; `more` of it is to
+    /// follow, or not.
+    fn count(&mut self, more: bool) -> (u64, bool) {
+        let part = self.inside || more;
+        self.number += u64::from(!self.inside);
+        self.inside = more;
+        (self.number, part)
     }
 
     fn advance(&mut self, by: usize) {
@@ -126,19 +133,20 @@ impl<R: Read> Lines<R> {
     fn condense(&mut self) -> io::Result<Line<'_>> {
         let offset = self.offset;
         let mut len = 0;
-        let mut ended = false;
+        let (mut ended, mut more) = (false, false);
         self.digest = Digest::default();
-        while !ended {
+        while !ended && !more {
             if self.start == self.end && self.fill()? == 0 {
                 break;
             }
             let waiting = &self.buffer[self.start..self.end];
             let newline = memchr(b'\n', waiting);
-            let part = newline.unwrap_or(waiting.len());
-            ended = newline.is_some();
-            self.digest.push(&waiting[..part]);
-            len += part as u64;
-            self.advance(part + usize::from(ended));
+            let line = &waiting[..newline.unwrap_or(waiting.len())];
+            let used = self.digest.push(line);
+            more = used < line.len();
+            ended = newline.is_some() && !more;
+            len += used as u64;
+            self.advance(used + usize::from(ended));
         }
         // Many long lines are rare; the memory of one is given back.
         self.buffer.copy_within(self.start..self.end, 0);
@@ -147,8 +155,8 @@ impl<R: Read> Lines<R> {
         self.buffer.truncate(self.end.max(READ_BLOCK));
         self.buffer.shrink_to_fit();
         self.digest.finish();
-        self.number += 1;
+        let (number, part) = self.count(more);
         let body = Body::Condensed(&self.digest);
-        Ok(Line { number: Some(self.number), offset, len, ended, body })
+        Ok(Line { number: Some(number), offset, len, ended, part, body })
     }
 }

@@ -5,7 +5,6 @@
 use std::time::{Duration, Instant};
 
 use testkit::{Rng, own_files};
-use transcript::content::Block;
 use transcript::drift::Drift;
 use transcript::file::{Body, Lines, State};
 use transcript::inventory::Inventory;
@@ -61,7 +60,7 @@ fn read_all(bytes: &[u8]) {
             drift.add(record.line.unwrap(), entry);
             ask(entry.json(), 12);
             for block in entry.message().iter().flat_map(|message| message.blocks()) {
-                let _ = (block.text(), block.inner().iter().find_map(Block::text));
+                let _ = (block.text(), block.inner().find_map(|inner| inner.text()));
             }
         }
     }
@@ -77,15 +76,15 @@ fn read_condensed(bytes: &[u8]) {
         let offsets = (line.offset, line.len, line.ended);
         assert_eq!(offsets, (other.offset, other.len, other.ended));
         assert!(matches!(other.body, Body::Condensed(_)) || line.len == 0);
-        let healthy = line.records().all(|record| record.state == State::Whole);
         let places = |line: &transcript::file::Line<'_>| -> Vec<_> {
+            // Where damage is divided may differ: much of it is not there to be looked at.
             line.records()
-                .filter_map(|record| Some((record.offset, record.len, record.entry?.kind())))
+                .filter_map(|record| {
+                    Some((record.offset, record.len, record.state, record.entry?.kind()))
+                })
                 .collect()
         };
-        if healthy {
-            assert_eq!(places(&line), places(&other));
-        }
+        assert_eq!(places(&line), places(&other));
     }
 }
 
@@ -139,7 +138,12 @@ fn hostile_input_is_only_input() {
     read_all("{\"a\":".repeat(300_000).as_bytes());
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200_000), "]".repeat(200_000));
     read_all(deep.as_bytes());
+    let nested = format!("{}{}", "[".repeat(60_000), "]".repeat(60_000));
+    read_all(format!("{{\"type\":\"user\",\"uuid\":\"a\",\"toolUseResult\":{nested}}}").as_bytes());
+    let result = "{\"type\":\"tool_result\",\"content\":[".repeat(2_000) + &"]}".repeat(2_000);
+    read_all(format!("{{\"type\":\"user\",\"message\":{{\"content\":[{result}]}}}}").as_bytes());
     read_all("{\"type\":\"user\",\"uuid\":1}".repeat(20_000).as_bytes());
+    read_all("x{\"\":1}".repeat(200_000).as_bytes());
     read_all("{\"".repeat(500_000).as_bytes());
     read_all(&vec![0; 3_000_000]);
     read_condensed("{\"a\":".repeat(300_000).as_bytes());

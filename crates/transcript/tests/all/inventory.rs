@@ -91,7 +91,8 @@ fn human(value: &Value, blocks: &[Value]) -> bool {
         "[Request interrupted by user",
     ];
     let text = text.unwrap_or_default();
-    !flagged
+    let said = content.is_string() || !blocks.is_empty();
+    said && !flagged
         && speaker == "human"
         && !blocks.iter().any(|block| block["type"] == "tool_result")
         && !made.iter().any(|tag| text.starts_with(tag))
