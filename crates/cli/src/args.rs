@@ -14,7 +14,7 @@ use crate::command::{cat, completions, drift, files, follow, inventory, ls, man}
 ///
 /// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
 #[derive(Debug, Parser)]
-#[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

@@ -46,6 +46,12 @@ impl Failure {
         }
     }
 
+    /// Files that were asked for by name could not be read; each was named already.
+    pub(crate) fn some_unreadable(count: usize) -> Self {
+        let message = format!("{count} of the files could not be read");
+        Failure { kind: Kind::Unreadable, message, source: None, hint: None, list: Vec::new() }
+    }
+
     pub(crate) fn no_home(root: &Path) -> Self {
         Failure {
             kind: Kind::NotFound,
@@ -111,8 +117,8 @@ impl From<NameError> for Failure {
                 (Kind::NotFound, Some(hint), None, Vec::new())
             }
             NameError::Ambiguous { candidates, .. } => {
-                let rows = candidates.iter().map(|one| format!("{}  {}", one.id, one.project));
-                let hint = "give more of the id, or the path";
+                let rows = candidates.iter().map(|one| one.path.display().to_string());
+                let hint = "give more of the id, or the path; the newest is first";
                 (Kind::NotFound, Some(hint), None, rows.collect())
             }
             NameError::Unreadable { source, .. } => {

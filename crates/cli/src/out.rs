@@ -18,10 +18,10 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    pub(crate) fn new(color: Color, no_color: bool) -> Self {
+    pub(crate) fn new(color: Color) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
-            Color::Auto => terminal && !no_color,
+            Color::Auto => terminal,
             Color::Always => true,
             Color::Never => false,
         };

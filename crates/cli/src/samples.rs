@@ -31,9 +31,18 @@ const SAMPLES: &[(&str, &[u8])] = samples![
 ];
 
 /// Unpacks the samples, unless they are there; the folder that stands for a home.
+///
+/// Where the cache cannot be written, a folder of this process's own under the temporary one is taken.
 pub(crate) fn unpack(cache: Option<&Path>) -> Result<PathBuf, (PathBuf, io::Error)> {
-    let base = cache.map_or_else(std::env::temp_dir, Path::to_owned);
-    let home = base.join("quipu").join(concat!("samples-", env!("CARGO_PKG_VERSION")));
+    let name = concat!("samples-", env!("CARGO_PKG_VERSION"));
+    let own = std::env::temp_dir().join(format!("quipu-{}", std::process::id()));
+    match cache.map(|cache| unpack_into(cache.join("quipu").join(name))) {
+        Some(Ok(home)) => Ok(home),
+        _ => unpack_into(own.join(name)),
+    }
+}
+
+fn unpack_into(home: PathBuf) -> Result<PathBuf, (PathBuf, io::Error)> {
     let project = home.join("projects").join("-home-dev-demo");
     for (name, bytes) in SAMPLES {
         let path = project.join(name);

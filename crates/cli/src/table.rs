@@ -21,18 +21,26 @@ pub(crate) struct Table {
     flexible: Option<usize>,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    name: String,
+    align: Align,
+}
+
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Column {
-    Left(&'static str),
-    /// For numbers.
-    Right(&'static str),
+enum Align {
+    Left,
+    Right,
 }
 
 impl Column {
-    fn name(self) -> &'static str {
-        match self {
-            Column::Left(name) | Column::Right(name) => name,
-        }
+    pub(crate) fn left(name: &str) -> Self {
+        Column { name: printable(name), align: Align::Left }
+    }
+
+    /// For numbers.
+    pub(crate) fn right(name: &str) -> Self {
+        Column { name: printable(name), align: Align::Right }
     }
 }
 
@@ -51,8 +59,7 @@ impl Table {
     }
 
     pub(crate) fn write(&self, out: &mut Out) -> io::Result<()> {
-        let head: Vec<String> =
-            self.columns.iter().map(|column| column.name().to_owned()).collect();
+        let head: Vec<String> = self.columns.iter().map(|column| column.name.clone()).collect();
         let mut widths: Vec<usize> = (0..head.len())
             .map(|column| {
                 let cells = self.rows.iter().chain([&head]).map(|row| row[column].width());
@@ -79,9 +86,9 @@ impl Table {
         for ((column, cell), width) in self.columns.iter().zip(cells).zip(widths) {
             let cell = fit(cell, *width);
             let pad = " ".repeat(width - cell.width().min(*width));
-            match column {
-                Column::Left(_) => line.extend([cell.as_str(), &pad, "  "]),
-                Column::Right(_) => line.extend([pad.as_str(), &cell, "  "]),
+            match column.align {
+                Align::Left => line.extend([cell.as_str(), &pad, "  "]),
+                Align::Right => line.extend([pad.as_str(), &cell, "  "]),
             }
         }
         line.trim_end().to_owned()

@@ -2,6 +2,7 @@
 //!
 //! Made once, in `main`; commands take it from there. Tests run the binary in surroundings of their own.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub(crate) struct World {
     looked: Vec<PathBuf>,
     /// They were given as flags.
     insisted: bool,
+    /// They were named at all, not just looked for by custom.
+    named: bool,
     found: Option<Homes>,
 }
 
@@ -38,14 +41,15 @@ pub(crate) struct Homes {
 impl World {
     pub(crate) fn new(global: &Global) -> Result<Self, Failure> {
         let config = load_config()?;
-        let color = global.color.or(config.color).unwrap_or(Color::Auto);
-        let no_color = env("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
+        let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
         Ok(World {
-            out: Out::new(color, no_color),
+            out: Out::new(color),
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
-            looked: home_folders(global, &config),
             insisted: !global.home.is_empty(),
+            named: !global.home.is_empty() || config_dir().is_some() || !config.homes.is_empty(),
+            looked: home_folders(global, &config),
             found: None,
         })
     }
@@ -55,33 +59,58 @@ impl World {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
-        let mut list = Vec::new();
+        let (mut list, mut real, mut missing) = (Vec::new(), HashSet::new(), Vec::new());
         for root in &self.looked {
             match Home::at(root) {
-                Some(home) => list.push(home),
+                // The same folder may be reached in two ways.
+                Some(home) if real.insert(fs::canonicalize(root).unwrap_or_default()) => {
+                    list.push(home);
+                }
+                Some(_) => {}
                 // A folder named by hand must be right: samples in its place would only mislead.
                 None if self.insisted => return Err(Failure::no_home(root)),
-                None => {}
+                None => missing.push(format!("`{}`", root.display())),
             }
         }
         let samples = list.is_empty();
         if samples {
             let folder = samples::unpack(cache_folder().as_deref())
                 .map_err(|(path, error)| Failure::unwritable(&path, error))?;
-            let names = self.looked.iter().map(|root| format!("`{}`", root.display()));
+            let looked = if missing.is_empty() {
+                "the user has no home folder".to_owned()
+            } else {
+                format!("looked for {}", missing.join(", "))
+            };
+            let folder_name = folder.display();
             self.out.note(&format!(
-                "No Claude home here (looked for {}): using the sample sessions in `{}`.",
-                names.collect::<Vec<_>>().join(", "),
-                folder.display()
+                "No Claude home here ({looked}): using the sample sessions in `{folder_name}`."
             ))?;
             list = vec![Home { root: folder }];
+        } else if self.named && !missing.is_empty() {
+            self.out.note(&format!("no Claude home: {}", missing.join(", ")))?;
+        }
+        for folder in list.iter().flat_map(Home::unreadable) {
+            self.out.note(&format!("cannot read the folder `{}`", folder.display()))?;
         }
         Ok(self.found.insert(Homes { list, samples }).clone())
     }
 
+    /// What must be typed to get at the same homes again.
+    pub(crate) fn again(&self) -> String {
+        let flags = self.looked.iter().filter(|_| self.insisted);
+        flags.fold("quipu".to_owned(), |text, home| format!("{text} --home {}", home.display()))
+    }
+
     /// The session that a name means.
     pub(crate) fn session(&mut self, name: &str) -> Result<Session, Failure> {
-        let homes = if Path::new(name).is_file() { Vec::new() } else { self.homes()?.list };
+        let path = Path::new(name);
+        if path.is_dir() {
+            let hint = "give the file of a session, or its id";
+            return Err(Failure::usage(format!("`{name}` is a folder"), Some(hint)));
+        }
+        // What is there, or looks like a path, needs no home.
+        let by_hand = path.exists() || name.starts_with(['/', '.']);
+        let homes = if by_hand { Vec::new() } else { self.homes()?.list };
         Ok(place::find(&homes, name)?)
     }
 
@@ -120,17 +149,25 @@ impl World {
 
 /// Where homes may be: what the flags, else the environment, else the file, else custom says.
 fn home_folders(global: &Global, config: &Config) -> Vec<PathBuf> {
-    let named = env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty());
     if !global.home.is_empty() {
         return global.home.clone();
     }
-    if let Some(named) = named {
+    if let Some(named) = config_dir() {
         return split_homes(&named);
     }
     if !config.homes.is_empty() {
-        return config.homes.clone();
+        // A shell would have done this.
+        let expand = |home: &PathBuf| match (home.strip_prefix("~"), user_home()) {
+            (Ok(below), Some(user)) => user.join(below),
+            _ => home.clone(),
+        };
+        return config.homes.iter().map(expand).collect();
     }
     user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default()
+}
+
+fn config_dir() -> Option<String> {
+    env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty())
 }
 
 fn load_config() -> Result<Config, Failure> {

@@ -12,7 +12,26 @@ use crate::known::{self, Place};
 use crate::limit::KNOWN_DEPTH;
 
 /// What was found, by client version and what it is.
-pub type Findings = BTreeMap<(String, Novelty), Finding>;
+pub type Findings = BTreeMap<(Version, Novelty), Finding>;
+
+/// A client version, in the order of versions: 2.1.9 comes before 2.1.45. What is none comes last.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    numbers: (bool, Vec<u64>),
+    text: String,
+}
+
+impl Version {
+    fn new(text: &str) -> Self {
+        let numbers: Option<Vec<u64>> = text.split('.').map(|part| part.parse().ok()).collect();
+        Version { numbers: (numbers.is_none(), numbers.unwrap_or_default()), text: text.to_owned() }
+    }
+
+    /// As the client writes it; `unknown` where no record of the file says it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
 
 /// Something that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,26 +60,49 @@ pub struct Drift {
     file: String,
     line: u64,
     /// The version that the records around are of: many say none themselves.
-    version: String,
+    version: Option<Version>,
+    /// Found before any record of the file has told its version.
+    waiting: BTreeMap<Novelty, Finding>,
 }
 
 impl Drift {
-    /// What was found so far.
-    pub fn findings(&self) -> &Findings {
-        &self.findings
+    /// What was found.
+    pub fn finish(mut self) -> Findings {
+        self.end_of_file();
+        self.findings
     }
 
     /// What follows is of another file.
     pub fn begin(&mut self, file: &str) {
+        self.end_of_file();
         file.clone_into(&mut self.file);
-        "unknown".clone_into(&mut self.version);
+        self.version = None;
+    }
+
+    /// No version will come any more for what is waiting for one.
+    fn end_of_file(&mut self) {
+        self.settle(&Version::new("unknown"));
+    }
+
+    fn settle(&mut self, version: &Version) {
+        for (what, early) in std::mem::take(&mut self.waiting) {
+            let key = (version.clone(), what);
+            match self.findings.get_mut(&key) {
+                Some(known) => known.count += early.count,
+                None => drop(self.findings.insert(key, early)),
+            }
+        }
     }
 
     /// Looks at one record.
     pub fn add(&mut self, line: u64, entry: &Entry<'_>) {
         self.line = line;
-        if let Some(version) = entry.version() {
-            self.version = version.into_owned();
+        if let Some(text) = entry.version()
+            && self.version.as_ref().is_none_or(|version| version.text != text)
+        {
+            let version = Version::new(&text);
+            self.settle(&version);
+            self.version = Some(version);
         }
         let name = entry.type_name();
         let name = match (name.as_deref(), entry.subtype()) {
@@ -125,7 +167,10 @@ impl Drift {
 
     fn found(&mut self, what: Novelty) {
         let first = Finding { count: 0, file: self.file.clone(), line: self.line };
-        let finding = self.findings.entry((self.version.clone(), what)).or_insert(first);
+        let finding = match &self.version {
+            Some(version) => self.findings.entry((version.clone(), what)).or_insert(first),
+            None => self.waiting.entry(what).or_insert(first),
+        };
         finding.count += 1;
     }
 }

@@ -4,7 +4,7 @@ fn names(json: &str) -> Vec<String> {
     let mut drift = Drift::default();
     drift.begin("file");
     drift.add(1, &Entry::parse(json.as_bytes()).unwrap());
-    drift.findings().keys().map(|(version, what)| format!("{version} {what:?}")).collect()
+    drift.finish().keys().map(|(version, what)| format!("{} {what:?}", version.text())).collect()
 }
 
 #[test]
@@ -43,4 +43,32 @@ fn the_unknown_is_named_with_its_version() {
     ] {
         assert_eq!(names(json), [expected], "{json}");
     }
+}
+
+#[test]
+fn records_before_the_first_version_are_of_that_version() {
+    let mut drift = Drift::default();
+    drift.begin("file");
+    for (line, json) in
+        [r#"{"type":"new"}"#, r#"{"type":"user","version":"2.1.400","x":1}"#].iter().enumerate()
+    {
+        drift.add(line as u64, &Entry::parse(json.as_bytes()).unwrap());
+    }
+    drift.begin("other");
+    drift.add(7, &Entry::parse(br#"{"type":"new","version":"2.1.9"}"#).unwrap());
+    let found = drift.finish();
+    let found: Vec<_> = found
+        .iter()
+        .map(|((version, what), one)| {
+            format!("{} {what:?} {}:{}", version.text(), one.file, one.line)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            r#"2.1.9 Type("new") other:7"#,
+            r#"2.1.400 Type("new") file:0"#,
+            r#"2.1.400 Field("user.x") file:1"#
+        ]
+    );
 }

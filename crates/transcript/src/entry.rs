@@ -56,15 +56,15 @@ impl<'a> Entry<'a> {
         })?;
         let mut entry = Entry { object, message, kind: Kind::Other };
         entry.kind = entry.find_kind();
-        if entry.message.is_none() && entry.is_plain_user() {
+        if entry.message.is_none() && entry.is_plain() {
             entry.message = Some(Message::bare(entry.object.clone()));
         }
         Ok((entry, end))
     }
 
     fn find_kind(&self) -> Kind {
-        match self.get("type") {
-            Some(name) => name.text().map_or(Kind::Other, |name| Kind::named(&name)),
+        match self.text("type") {
+            Some(name) => Kind::named(&name),
             // Seed 002: an answer has no type of its own, only the role of its message.
             None => match self.message.as_ref().and_then(|message| message.text("role")).as_deref()
             {
@@ -169,7 +169,7 @@ impl<'a> Entry<'a> {
         match self.kind {
             Kind::Other => identified,
             // A `tool_result` is also a content block; a `user` line of seed 002 has only content.
-            Kind::User => identified || has("message") || has("timestamp") || self.is_plain_user(),
+            Kind::User => identified || has("message") || has("timestamp") || self.is_plain(),
             _ => {
                 identified
                     || ["timestamp", "message", "messageId", "leafUuid"].iter().any(|n| has(n))
@@ -186,8 +186,10 @@ impl<'a> Entry<'a> {
         typed && self.looks_genuine() && !event
     }
 
-    fn is_plain_user(&self) -> bool {
-        self.get("type").is_some_and(|name| name.is("user")) && self.get("content").is_some()
+    /// Whether what is said stands in the record itself, as in seed 002.
+    fn is_plain(&self) -> bool {
+        let name = self.text("type");
+        matches!(name.as_deref(), Some("user" | "assistant")) && self.get("content").is_some()
     }
 }
 

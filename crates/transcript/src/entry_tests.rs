@@ -91,6 +91,14 @@ fn seed_002() {
         gist(r#"{"type":"user","content":"rubric","isMeta":true}"#),
         r#"User "" after "" at 0 [Text]"#
     );
+    assert_eq!(
+        gist(r#"{"type":"assistant","content":[{"type":"tool_use","name":"Read"}]}"#),
+        r#"Assistant "" after "" at 0 [ToolUse]"#
+    );
+    assert_eq!(
+        gist(r#"{"type":null,"message":{"role":"user","content":"x"}}"#),
+        r#"User "" after "" at 0 [Text] human"#
+    );
     let answer = entry(r#"{"message":{"role":"assistant","content":"x"}}"#);
     assert_eq!(answer.type_name().unwrap(), "assistant");
 }

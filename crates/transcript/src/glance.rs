@@ -1,4 +1,4 @@
-//! What a session is about, from its first and last bytes.
+//! What a session is about, from its first and last lines.
 //!
 //! For lists of thousands of sessions: reads a bounded piece at either end, whatever the size, and stops
 //! as soon as it knows enough. A title that stands only in the middle of a long file is not seen (clients
@@ -6,16 +6,16 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 
-use memchr::{memchr, memmem, memrchr};
+use memchr::{memchr, memmem};
 
 use crate::content::BlockKind;
 use crate::entry::{Entry, Kind};
-use crate::file::{Lines, State};
+use crate::file::{Backward, Body, Line, Lines, State};
 use crate::limit::{GLANCE_HEAD, GLANCE_TAIL};
-use crate::line::{self, Meaning};
+use crate::scan::Why;
 use crate::time::Time;
 
 /// What was seen.
@@ -35,8 +35,6 @@ pub struct Glance {
     pub started: Option<Time>,
     /// The time of the last record that has one.
     pub ended: Option<Time>,
-    /// Written by a sub-agent.
-    pub sidechain: bool,
     /// What is broken.
     pub troubles: Vec<Trouble>,
 }
@@ -50,7 +48,7 @@ pub enum Trouble {
     Torn,
     /// Runs of NUL bytes.
     Nul,
-    /// A line that is no record, or not only one.
+    /// A line that is no record, or not one alone.
     Damaged,
 }
 
@@ -68,25 +66,14 @@ impl Trouble {
 
 /// Looks at both ends of a session's file.
 pub fn glance(path: &Path) -> io::Result<Glance> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+    let file = File::open(path)?;
     let mut seen = Glance::default();
-    if size == 0 {
+    if file.metadata()?.len() == 0 {
         seen.troubles.push(Trouble::Empty);
         return Ok(seen);
     }
-    // The end is read first: for a short file it is all of it.
-    let tail_size = size.min(GLANCE_TAIL as u64);
-    let mut tail = Vec::new();
-    file.seek(SeekFrom::Start(size - tail_size))?;
-    (&file).take(tail_size).read_to_end(&mut tail)?;
-    if tail_size == size {
-        seen.look_at_head(&tail[..])?;
-    } else {
-        file.seek(SeekFrom::Start(0))?;
-        seen.look_at_head((&file).take((size - tail_size).min(GLANCE_HEAD as u64)))?;
-    }
-    seen.look_at_tail(&tail, tail_size == size);
+    seen.look_at_head(Lines::new(&file))?;
+    seen.look_at_tail(Backward::new(&file)?)?;
     seen.troubles.sort();
     seen.troubles.dedup();
     Ok(seen)
@@ -94,18 +81,19 @@ pub fn glance(path: &Path) -> io::Result<Glance> {
 
 impl Glance {
     /// Reads from the start until everything that stands there is known.
-    fn look_at_head(&mut self, head: impl Read) -> io::Result<()> {
-        let mut lines = Lines::new(head);
+    fn look_at_head(&mut self, mut lines: Lines<&File>) -> io::Result<()> {
         while let Some(line) = lines.next_line()? {
+            // The end of the file is judged from there.
+            if line.ended {
+                self.judge(&line);
+            }
             for record in line.records() {
-                match (&record.entry, record.state) {
-                    (Some(entry), _) => self.look_at_first(entry),
-                    // The end is judged with the tail.
-                    (None, State::Damaged) if line.ended => self.troubles.push(Trouble::Damaged),
-                    _ => {}
+                if let Some(entry) = &record.entry {
+                    self.look_at_first(entry);
                 }
             }
-            if self.prompt.is_some() && self.cwd.is_some() {
+            let known = self.prompt.is_some() && self.cwd.is_some();
+            if known || line.offset + line.len > GLANCE_HEAD as u64 {
                 break;
             }
         }
@@ -123,27 +111,45 @@ impl Glance {
         set(&mut self.version, entry.version());
         set(&mut self.prompt, prompt(entry));
         self.started = self.started.or_else(|| entry.time());
-        self.sidechain |= entry.flag("isSidechain");
     }
 
-    fn look_at_tail(&mut self, tail: &[u8], whole_file: bool) {
-        if memchr(0, tail).is_some() {
-            self.troubles.push(Trouble::Nul);
-        }
-        // What stands before the first newline is the end of a line that begins further up.
-        let start =
-            if whole_file { 0 } else { memchr(b'\n', tail).map_or(tail.len(), |at| at + 1) };
-        let lines = &tail[start..];
-        if let Some(last) = last_line(lines) {
-            let torn = |meaning: &Meaning<'_>| matches!(meaning, Meaning::Damaged(_));
-            if line::read(last).any(|piece| torn(&piece.meaning)) {
-                let ended = lines.ends_with(b"\n");
-                self.troubles.push(if ended { Trouble::Damaged } else { Trouble::Torn });
+    /// Reads from the end for titles, the last time, and how the file ends.
+    fn look_at_tail(&mut self, mut lines: Backward<'_>) -> io::Result<()> {
+        let (mut given, mut made, mut last) = (None, None, true);
+        let mut read = 0;
+        while let Some(line) = lines.next_line()? {
+            if std::mem::take(&mut last) {
+                self.judge(&line);
+            }
+            given = given.or_else(|| title(&line, "custom-title", "customTitle"));
+            made = made.or_else(|| title(&line, "ai-title", "aiTitle"));
+            if self.ended.is_none() {
+                let mut times = line.records().filter_map(|record| record.entry?.time());
+                self.ended = times.next();
+            }
+            if let Body::Held(bytes) = line.body
+                && memchr(0, bytes).is_some()
+            {
+                self.troubles.push(Trouble::Nul);
+            }
+            read += line.len;
+            if read > GLANCE_TAIL as u64 || given.is_some() {
+                break;
             }
         }
-        self.title = title(lines, "custom-title", "customTitle")
-            .or_else(|| title(lines, "ai-title", "aiTitle"));
-        self.ended = backward(lines).find_map(|entry| entry.time()).or(self.started);
+        self.title = given.or(made);
+        Ok(())
+    }
+
+    /// Notes what is wrong with a line.
+    fn judge(&mut self, line: &Line<'_>) {
+        for record in line.records().filter(|record| record.state != State::Whole) {
+            self.troubles.push(match (record.state, record.fault) {
+                (_, Some((_, Why::Nul))) => Trouble::Nul,
+                (State::Damaged, _) if !line.ended => Trouble::Torn,
+                _ => Trouble::Damaged,
+            });
+        }
     }
 }
 
@@ -156,16 +162,21 @@ fn prompt(entry: &Entry<'_>) -> Option<Cow<'static, str>> {
     // What an editor adds stands in blocks of its own before what was typed.
     let mut typed = texts.filter_map(|block| block.text());
     let typed = typed.find(|text| !text.starts_with("<ide_"))?;
+    let begins = |tag: &str| typed.starts_with(&format!("<{tag}>"));
     let between = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         let (_, rest) = typed.split_once(&open)?;
         Some(rest.split_once(&close)?.0.trim().to_owned())
     };
-    if let Some(command) = between("command-name") {
+    if (begins("command-name") || begins("command-message"))
+        && let Some(command) = between("command-name")
+    {
         let arguments = between("command-args").unwrap_or_default();
         return Some(format!("{command} {arguments}").trim().to_owned().into());
     }
-    if let Some(command) = between("bash-input") {
+    if begins("bash-input")
+        && let Some(command) = between("bash-input")
+    {
         return Some(format!("! {command}").into());
     }
     Some(typed.trim().to_owned().into()).filter(|text: &Cow<'_, str>| !text.is_empty())
@@ -178,35 +189,13 @@ fn is_agent_prompt(entry: &Entry<'_>) -> bool {
         && entry.message().is_some_and(|message| !message.has_tool_result())
 }
 
-/// The newest title of that kind. Only lines that name the kind are read.
-fn title(lines: &[u8], kind: &str, field: &str) -> Option<String> {
-    // Forward, because that is much faster than a search from the end.
-    let named: Vec<usize> = memmem::find_iter(lines, &format!("\"{kind}\"")).collect();
+/// The title of that kind on a line. Only lines that name the kind are read.
+fn title(line: &Line<'_>, kind: &str, field: &str) -> Option<String> {
+    let Body::Held(bytes) = line.body else { return None };
+    memmem::find(bytes, kind.as_bytes())?;
     // The name of the kind may stand in somebody's text: then there is no such field.
-    named.into_iter().rev().find_map(|at| {
-        let start = memrchr(b'\n', &lines[..at]).map_or(0, |at| at + 1);
-        let end = memchr(b'\n', &lines[at..]).map_or(lines.len(), |found| at + found);
-        records(&lines[start..end]).find_map(|entry| entry.text(field).map(Cow::into_owned))
-    })
-}
-
-fn last_line(lines: &[u8]) -> Option<&[u8]> {
-    let text = lines.strip_suffix(b"\n").unwrap_or(lines);
-    let start = memrchr(b'\n', text).map_or(0, |at| at + 1);
-    Some(&text[start..]).filter(|line| !line.is_empty())
-}
-
-/// The records of the lines, the last first.
-fn backward(lines: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    lines.rsplit(|byte| *byte == b'\n').flat_map(records)
-}
-
-/// The records of one line.
-fn records(line: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-    line::read(line).filter_map(|piece| match piece.meaning {
-        Meaning::Whole(entry) | Meaning::Recovered(entry, _) => Some(entry),
-        _ => None,
-    })
+    let mut titles = line.records().filter_map(|record| record.entry?.text(field));
+    titles.next().map(Cow::into_owned).filter(|title| !title.trim().is_empty())
 }
 
 #[cfg(test)]

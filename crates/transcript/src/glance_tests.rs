@@ -34,7 +34,6 @@ fn the_first_prompt_and_the_newest_title() {
         version: Some("2.1.45".to_owned()),
         started: Some(Time(1_767_225_600_000)),
         ended: Some(Time(1_767_312_000_000)),
-        sidechain: false,
         troubles: Vec::new(),
     };
     assert_eq!(seen(session.as_bytes()), expected);
@@ -48,6 +47,10 @@ fn prompts_are_shown_as_they_were_typed() {
             "/model opus",
         ),
         (r#""<bash-input>ls -l</bash-input>""#, "! ls -l"),
+        (
+            r#""what is <command-name>foo</command-name>""#,
+            "what is <command-name>foo</command-name>",
+        ),
         (
             r#"[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"},{"type":"text","text":" go on "}]"#,
             "go on",
@@ -66,9 +69,25 @@ fn troubles_are_seen_at_the_ends() {
     assert_eq!(troubles(good.as_bytes()), []);
     assert_eq!(troubles(good.trim_end().as_bytes()), []);
     assert_eq!(troubles(&good.as_bytes()[..60]), [Trouble::Torn]);
-    assert_eq!(troubles(format!("{good}\0\0\0").as_bytes()), [Trouble::Torn, Trouble::Nul]);
+    assert_eq!(troubles(format!("{good}\0\0\0").as_bytes()), [Trouble::Nul]);
     assert_eq!(troubles(format!("{good}no json\n").as_bytes()), [Trouble::Damaged]);
     assert_eq!(troubles(format!("no json\n{good}").as_bytes()), [Trouble::Damaged]);
+    let glued = good.trim_end().repeat(2);
+    assert_eq!(troubles(format!("{glued}\n{good}").as_bytes()), [Trouble::Damaged]);
+    assert_eq!(troubles(format!("{good}{glued}\n").as_bytes()), [Trouble::Damaged]);
+    // Far longer than what is looked at otherwise.
+    let long = user(&format!("\"{}\"", "x".repeat(2_000_000)));
+    assert_eq!(troubles(format!("{good}{}", &long[..1_500_000]).as_bytes()), [Trouble::Torn]);
+    assert_eq!(troubles(format!("{good}{long}").as_bytes()), []);
+}
+
+#[test]
+fn a_long_first_record_hides_nothing() {
+    let image = format!(
+        r#"[{{"type":"image","source":{{"data":"{}"}}}},{{"type":"text","text":"see"}}]"#,
+        "x".repeat(3 << 20)
+    );
+    assert_eq!(seen(user(&image).as_bytes()).prompt.as_deref(), Some("see"));
 }
 
 #[test]

@@ -180,12 +180,11 @@ impl<'a> Object<'a> {
             let key = &self.raw[key.clone()];
             key == name.as_bytes() || (escaped && unescape(key) == name)
         };
-        let value = match &self.members {
-            Some(noted) => noted.iter().rfind(|one| is(&one.key, one.escaped))?.value.clone(),
-            None => {
-                let members = Scanner::new(self.raw).members();
-                members.filter(|(key, _)| is(&key.range, key.escaped)).last()?.1
-            }
+        let value = if let Some(noted) = &self.members {
+            noted.iter().rfind(|one| is(&one.key, one.escaped))?.value.clone()
+        } else {
+            let members = Scanner::new(self.raw).members();
+            members.filter(|(key, _)| is(&key.range, key.escaped)).last()?.1
         };
         Some(Json { raw: &self.raw[value] })
     }

@@ -37,12 +37,12 @@ pub const LONG_TEXT: usize = 4 << 10;
 /// How many of the last bytes are compared to notice that a followed file was rewritten.
 pub const FINGERPRINT: usize = 64;
 
-/// How much of a file's start is looked at for a first prompt. Newer clients write their tool list
-/// and system prompt in front of it.
+/// How much of a file's start is looked at for a first prompt, the last line to its end. Newer clients
+/// write their tool list and system prompt in front of it.
 pub const GLANCE_HEAD: usize = 1 << 20;
 
 /// How much of a file's end is looked at for titles and damage.
-pub const GLANCE_TAIL: usize = 64 << 10;
+pub const GLANCE_TAIL: usize = 128 << 10;
 
 /// Longest sidecar (`.meta.json`, `sessions-index.json`, `settings.json`) that is read.
 pub const SIDECAR: u64 = 16 << 20;

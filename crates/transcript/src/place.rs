@@ -3,20 +3,21 @@
 //! A *home* is the client's config folder; under `projects` it has a folder for each working directory,
 //! named by [`slug()`], and in it a file for each session. The folder name cannot be turned back into a
 //! path: the working directory of a session is what its records say. Invariants: nothing is written;
-//! a folder that cannot be read is an error only if it was asked for by name; a symbolic link to a
-//! folder is not followed when looking for files.
+//! a folder that cannot be read holds nothing, and [`Home::unreadable`] names it; below a project's folder
+//! symbolic links to folders are not followed.
 
 mod name;
 mod side;
 mod slug;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use name::{Candidates, NameError, find};
-pub use side::{Agent, Belonging, Thing, agent_meta, agents, belongings};
+pub use side::{Agent, Belonging, Thing, agents, belongings, sessions_with_agents};
 pub use slug::{slug, slug_uncut};
 
 use crate::file::Lines;
@@ -52,6 +53,8 @@ impl Session {
     /// The session in a file, wherever that is.
     pub fn at(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
+        // What belongs to a session is found through the folders around it.
+        let path = &std::path::absolute(path)?;
         let name = |part: Option<&std::ffi::OsStr>| {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
         };
@@ -83,12 +86,28 @@ impl Home {
     }
 
     /// The folders of the projects; `conversations` is where seed 000 has them.
+    ///
+    /// A link to a folder counts, once: people move projects to other disks.
     pub fn projects(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
+        let mut real = HashSet::new();
         for name in ["projects", "conversations"] {
-            found.extend(listing(&self.root.join(name)).folders);
+            let inside = listing(&self.root.join(name));
+            let links = inside.files.into_iter().filter(|path| path.is_dir());
+            for folder in inside.folders.into_iter().chain(links) {
+                if real.insert(fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone())) {
+                    found.push(folder);
+                }
+            }
         }
         found
+    }
+
+    /// The folders that cannot be read, so that their sessions are missing everywhere.
+    pub fn unreadable(&self) -> Vec<PathBuf> {
+        let tops = ["projects", "conversations"].map(|name| self.root.join(name));
+        let tops = tops.into_iter().filter(|top| top.is_dir());
+        tops.chain(self.projects()).filter(|folder| fs::read_dir(folder).is_err()).collect()
     }
 
     /// All sessions, in no order. Sub-agents' files are not sessions.
@@ -98,7 +117,16 @@ impl Home {
 
     /// All transcripts, sub-agents' included, by path.
     pub fn transcripts(&self) -> Vec<PathBuf> {
-        files_under(&self.projects())
+        let mut found = Vec::new();
+        for project in self.projects() {
+            let inside = files_under(std::slice::from_ref(&project)).into_iter().filter(|path| {
+                let below = path.strip_prefix(&project).unwrap_or(path);
+                let mut parts = below.components();
+                parts.clone().count() == 1 || parts.any(|part| part.as_os_str() == "subagents")
+            });
+            found.extend(inside);
+        }
+        found
     }
 
     /// After how many days without a change the client deletes a session.
@@ -107,11 +135,6 @@ impl Home {
             u32::try_from(Json::parse(&bytes)?.get("cleanupPeriodDays")?.integer()?).ok()
         });
         named.unwrap_or(CLEANUP_DAYS)
-    }
-
-    /// The prompts that were typed, over all sessions and also of those long deleted.
-    pub fn history(&self) -> PathBuf {
-        self.root.join("history.jsonl")
     }
 }
 

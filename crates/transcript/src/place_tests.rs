@@ -87,7 +87,7 @@ fn sub_agents_of_all_layouts_are_found() {
     ids.sort();
     assert_eq!(ids, ["beside", "deep", "in", "seed004"]);
     let with_meta = agents(&session).into_iter().find(|agent| agent.meta.is_some()).unwrap();
-    assert_eq!(agent_meta(&with_meta).unwrap(), br#"{"agentType":"x"}"#);
+    assert_eq!(with_meta.meta().unwrap(), br#"{"agentType":"x"}"#);
 }
 
 #[test]
@@ -161,4 +161,33 @@ fn other_files_are_no_transcripts() {
         .collect();
     assert_eq!(names, ["empty", "real", "seed002", "torn"]);
     assert!(transcripts_under(&root.join("none")).is_err());
+}
+
+#[test]
+fn new_types_are_transcripts_too() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "new.jsonl", "{\"type\":\"turn-v3\",\"uuid\":\"u\",\"sessionId\":\"s\"}\n");
+    assert_eq!(transcripts_under(folder.path()).unwrap().len(), 1);
+}
+
+#[test]
+fn only_transcripts_are_taken_from_a_home() {
+    let (folder, home) = home();
+    put(folder.path(), "projects/-p/memory/notes.jsonl", "{\"note\":1}\n");
+    assert_eq!(home.transcripts().len(), 8);
+    let with = sessions_with_agents(&folder.path().join("projects/-p"));
+    assert_eq!(with.len(), 2);
+    assert_eq!(home.unreadable(), Vec::<PathBuf>::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_project_that_is_a_link_counts_once() {
+    let (folder, home) = home();
+    let projects = folder.path().join("projects");
+    fs::rename(projects.join("-p"), folder.path().join("elsewhere")).unwrap();
+    for name in ["-p", "-q"] {
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), projects.join(name)).unwrap();
+    }
+    assert_eq!(home.sessions().len(), 3);
 }

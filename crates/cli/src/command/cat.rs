@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use transcript::entry::Entry;
-use transcript::file::{Body, Line, Lines, Record, copy_at};
+use transcript::file::{Body, Line, Lines, Record};
 
 use super::record;
 use crate::failure::Failure;
@@ -31,12 +32,14 @@ pub(crate) struct CatArgs {
     raw: bool,
 }
 
+/// How many complaints `--raw` makes before it only counts them.
+const COMPLAINTS: u64 = 20;
+
 pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
     let path = world.session(&args.session)?.path;
     let unreadable = |error| Failure::unreadable(&path, error);
-    let file = File::open(&path).map_err(unreadable)?;
-    let again = File::open(&path).map_err(unreadable)?;
-    let mut lines = Lines::new(file);
+    let mut lines = Lines::new(File::open(&path).map_err(unreadable)?);
+    let (mut any, mut complaints) = (false, 0);
     while let Some(line) = lines.next_line().map_err(unreadable)? {
         let number = line.number.unwrap_or_default();
         if args.lines.as_ref().is_some_and(|lines| number > *lines.end()) {
@@ -46,40 +49,49 @@ pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
             continue;
         }
         if args.raw {
-            raw_line(world, args, &line, &again)?;
+            any |= raw_line(world, args, &line, &path, &mut complaints)?;
             continue;
         }
         for record in line.records().filter(|record| wanted(record, &args.kind)) {
-            record::write(&record, &again, &mut world.out)?;
+            any = true;
+            record::write(&record, &path, &mut world.out)?;
         }
+    }
+    if complaints > COMPLAINTS {
+        world.out.note(&format!("and {} more", complaints - COMPLAINTS))?;
+    }
+    if !any && !args.kind.is_empty() {
+        world.out.note(&format!("no record is of kind {}", args.kind.join(", ")))?;
     }
     Ok(())
 }
 
+/// Writes a line as it is, if it is wanted. Whether it was.
 fn raw_line(
     world: &mut World,
     args: &CatArgs,
     line: &Line<'_>,
-    again: &File,
-) -> Result<(), Failure> {
+    path: &Path,
+    complaints: &mut u64,
+) -> Result<bool, Failure> {
     let mut any = args.kind.is_empty();
     for record in line.records() {
         any |= wanted(&record, &args.kind);
         if let Some(complaint) = record::complaint(&record) {
-            world.out.note(&complaint)?;
+            *complaints += 1;
+            if *complaints <= COMPLAINTS {
+                world.out.note(&complaint)?;
+            }
         }
     }
-    if !any {
-        return Ok(());
+    if any {
+        match line.body {
+            Body::Held(bytes) => world.out.write_all(bytes)?,
+            Body::Condensed(_) => record::copy(path, line.offset, line.len, &mut world.out)?,
+        }
+        world.out.write_all(if line.ended { b"\n" } else { b"" })?;
     }
-    match line.body {
-        Body::Held(bytes) => world.out.write_all(bytes)?,
-        Body::Condensed(_) => copy_at(again, line.offset, line.len, &mut world.out)?,
-    }
-    if line.ended {
-        world.out.write_all(b"\n")?;
-    }
-    Ok(())
+    Ok(any)
 }
 
 fn wanted(record: &Record<'_>, kinds: &[String]) -> bool {

@@ -42,35 +42,38 @@ struct Row<'a> {
 pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> {
     let files = world.files(&args.session, args.all)?;
     let mut drift = Drift::default();
+    let mut unreadable = 0;
     for path in &files {
         match look(path, &mut drift) {
             Ok(()) => {}
             Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),
             Err(error) => {
+                unreadable += 1;
                 world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
             }
         }
     }
-    let rows = drift.findings().iter().map(|((version, novelty), finding)| {
+    let findings = drift.finish();
+    let rows = findings.iter().map(|((version, novelty), finding)| {
         let (what, name) = match novelty {
             Novelty::Type(name) => ("type", name),
             Novelty::Field(name) => ("field", name),
         };
         let (count, file, line) = (finding.count, finding.file.as_str(), finding.line);
-        Row { v: JSON_VERSION, version, what, name, count, file, line }
+        Row { v: JSON_VERSION, version: version.text(), what, name, count, file, line }
     });
     if args.json {
         for row in rows {
             world.out.json(&row)?;
         }
-        return Ok(());
+        return finish(args, unreadable);
     }
     let mut table = Table::new(&[
-        Column::Left("version"),
-        Column::Left("what"),
-        Column::Left("name"),
-        Column::Right("count"),
-        Column::Left("first seen"),
+        Column::left("version"),
+        Column::left("what"),
+        Column::left("name"),
+        Column::right("count"),
+        Column::left("first seen"),
     ]);
     for row in rows {
         table.row(&[
@@ -81,10 +84,15 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
             format!("{}:{}", row.file, row.line),
         ]);
     }
-    if !drift.findings().is_empty() {
+    if !findings.is_empty() {
         table.write(&mut world.out)?;
     }
-    Ok(())
+    finish(args, unreadable)
+}
+
+/// What was asked for by name must be readable; among all there are, it was said, and that is enough.
+fn finish(args: &DriftArgs, unreadable: usize) -> Result<(), Failure> {
+    if unreadable > 0 && !args.all { Err(Failure::some_unreadable(unreadable)) } else { Ok(()) }
 }
 
 fn look(path: &Path, drift: &mut Drift) -> std::io::Result<()> {

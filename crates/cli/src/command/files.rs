@@ -1,11 +1,11 @@
 //! `quipu files`: everything that belongs to a session.
 
+use std::borrow::Cow;
 use std::fs;
-use std::path::Path;
 
 use serde::Serialize;
 use transcript::json::Json;
-use transcript::place::{Agent, Thing, agent_meta, agents, belongings};
+use transcript::place::{Agent, belongings};
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ pub(crate) struct FilesArgs {
 struct Row<'a> {
     v: u32,
     thing: &'static str,
-    path: &'a Path,
+    path: Cow<'a, str>,
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     about: Option<String>,
@@ -38,21 +38,19 @@ struct Row<'a> {
 
 pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
-    let agents = agents(&session);
     let mut table = Table::new(&[
-        Column::Left("what"),
-        Column::Right("size"),
-        Column::Left("about"),
-        Column::Left("path"),
+        Column::left("what"),
+        Column::right("size"),
+        Column::left("about"),
+        Column::left("path"),
     ]);
     for one in belongings(&session) {
-        let agent = agents.iter().find(|agent| one.thing == Thing::Agent && agent.path == one.path);
         let row = Row {
             v: JSON_VERSION,
             thing: one.thing.name(),
-            path: &one.path,
+            path: one.path.to_string_lossy(),
             size: fs::metadata(&one.path).ok().map(|metadata| metadata.len()),
-            about: agent.and_then(about),
+            about: one.agent.as_ref().and_then(about),
         };
         if args.json {
             world.out.json(&row)?;
@@ -61,7 +59,7 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
                 row.thing.to_owned(),
                 row.size.map_or("?".to_owned(), size),
                 row.about.unwrap_or_default(),
-                row.path.display().to_string(),
+                row.path.into_owned(),
             ]);
         }
     }
@@ -73,7 +71,7 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
 
 /// What a sub-agent was started for, as its sidecar says.
 fn about(agent: &Agent) -> Option<String> {
-    let bytes = agent_meta(agent)?;
+    let bytes = agent.meta()?;
     let meta = Json::parse(&bytes)?.object()?;
     let parts = ["agentType", "description"].map(|name| meta.text(name));
     let parts: Vec<String> = parts.into_iter().flatten().map(|part| one_line(&part)).collect();

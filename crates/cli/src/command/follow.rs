@@ -1,7 +1,6 @@
 //! `quipu follow`: what is being written to a session, as it comes.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -57,16 +56,16 @@ pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure
     }
 }
 
-fn say(out: &mut Out, path: &Path, event: &Event<'_>, json: bool) -> io::Result<()> {
+fn say(out: &mut Out, path: &Path, event: &Event<'_>, json: bool) -> Result<(), Failure> {
     let line = match event {
         Event::Line(line) => line,
-        Event::Truncated => return out.note("the file was cut: reading it from its start"),
-        Event::Replaced => return out.note("the file was replaced: reading it from its start"),
-        Event::Gone => return out.note("the file is gone: waiting for it to come back"),
+        Event::Truncated => return Ok(out.note("the file was cut: reading it from its start")?),
+        Event::Replaced => return Ok(out.note("the file was replaced: reading it from its start")?),
+        Event::Gone => return Ok(out.note("the file is gone: waiting for it to come back")?),
     };
     for record in line.records() {
         if json {
-            record::write(&record, &File::open(path)?, out)?;
+            record::write(&record, path, out)?;
         } else {
             let text = brief(out, &record);
             writeln!(out, "{text}")?;

@@ -24,7 +24,7 @@ pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
         writeln!(world.out)?;
         newest(world, &surveyed)?;
     }
-    deadline(world, &homes)?;
+    deadline(world, &homes, &surveyed)?;
     broken(world, &surveyed)?;
     next_steps(world, &surveyed)
 }
@@ -46,10 +46,10 @@ fn overview(world: &mut World, homes: &Homes, surveyed: &[Surveyed]) -> Result<(
 
 fn newest(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
     let columns = [
-        Column::Left("id"),
-        Column::Right("age"),
-        Column::Left("project"),
-        Column::Left("title or first prompt"),
+        Column::left("id"),
+        Column::right("age"),
+        Column::left("project"),
+        Column::left("title or first prompt"),
     ];
     let mut table = Table::new(&columns).flexible(3);
     for one in surveyed.iter().filter(|one| one.session.size > 0).take(NEWEST) {
@@ -64,18 +64,18 @@ fn newest(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
 }
 
 /// When the client will delete the oldest session.
-fn deadline(world: &mut World, homes: &Homes) -> Result<(), Failure> {
+fn deadline(world: &mut World, homes: &Homes, surveyed: &[Surveyed]) -> Result<(), Failure> {
     if homes.samples {
         return Ok(());
     }
     for home in &homes.list {
         let days = home.cleanup_days();
-        let Some(oldest) = home.sessions().iter().map(|session| session.modified).min() else {
+        let own = surveyed.iter().filter(|one| one.session.path.starts_with(&home.root));
+        let Some(oldest) = own.map(|one| one.session.modified).min() else {
             continue;
         };
-        let keeps = format!("Claude Code deletes sessions {} after their last change", {
-            count(u64::from(days), "day")
-        });
+        let kept = count(u64::from(days), "day");
+        let keeps = format!("Claude Code deletes sessions {kept} after their last change");
         let line = match remaining(oldest, days, world.now) {
             _ if days == 0 => "Claude Code is set to keep no sessions at all".to_owned(),
             Some(left) if left.as_secs() < 60 => format!("{keeps}: the oldest goes any moment now"),
@@ -120,15 +120,16 @@ fn next_steps(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
         let troubles = one.troubles();
         !troubles.is_empty() && troubles != ["empty"] && troubles != ["unreadable"]
     });
+    let quipu = world.again();
     let mut steps = vec![
-        ("quipu ls --all".to_owned(), "every session"),
-        ("quipu cat last".to_owned(), "the records of the newest one"),
-        ("quipu inventory --all".to_owned(), "what they hold, counted"),
-        ("quipu follow last".to_owned(), "watch it being written"),
+        (format!("{quipu} ls --all"), "every session"),
+        (format!("{quipu} cat last"), "the records of the newest one"),
+        (format!("{quipu} inventory --all"), "what they hold, counted"),
+        (format!("{quipu} follow last"), "watch it being written"),
     ];
     if let Some(one) = damaged {
         let id: String = one.session.id.chars().take(8).collect();
-        steps.push((format!("quipu cat {id} --kind recovered"), "what is saved from damage"));
+        steps.push((format!("{quipu} cat {id} --kind recovered"), "what is saved from damage"));
     }
     let head = world.out.style(BOLD, "Try next");
     writeln!(world.out, "\n{head}")?;

@@ -1,5 +1,7 @@
 //! `quipu inventory`: what sessions hold, counted.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,13 +41,13 @@ struct Report<'a> {
     v: u32,
     sessions: Vec<Row<'a>>,
     total: Tally<'a>,
-    unreadable: &'a [PathBuf],
+    unreadable: Vec<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
 struct Row<'a> {
     id: String,
-    path: &'a Path,
+    path: Cow<'a, str>,
     #[serde(flatten)]
     tally: Tally<'a>,
 }
@@ -91,17 +93,27 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
         }
     }
     if args.json {
-        let sessions =
-            counted.iter().map(|(path, one)| Row { id: id(path), path, tally: tally(one) });
-        let (v, sessions) = (JSON_VERSION, sessions.collect());
-        let report = Report { v, sessions, total: tally(&total), unreadable: &unreadable };
-        return Ok(world.out.json(&report)?);
+        let sessions = counted.iter().map(|(path, one)| {
+            let path = path.as_path();
+            Row { id: id(path), path: path.to_string_lossy(), tally: tally(one) }
+        });
+        world.out.json(&Report {
+            v: JSON_VERSION,
+            sessions: sessions.collect(),
+            total: tally(&total),
+            unreadable: unreadable.iter().map(|path| path.to_string_lossy()).collect(),
+        })?;
+    } else {
+        if counted.len() > 1 {
+            write_sessions(world, &counted)?;
+        }
+        write_total(world, &total, files.len() - unreadable.len())?;
     }
-    if counted.len() > 1 {
-        sessions_table(&counted).write(&mut world.out)?;
-        writeln!(world.out)?;
+    match unreadable.len() {
+        0 => Ok(()),
+        _ if args.all => Ok(()),
+        count => Err(Failure::some_unreadable(count)),
     }
-    write_total(world, &total, files.len() - unreadable.len())
 }
 
 /// Counts one file. The reader's buffers go from one to the next.
@@ -143,43 +155,71 @@ fn tally(one: &Inventory) -> Tally<'_> {
     }
 }
 
-/// The first table of seed 001, section 2.
-fn sessions_table(counted: &[(&PathBuf, Inventory)]) -> Table {
-    let mut table = Table::new(&[
-        Column::Left("session"),
-        Column::Right("lines"),
-        Column::Left("versions"),
-        Column::Right("user"),
-        Column::Right("assistant"),
-        Column::Right("tool calls"),
-        Column::Right("human turns"),
-        Column::Right("file-history"),
-        Column::Right("summary"),
-        Column::Right("system"),
-        Column::Right("queue-op"),
-        Column::Right("damaged"),
-    ]);
-    for (path, one) in counted {
-        let of = |names: &[&str]| -> String {
-            let counts = names.iter().filter_map(|name| one.types.get(*name));
-            counts.sum::<u64>().to_string()
-        };
-        table.row(&[
-            id(path).chars().take(14).collect(),
-            one.lines.to_string(),
-            one.versions.keys().cloned().collect::<Vec<_>>().join(", "),
-            of(&["user", "human", "tool_result"]),
-            of(&["assistant"]),
-            one.tool_calls().to_string(),
-            one.human_turns.to_string(),
-            of(&["file-history-snapshot", "file-history-delta"]),
-            of(&["summary"]),
-            of(&["system"]),
-            of(&["queue-operation"]),
-            one.damaged.to_string(),
-        ]);
+type Counted<'a> = (&'a PathBuf, Inventory);
+
+/// The tables of seed 001, section 2: a row for each session.
+fn write_sessions(world: &mut World, counted: &[Counted<'_>]) -> Result<(), Failure> {
+    fn of(one: &Inventory, names: &[&str]) -> u64 {
+        names.iter().filter_map(|name| one.types.get(*name)).sum()
     }
-    table
+    type Count = fn(&Inventory) -> u64;
+    let columns: [(&str, Count); 10] = [
+        ("lines", |one| one.lines),
+        ("user", |one| of(one, &["user", "human", "tool_result"])),
+        ("assistant", |one| of(one, &["assistant"])),
+        ("calls", Inventory::tool_calls),
+        ("turns", |one| one.human_turns),
+        ("files", |one| of(one, &["file-history-snapshot", "file-history-delta"])),
+        ("summary", |one| of(one, &["summary"])),
+        ("system", |one| of(one, &["system"])),
+        ("queue", |one| of(one, &["queue-operation"])),
+        ("damaged", |one| one.damaged),
+    ];
+    let columns = columns.map(|(name, get)| (name.to_owned(), Box::new(get) as Get));
+    session_table(world, counted, columns.into(), "versions", |one| {
+        one.versions.keys().cloned().collect::<Vec<_>>().join(" ")
+    })?;
+    for (title, counts) in [
+        ("Stop reasons", (|one| &one.stop_reasons) as fn(&Inventory) -> &Counts),
+        ("Content blocks", |one| &one.blocks),
+    ] {
+        let names: BTreeSet<String> =
+            counted.iter().flat_map(|(_, one)| counts(one).keys().cloned()).collect();
+        let columns = names.into_iter().map(|name| {
+            let own = name.clone();
+            let get = move |one: &Inventory| counts(one).get(&own).copied().unwrap_or_default();
+            (name, Box::new(get) as Get)
+        });
+        let title = world.out.style(BOLD, title);
+        writeln!(world.out, "{title}")?;
+        session_table(world, counted, columns.collect(), "", |_| String::new())?;
+    }
+    Ok(())
+}
+
+type Get = Box<dyn Fn(&Inventory) -> u64>;
+
+/// A row for each session, a column for each count that any of them has; a last one of text.
+fn session_table(
+    world: &mut World,
+    counted: &[Counted<'_>],
+    mut counts: Vec<(String, Get)>,
+    last: &'static str,
+    text: impl Fn(&Inventory) -> String,
+) -> Result<(), Failure> {
+    counts.retain(|(_, get)| counted.iter().any(|(_, one)| get(one) > 0));
+    let mut columns = vec![Column::left("session")];
+    columns.extend(counts.iter().map(|(name, _)| Column::right(name)));
+    columns.push(Column::left(last));
+    let mut table = Table::new(&columns);
+    for (path, one) in counted {
+        let mut cells = vec![id(path).chars().take(14).collect()];
+        cells.extend(counts.iter().map(|(_, get)| get(one).to_string()));
+        cells.push(text(one));
+        table.row(&cells);
+    }
+    table.write(&mut world.out)?;
+    Ok(writeln!(world.out)?)
 }
 
 fn write_total(world: &mut World, total: &Inventory, files: usize) -> Result<(), Failure> {
@@ -210,7 +250,7 @@ fn write_total(world: &mut World, total: &Inventory, files: usize) -> Result<(),
         }
         let title = out.style(BOLD, title);
         writeln!(out, "\n{title}")?;
-        let mut table = Table::new(&[Column::Left(name), Column::Right("count")]);
+        let mut table = Table::new(&[Column::left(name), Column::right("count")]);
         let mut rows: Vec<_> = counts.iter().collect();
         rows.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
         for (name, number) in rows {

@@ -1,14 +1,16 @@
 //! `quipu ls`: sessions, newest first.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use jiff::{SignedDuration, Span, Timestamp, civil::Date, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use transcript::file::Lines;
 use transcript::inventory::Inventory;
-use transcript::place::{Home, Session, sessions_in, slug, slug_uncut};
+use transcript::place::{Home, Session, sessions_in, sessions_with_agents, slug, slug_uncut};
 
 use super::JSON_VERSION;
 use super::survey::{Surveyed, headline, short_path, survey};
@@ -45,7 +47,7 @@ pub(crate) struct LsArgs {
 struct Row<'a> {
     v: u32,
     id: &'a str,
-    path: &'a Path,
+    path: Cow<'a, str>,
     project: &'a str,
     cwd: Option<&'a str>,
     title: Option<&'a str>,
@@ -71,9 +73,10 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
         });
     }
     let surveyed = survey(sessions);
+    let mut agents = Agents::new();
     if args.json {
         for one in &surveyed {
-            let row = row(one, args.count);
+            let row = row(one, args.count, &mut agents);
             world.out.json(&row)?;
         }
         return Ok(());
@@ -83,14 +86,14 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let mut columns = vec![
-        Column::Left("id"),
-        Column::Right("age"),
-        Column::Left("project"),
-        Column::Left("title or first prompt"),
-        Column::Right("size"),
+        Column::left("id"),
+        Column::right("age"),
+        Column::left("project"),
+        Column::left("title or first prompt"),
+        Column::right("size"),
     ];
-    columns.extend(args.count.then_some(Column::Right("records")));
-    columns.push(Column::Left("flags"));
+    columns.extend(args.count.then_some(Column::right("records")));
+    columns.push(Column::left("flags"));
     let mut table = Table::new(&columns).flexible(3);
     for one in &surveyed {
         let mut cells = vec![
@@ -101,7 +104,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
             size(one.session.size),
         ];
         cells.extend(args.count.then(|| records(one).map_or("?".to_owned(), |n| n.to_string())));
-        cells.push(flags(one).join(" "));
+        cells.push(flags(one, &mut agents).join(" "));
         table.row(&cells);
     }
     Ok(table.write(&mut world.out)?)
@@ -115,14 +118,21 @@ fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
         return Ok(all());
     }
     if let Some(project) = &args.project {
-        let folder = world.cwd.join(project);
-        let exact = if folder.is_dir() { in_project(&homes.list, &folder) } else { Vec::new() };
-        if !exact.is_empty() {
+        let folder = lexical(&world.cwd.join(project));
+        let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+        let mut exact = in_project(&homes.list, &folder);
+        if real != folder {
+            exact.extend(in_project(&homes.list, &real));
+        }
+        if !exact.is_empty() || folder.is_dir() {
             return Ok(exact);
         }
         let mut sessions = all();
         let part = slug_uncut(project).to_lowercase();
-        sessions.retain(|session| session.project.to_lowercase().contains(&part));
+        sessions.retain(|session| {
+            let name = session.project.to_lowercase();
+            name.contains(&part) || name == project.to_lowercase()
+        });
         return Ok(sessions);
     }
     let here = world.cwd.ancestors().map(|folder| in_project(&homes.list, folder));
@@ -136,6 +146,19 @@ fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
         ))?;
     }
     Ok(all())
+}
+
+/// The path without `.` and `..`, and without a slash at its end.
+fn lexical(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
 }
 
 /// The sessions of the project in that folder, under the name that any client gives it.
@@ -152,14 +175,14 @@ fn in_project(homes: &[Home], folder: &Path) -> Vec<Session> {
     folders.flat_map(|folder| sessions_in(&folder)).collect()
 }
 
-fn row(one: &Surveyed, count: bool) -> Row<'_> {
+fn row<'a>(one: &'a Surveyed, count: bool, agents: &mut Agents) -> Row<'a> {
     let seen = one.seen.as_ref().ok();
     let text = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|time| time.to_string());
     let modified = one.session.modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     Row {
         v: JSON_VERSION,
         id: &one.session.id,
-        path: &one.session.path,
+        path: one.session.path.to_string_lossy(),
         project: &one.session.project,
         cwd: seen.and_then(|seen| seen.cwd.as_deref()),
         title: seen.and_then(|seen| seen.title.as_deref()),
@@ -170,19 +193,25 @@ fn row(one: &Surveyed, count: bool) -> Row<'_> {
         ended: seen.and_then(|seen| text(seen.ended?.0)),
         modified: text(i64::try_from(modified.as_millis()).unwrap_or_default()).unwrap_or_default(),
         size: one.session.size,
-        flags: flags(one),
+        flags: flags(one, agents),
         records: count.then(|| records(one)).flatten(),
     }
 }
 
+/// Which sessions of a project have sub-agents' files beside them; each project is looked at once.
+type Agents = HashMap<PathBuf, HashSet<String>>;
+
 /// What is worth knowing at a glance: what is broken, and whether sub-agents or large results belong to it.
-fn flags(one: &Surveyed) -> Vec<&'static str> {
+fn flags(one: &Surveyed, agents: &mut Agents) -> Vec<&'static str> {
     let mut flags = one.troubles();
+    let project = one.session.path.parent().unwrap_or(Path::new("")).to_owned();
+    let beside = agents.entry(project).or_insert_with_key(|project| sessions_with_agents(project));
     let folder = one.session.folder();
-    if folder.is_dir() {
-        flags.extend(folder.join("subagents").is_dir().then_some("agents"));
-        flags.extend(folder.join("tool-results").is_dir().then_some("results"));
-    }
+    let inside = folder.is_dir();
+    let has_agents =
+        beside.contains(&one.session.id) || inside && folder.join("subagents").is_dir();
+    flags.extend(has_agents.then_some("agents"));
+    flags.extend((inside && folder.join("tool-results").is_dir()).then_some("results"));
     flags
 }
 
@@ -195,28 +224,28 @@ fn records(one: &Surveyed) -> Option<u64> {
     Some(counted.records)
 }
 
-/// A moment: so long ago, or a date.
+/// A moment: so long ago, or a date, with or without a time.
 fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let bad = || {
         let hint = "write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`";
         Failure::usage(format!("`{text}` is no time"), Some(hint))
     };
-    if let Ok(date) = text.parse::<Date>() {
-        let midnight = date.to_zoned(TimeZone::system()).map_err(|_| bad())?;
-        return Ok(midnight.timestamp());
-    }
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
+    // Without an offset it is the time of here; a date is its midnight.
+    if let Ok(local) = text.parse::<DateTime>() {
+        return Ok(local.to_zoned(TimeZone::system()).map_err(|_| bad())?.timestamp());
+    }
     let unit = text.chars().last().ok_or_else(bad)?;
-    let number: i64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| bad())?;
-    let hours = match unit {
-        'm' => return now.checked_sub(Span::new().minutes(number.max(0))).map_err(|_| bad()),
-        'h' => 1,
-        'd' => 24,
-        'w' => 168,
+    let number: u32 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| bad())?;
+    let minutes = match unit {
+        'm' => 1,
+        'h' => 60,
+        'd' => 24 * 60,
+        'w' => 7 * 24 * 60,
         _ => return Err(bad()),
     };
-    let back = number.checked_mul(hours).filter(|hours| (0..10_000_000).contains(hours));
-    now.checked_sub(SignedDuration::from_hours(back.ok_or_else(bad)?)).map_err(|_| bad())
+    let back = SignedDuration::from_mins(i64::from(number) * minutes);
+    Ok(now.checked_sub(back).unwrap_or(Timestamp::MIN))
 }

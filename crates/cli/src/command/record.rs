@@ -6,11 +6,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
-use transcript::file::{Record, copy_at};
+use transcript::file::{Record, State, read_at};
 
 use super::JSON_VERSION;
+use crate::failure::Failure;
 
 #[derive(Serialize)]
 struct Head<'a> {
@@ -42,8 +44,8 @@ pub(super) fn kind(record: &Record<'_>) -> Option<String> {
     }
 }
 
-/// Writes a record as one line. `file` is where the whole of a condensed record is read from.
-pub(super) fn write(record: &Record<'_>, file: &File, out: &mut impl Write) -> io::Result<()> {
+/// Writes a record as one line. `path` is where the whole of a condensed record is read from.
+pub(super) fn write(record: &Record<'_>, path: &Path, out: &mut impl Write) -> Result<(), Failure> {
     let kind = kind(record);
     let head = serde_json::to_string(&Head {
         v: JSON_VERSION,
@@ -53,21 +55,41 @@ pub(super) fn write(record: &Record<'_>, file: &File, out: &mut impl Write) -> i
         state: record.state.name(),
         kind: kind.as_deref(),
         fault: record.fault.map(|(offset, why)| Fault { offset, why: why.to_string() }),
-    })?;
+    })
+    .map_err(io::Error::from)?;
     out.write_all(head.trim_end_matches('}').as_bytes())?;
     // A fault is an object of its own, whose end was just taken off.
     out.write_all(if record.fault.is_some() { b"},\"entry\":" } else { b",\"entry\":" })?;
     match (&record.entry, record.bare) {
         (Some(_), _) if record.condensed => {
             let mut lossy = Lossy { out, held: Vec::new() };
-            copy_at(file, record.offset, record.len, &mut lossy)?;
+            copy(path, record.offset, record.len, &mut lossy)?;
             lossy.finish()?;
         }
         (Some(entry), _) => out.write_all(String::from_utf8_lossy(entry.raw()).as_bytes())?,
         (None, Some(json)) => out.write_all(String::from_utf8_lossy(json.raw()).as_bytes())?,
         (None, None) => out.write_all(b"null")?,
     }
-    out.write_all(b"}\n")
+    Ok(out.write_all(b"}\n")?)
+}
+
+/// Copies bytes of a file, however many, and tells errors of reading from those of writing.
+pub(super) fn copy(
+    path: &Path,
+    offset: u64,
+    len: u64,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    const BLOCK: u64 = 1 << 20;
+    let unreadable = |error| Failure::unreadable(path, error);
+    let file = File::open(path).map_err(unreadable)?;
+    let mut done = 0;
+    while done < len {
+        let block = read_at(&file, offset + done, BLOCK.min(len - done)).map_err(unreadable)?;
+        out.write_all(&block)?;
+        done += block.len() as u64;
+    }
+    Ok(())
 }
 
 /// Passes bytes on as UTF-8, however they are cut into pieces.
@@ -104,14 +126,14 @@ impl<W: Write> Write for Lossy<'_, W> {
 
 /// What is wrong with a record, for people.
 pub(super) fn complaint(record: &Record<'_>) -> Option<String> {
-    let (offset, why) = record.fault?;
     let line = record.line.map_or(String::new(), |line| format!("line {line}, "));
-    Some(match record.entry {
-        Some(_) => format!("{line}byte {offset}: {why} in a record"),
-        None => format!(
-            "{line}bytes {}..{}: no record: {why}",
-            record.offset,
-            record.offset + record.len
-        ),
-    })
+    let range = format!("bytes {}..{}", record.offset, record.offset + record.len);
+    match (record.state, record.fault) {
+        (State::Damaged, Some((_, why))) => Some(format!("{line}{range}: no record: {why}")),
+        (_, Some((at, why))) => Some(format!("{line}byte {at}: {why} in a record")),
+        (State::Recovered, None) => {
+            Some(format!("{line}{range}: a record that is not alone on its line"))
+        }
+        _ => None,
+    }
 }

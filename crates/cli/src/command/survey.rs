@@ -58,11 +58,17 @@ pub(super) fn headline(one: &Surveyed) -> String {
     one_line(&start)
 }
 
+/// How much of a project's name is shown.
+const PROJECT_WIDTH: usize = 32;
+
 /// The last two parts of a path: enough to know a project by.
 pub(super) fn short_path(path: &str) -> String {
     let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
-    match parts[..] {
+    let short = match parts[..] {
         [.., parent, last] if parts.len() > 2 => format!("{parent}/{last}"),
         _ => path.to_owned(),
-    }
+    };
+    // The end says more than the beginning.
+    let extra = short.chars().count().saturating_sub(PROJECT_WIDTH);
+    if extra == 0 { short } else { short.chars().skip(extra).collect() }
 }

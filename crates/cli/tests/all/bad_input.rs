@@ -22,9 +22,9 @@ fn names_that_lead_nowhere() {
     exit 3
     --- stderr
     error: `badc` fits 2 sessions
-      badc0ffe-2222  -home-dev-other
-      badc0ffe-0000-4000-8000-00000000d00d  -home-dev-demo
-    hint: give more of the id, or the path
+      [HOME]/.claude/projects/-home-dev-other/badc0ffe-2222.jsonl
+      [HOME]/.claude/projects/-home-dev-demo/badc0ffe-0000-4000-8000-00000000d00d.jsonl
+    hint: give more of the id, or the path; the newest is first
     ");
     assert_snapshot!(env.run(&["cat", "./no/such.jsonl"]), @r"
     exit 3
@@ -52,6 +52,8 @@ fn wrong_usage() {
         &["inventory"],
         &["drift"],
         &["ls", "--since", "yesterday"],
+        &["ls", "--since", "-5m"],
+        &["ls", "--since", "99999999999999m"],
         &["cat", "last", "--lines", "0"],
         &["cat", "last", "--lines", "9..3"],
         &["inventory", "--all", "badc0ffe"],
@@ -86,7 +88,30 @@ fn a_bad_configuration_is_named() {
 fn folders_are_no_sessions() {
     let env = Env::with_sessions();
     let text = env.run(&["cat", "--raw", env.path("").to_str().unwrap()]);
-    assert!(text.starts_with("exit 3"), "{text}");
+    assert!(text.starts_with("exit 2") && text.contains("is a folder"), "{text}");
+}
+
+/// What can be read is counted; what was asked for and cannot is an error all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn one_unreadable_file_of_several() {
+    let env = Env::with_sessions();
+    for command in ["inventory", "drift"] {
+        let output = env.output(&[command, "badc0ffe", "/proc/self/mem"]);
+        assert_eq!(output.status.code(), Some(4), "{command}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.ends_with("error: 1 of the files could not be read\n"), "{text}");
+    }
+}
+
+#[test]
+fn much_damage_is_told_in_few_words() {
+    let env = Env::bare();
+    let path = env.put("noise.jsonl", "x\n".repeat(1_000));
+    let output = env.output(&["cat", "--raw", path.to_str().unwrap()]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 21);
+    assert!(text.ends_with("and 980 more\n"), "{text}");
 }
 
 #[cfg(unix)]

@@ -36,6 +36,17 @@ fn several_homes_are_taken_together() {
     assert!(text.contains("in the second home"), "{text}");
 }
 
+/// One home reached in two ways is one home.
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_home_doubles_nothing() {
+    let env = Env::with_sessions();
+    std::fs::create_dir_all(env.path(".config")).unwrap();
+    std::os::unix::fs::symlink(env.path(".claude"), env.path(".config/claude")).unwrap();
+    assert!(env.run(&[]).contains("8 sessions in 2 projects"));
+    assert_eq!(env.output(&["cat", "badc0ffe"]).status.code(), Some(0));
+}
+
 /// File, then environment, then flags.
 #[test]
 fn settings_come_in_order() {
@@ -57,7 +68,10 @@ fn settings_come_in_order() {
     };
     let first = run(&["ls", "--all"], false);
     assert!(first.contains("from the file") && first.contains("\u{1b}[1m"), "{first}");
-    assert!(run(&["ls", "--all"], true).contains("from the environment"));
+    let second = run(&["ls", "--all"], true);
+    assert!(second.contains("from the environment") && second.contains('\u{1b}'), "{second}");
+    let plain = env.command(&["ls", "--all"]).env("NO_COLOR", "1").output().unwrap();
+    assert!(!plain.stdout.contains(&0x1b), "the environment wins over the file");
     let flag = env.path("flag");
     let last = run(&["ls", "--all", "--color", "never", "--home", flag.to_str().unwrap()], true);
     assert!(last.contains("from the flag") && !last.contains('\u{1b}'), "{last}");

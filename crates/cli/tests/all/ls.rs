@@ -44,6 +44,12 @@ fn filters() {
     assert_eq!(ids(&["ls", "--all", "--since", "2026-11-20"]).len(), 0);
     assert_eq!(ids(&["ls", "--project", "other"]).len(), 1);
     assert_eq!(ids(&["ls", "--project", "/home/dev/demo"]).len(), 7);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/demo/"]).len(), 7);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/x/../demo"]).len(), 7);
+    assert_eq!(ids(&["ls", "--project", "."]).len(), 0);
+    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19T21:30"]).len(), 2);
+    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19T21:30:00Z"]).len(), 2);
+    assert_eq!(ids(&["ls", "--all", "--since", "99999999w"]).len(), 8);
 }
 
 #[test]

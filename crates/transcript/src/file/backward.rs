@@ -8,7 +8,7 @@ use std::io;
 use memchr::memrchr;
 
 use super::{Body, Digest, Line, copy_at};
-use crate::limit::{HELD_LINE, READ_BLOCK};
+use crate::limit::{FIRST_READ, HELD_LINE, READ_BLOCK};
 
 /// Reads lines from the end.
 #[derive(Debug)]
@@ -65,7 +65,9 @@ impl<'f> Backward<'f> {
 
     /// Reads the block before what is held: its length.
     fn fill(&mut self) -> io::Result<usize> {
-        let count = self.offset.min(READ_BLOCK as u64);
+        // A first look is short, for callers that need no more than that.
+        let size = if self.line.is_empty() { FIRST_READ } else { READ_BLOCK };
+        let count = self.offset.min(size as u64);
         self.offset -= count;
         let mut block = Vec::new();
         copy_at(self.file, self.offset, count, &mut block)?;

@@ -1,10 +1,10 @@
 //! A line that is too long to hold, condensed to what identifies it.
 //!
 //! Long strings lose their middle; if there is still too much, containers lose what is in them: deep ones
-//! first, then all but the message, then all. A line that holds many records is given in parts. The result
+//! first, then all but the message, then what is in blocks, then all. A line that holds many records is given in parts. The result
 //! is read like any line: envelope, ids and kinds of blocks are all there, damage shows as damage, and
 //! [`Digest::place`] leads back to the file. Invariants: what is kept is bytes of the line in their order;
-//! what JSON does not allow in a string is kept; memory is bounded by `limit::DIGEST` for each of four forms.
+//! what JSON does not allow in a string is kept; memory is bounded by `limit::DIGEST` for each of five forms.
 //!
 //! Where a record was cut off inside a string, quotes change sides: what is text looks like structure.
 //! A byte that structure cannot have is taken as the sign to change sides again.
@@ -34,7 +34,7 @@ pub struct Digest {
     /// The container that is open at the top of the record is its message.
     in_message: bool,
     /// The same line in forms that keep less and less.
-    tiers: [Tier; 4],
+    tiers: [Tier; 5],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,13 @@ impl Default for Digest {
             in_message: false,
             // A record is depth 1, its message 2, the content 3, a block 4, a result's content 5, a block
             // in it 6, the source of an image there 7.
-            tiers: [tier(usize::MAX, false), tier(7, false), tier(7, true), tier(1, true)],
+            tiers: [
+                tier(usize::MAX, false),
+                tier(7, false),
+                tier(7, true),
+                tier(4, true),
+                tier(1, true),
+            ],
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use same_file::Handle;
 
@@ -50,8 +51,8 @@ struct Given {
     last: Vec<u8>,
     /// The last line came without its newline, which may still follow.
     unended: bool,
-    /// The file's length when its end was no whole record: no need to look again.
-    waiting: u64,
+    /// The file's length and time when its end was no whole record: no need to look again.
+    waiting: Option<(u64, Option<SystemTime>)>,
 }
 
 impl Follow {
@@ -62,7 +63,7 @@ impl Follow {
         Ok(Follow { path: path.to_owned(), open: Some(open) })
     }
 
-    /// Begins behind what is there now. Lines are counted from there.
+    /// Begins behind what is there now. Reads it once, to know how many lines there are.
     pub fn from_end(path: &Path) -> io::Result<Self> {
         let mut follow = Follow::from_start(path)?;
         follow.poll(|_| ())?;
@@ -124,7 +125,8 @@ impl Given {
         len: u64,
         each: &mut impl FnMut(Event<'_>),
     ) -> io::Result<bool> {
-        if len == self.offset || len == self.waiting {
+        let now = (len, file.metadata()?.modified().ok());
+        if len == self.offset || self.waiting == Some(now) {
             return Ok(false);
         }
         if self.unended {
@@ -143,7 +145,7 @@ impl Given {
         let mut lines = Lines::from(file.take(len - self.offset), self.offset, self.lines);
         while let Some(line) = lines.next_line()? {
             if !line.ended && !is_whole(&line) {
-                self.waiting = len;
+                self.waiting = Some(now);
                 break;
             }
             news = true;
@@ -174,7 +176,10 @@ impl Given {
     }
 }
 
-/// Whether a line without a newline is one whole record.
+/// Whether a line without a newline is one whole record. A number alone may still grow.
 fn is_whole(line: &Line<'_>) -> bool {
-    line.records().all(|record| record.state == State::Whole) && line.len > 0
+    let mut records = line.records();
+    let first = records.next();
+    first.is_some_and(|one| one.state == State::Whole && one.entry.is_some())
+        && records.next().is_none()
 }

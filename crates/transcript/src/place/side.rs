@@ -4,12 +4,14 @@
 //! `subagents` in the folder of the session's name, and, in seed 004, in `subagents` beside it. Where the
 //! folder does not say whose they are, the session id in their first records does.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use memchr::memmem;
+
 use super::{Session, is_agent, is_jsonl, listing, sidecar};
-use crate::file::Lines;
+use crate::file::{Body, Lines};
 use crate::json::Json;
 use crate::limit::GLANCE_HEAD;
 
@@ -24,6 +26,14 @@ pub struct Agent {
     pub meta: Option<PathBuf>,
 }
 
+impl Agent {
+    /// What its `.meta.json` says: `agentType`, `description`, `toolUseId` and more.
+    pub fn meta(&self) -> Option<Vec<u8>> {
+        let bytes = sidecar(self.meta.as_ref()?)?;
+        Json::parse(&bytes).is_some().then_some(bytes)
+    }
+}
+
 /// A file that belongs to a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Belonging {
@@ -31,6 +41,8 @@ pub struct Belonging {
     pub thing: Thing,
     /// Where it is.
     pub path: PathBuf,
+    /// The sub-agent, if it is the transcript of one.
+    pub agent: Option<Agent>,
 }
 
 /// What a file beside a session is.
@@ -81,15 +93,9 @@ pub fn agents(session: &Session) -> Vec<Agent> {
         found.extend(inside.files.into_iter().filter(|path| is_jsonl(path) && is_agent(path)));
     }
     if let Some(project) = session.path.parent() {
-        for folder in [project.to_owned(), project.join("subagents")] {
-            let files = listing(&folder).files.into_iter();
-            found.extend(files.filter(|path| {
-                is_jsonl(path)
-                    && is_agent(path)
-                    && *path != session.path
-                    && is_of(path, &session.id)
-            }));
-        }
+        found.extend(beside(project).filter(|path| {
+            *path != session.path && session_of(path).is_some_and(|named| named == session.id)
+        }));
     }
     found.sort();
     found.into_iter().map(agent).collect()
@@ -102,23 +108,32 @@ fn agent(path: PathBuf) -> Agent {
     Agent { id, meta: meta.is_file().then_some(meta), path }
 }
 
-/// The content of a sub-agent's `.meta.json`: `agentType`, `description`, `toolUseId` and more.
-pub fn agent_meta(agent: &Agent) -> Option<Vec<u8>> {
-    let bytes = sidecar(agent.meta.as_ref()?)?;
-    Json::parse(&bytes).is_some().then_some(bytes)
+/// The ids of the sessions that the sub-agents' files beside sessions name.
+pub fn sessions_with_agents(project: &Path) -> HashSet<String> {
+    beside(project).filter_map(|path| session_of(&path)).collect()
 }
 
-/// Whether the first record that names a session names this one.
-fn is_of(path: &Path, session: &str) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    let mut lines = Lines::new(file.take(GLANCE_HEAD as u64));
+/// The sub-agents' files that do not stand in the folder of a session.
+fn beside(project: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = [project.to_owned(), project.join("subagents")];
+    let files = folders.into_iter().flat_map(|folder| listing(&folder).files);
+    files.filter(|path| is_jsonl(path) && is_agent(path))
+}
+
+/// The session that the first record names which names any.
+fn session_of(path: &Path) -> Option<String> {
+    let mut lines = Lines::new(File::open(path).ok()?);
     while let Ok(Some(line)) = lines.next_line() {
-        let mut named = line.records().filter_map(|record| record.entry?.session());
+        let mut named =
+            line.records().filter_map(|record| Some(record.entry?.session()?.into_owned()));
         if let Some(named) = named.next() {
-            return named == session;
+            return Some(named);
+        }
+        if line.offset > GLANCE_HEAD as u64 {
+            break;
         }
     }
-    false
+    None
 }
 
 /// Everything that belongs to a session, the session first.
@@ -126,12 +141,14 @@ fn is_of(path: &Path, session: &str) -> bool {
 /// For a session in a home that is more than for one given by its path alone: the copies of edited
 /// files, the todo lists and the prompt history stand in the home.
 pub fn belongings(session: &Session) -> Vec<Belonging> {
-    let mut found = vec![Belonging { thing: Thing::Transcript, path: session.path.clone() }];
-    let mut add = |thing: Thing, path: PathBuf| found.push(Belonging { thing, path });
+    let plain = |thing, path| Belonging { thing, path, agent: None };
+    let mut found = vec![plain(Thing::Transcript, session.path.clone())];
     for agent in agents(session) {
-        add(Thing::Agent, agent.path);
-        agent.meta.into_iter().for_each(|meta| add(Thing::AgentMeta, meta));
+        let (path, meta) = (agent.path.clone(), agent.meta.clone());
+        found.push(Belonging { thing: Thing::Agent, path, agent: Some(agent) });
+        found.extend(meta.map(|meta| plain(Thing::AgentMeta, meta)));
     }
+    let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
     for path in listing(&session.folder().join("tool-results")).files {
         add(Thing::ToolResult, path);
     }
@@ -159,7 +176,16 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     found
 }
 
-/// Whether a file holds the id. Ids are long and random: no need to ask where it stands.
+/// Whether a line of a file holds the id. Ids are long and random: no need to ask where it stands.
 fn mentions(path: &Path, id: &str) -> bool {
-    sidecar(path).is_some_and(|bytes| memchr::memmem::find(&bytes, id.as_bytes()).is_some())
+    let Ok(file) = File::open(path) else { return false };
+    let mut lines = Lines::new(file);
+    while let Ok(Some(line)) = lines.next_line() {
+        if let Body::Held(bytes) = line.body
+            && memmem::find(bytes, id.as_bytes()).is_some()
+        {
+            return true;
+        }
+    }
+    false
 }

@@ -14,13 +14,14 @@ fn drift_of(files: &[RealFile]) -> Vec<String> {
             }
         });
     }
-    let found = drift.findings().iter().map(|((version, what), finding)| {
+    let found = drift.finish();
+    let found = found.iter().map(|((version, what), finding)| {
         let name = match what {
             Novelty::Type(name) => format!("type {name}"),
             Novelty::Field(name) => format!("field {name}"),
         };
         let file = std::path::Path::new(&finding.file).file_stem().unwrap().to_string_lossy();
-        format!("{version} {name} {}x {file}:{}", finding.count, finding.line)
+        format!("{} {name} {}x {file}:{}", version.text(), finding.count, finding.line)
     });
     found.collect()
 }
