@@ -60,10 +60,10 @@ impl<'a> Message<'a> {
     }
 
     /// The blocks of the content. A string is one text block.
-    pub fn blocks(&self) -> Box<dyn Iterator<Item = Block<'a>> + '_> {
+    pub fn blocks(&self) -> Blocks<'_, 'a> {
         match &self.blocks {
-            Some(noted) => Box::new(noted.iter().copied()),
-            None => Box::new(self.content().into_iter().flat_map(blocks)),
+            Some(noted) => Blocks::Noted(noted.iter()),
+            None => Blocks::Crowd(Box::new(self.content().into_iter().flat_map(blocks))),
         }
     }
 
@@ -75,6 +75,26 @@ impl<'a> Message<'a> {
     /// The first text among the blocks.
     pub fn first_text(&self) -> Option<Cow<'a, str>> {
         self.blocks().find(|block| block.kind == BlockKind::Text)?.text()
+    }
+}
+
+/// The blocks of a message, in order.
+#[allow(missing_debug_implementations, reason = "an iterator that is used up where it is made")]
+pub enum Blocks<'m, 'a> {
+    /// As they were noted.
+    Noted(std::slice::Iter<'m, Block<'a>>),
+    /// Too many to note: read one by one.
+    Crowd(Box<dyn Iterator<Item = Block<'a>> + 'm>),
+}
+
+impl<'a> Iterator for Blocks<'_, 'a> {
+    type Item = Block<'a>;
+
+    fn next(&mut self) -> Option<Block<'a>> {
+        match self {
+            Blocks::Noted(blocks) => blocks.next().copied(),
+            Blocks::Crowd(blocks) => blocks.next(),
+        }
     }
 }
 
@@ -91,7 +111,8 @@ pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     json: Json<'a>,
-    name: Option<Json<'a>>,
+    type_name: Option<Json<'a>>,
+    tool: Option<Json<'a>>,
     kind: BlockKind,
 }
 
@@ -115,13 +136,17 @@ impl<'a> Block<'a> {
     }
 
     fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
-        let mut name = None;
+        let (mut type_name, mut tool) = (None, None);
         let end = if scanner.byte(at) == Some(b'{') {
             scanner.object(at, |key, start| {
                 let end = scanner.value(start)?;
                 let own = scanner.bytes(key.range.clone());
-                if own == b"type" || (key.escaped && unescape(own) == "type") {
-                    name = Some(Json::trusted(scanner.bytes(start..end)));
+                let is =
+                    |name: &str| own == name.as_bytes() || (key.escaped && unescape(own) == name);
+                if is("type") {
+                    type_name = Some(Json::trusted(scanner.bytes(start..end)));
+                } else if is("name") {
+                    tool = Some(Json::trusted(scanner.bytes(start..end)));
                 }
                 Ok(end)
             })?
@@ -129,12 +154,12 @@ impl<'a> Block<'a> {
             scanner.value(at)?
         };
         let json = Json::trusted(scanner.bytes(at..end));
-        let kind = match name.and_then(Json::text) {
+        let kind = match type_name.and_then(Json::text) {
             Some(name) => BlockKind::named(&name),
             None if json.shape() == Shape::String => BlockKind::Text,
             None => BlockKind::Other,
         };
-        Ok((Block { json, name, kind }, end))
+        Ok((Block { json, type_name, tool, kind }, end))
     }
 
     /// The block as it stands: an object, or a string that is all of the content.
@@ -154,7 +179,12 @@ impl<'a> Block<'a> {
 
     /// The type as the block gives it; a string is `text`.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
-        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.name?.text() }
+        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.type_name?.text() }
+    }
+
+    /// The tool that a call is of.
+    pub fn tool(&self) -> Option<Cow<'a, str>> {
+        self.tool?.text()
     }
 
     /// The text of a text block.

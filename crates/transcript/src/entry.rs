@@ -154,8 +154,10 @@ impl<'a> Entry<'a> {
             return false;
         }
         let Some(message) = &self.message else { return false };
-        let result = self.get("type").is_some_and(|name| name.is("tool_result"));
-        if result || message.has_tool_result() || message.blocks().next().is_none() {
+        if message.has_tool_result()
+            || message.blocks().next().is_none()
+            || self.get("type").is_some_and(|name| name.is("tool_result"))
+        {
             return false;
         }
         let text = message.first_text().unwrap_or_default();

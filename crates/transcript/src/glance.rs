@@ -116,21 +116,25 @@ impl Glance {
     /// Reads from the end for titles, the last time, and how the file ends.
     fn look_at_tail(&mut self, mut lines: Backward<'_>) -> io::Result<()> {
         let (mut given, mut made, mut last) = (None, None, true);
+        // Both kinds of titles end like this.
+        let named = memmem::Finder::new("-title\"");
         let mut read = 0;
         while let Some(line) = lines.next_line()? {
             if std::mem::take(&mut last) {
                 self.judge(&line);
             }
-            given = given.or_else(|| title(&line, "custom-title", "customTitle"));
-            made = made.or_else(|| title(&line, "ai-title", "aiTitle"));
+            if let Body::Held(bytes) = line.body {
+                if named.find(bytes).is_some() {
+                    given = given.or_else(|| title(&line, "customTitle"));
+                    made = made.or_else(|| title(&line, "aiTitle"));
+                }
+                if memchr(0, bytes).is_some() {
+                    self.troubles.push(Trouble::Nul);
+                }
+            }
             if self.ended.is_none() {
                 let mut times = line.records().filter_map(|record| record.entry?.time());
                 self.ended = times.next();
-            }
-            if let Body::Held(bytes) = line.body
-                && memchr(0, bytes).is_some()
-            {
-                self.troubles.push(Trouble::Nul);
             }
             read += line.len;
             if read > GLANCE_TAIL as u64 || given.is_some() {
@@ -189,11 +193,8 @@ fn is_agent_prompt(entry: &Entry<'_>) -> bool {
         && entry.message().is_some_and(|message| !message.has_tool_result())
 }
 
-/// The title of that kind on a line. Only lines that name the kind are read.
-fn title(line: &Line<'_>, kind: &str, field: &str) -> Option<String> {
-    let Body::Held(bytes) = line.body else { return None };
-    memmem::find(bytes, kind.as_bytes())?;
-    // The name of the kind may stand in somebody's text: then there is no such field.
+/// The title that stands under that name on a line.
+fn title(line: &Line<'_>, field: &str) -> Option<String> {
     let mut titles = line.records().filter_map(|record| record.entry?.text(field));
     titles.next().map(Cow::into_owned).filter(|title| !title.trim().is_empty())
 }

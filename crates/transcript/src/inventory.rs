@@ -91,7 +91,7 @@ impl Inventory {
             let name = name.as_deref().unwrap_or("(none)");
             count(&mut self.blocks, if block.is_string() { "(string)" } else { name });
             if name == "tool_use" {
-                count(&mut self.tools, block.field("name").as_deref().unwrap_or("(none)"));
+                count(&mut self.tools, block.tool().as_deref().unwrap_or("(none)"));
             }
         }
         self.human_turns += u64::from(entry.is_human_turn());

@@ -109,7 +109,8 @@ fn block_gist(block: &Block<'_>) -> String {
         BlockKind::Thinking => format!("thinking: {}", text("thinking")),
         BlockKind::ToolUse | BlockKind::ServerToolUse => {
             let input = block.get("input").map(Json::raw).unwrap_or_default();
-            format!("call {} {}", text("name"), one_line(&String::from_utf8_lossy(input)))
+            let tool = one_line(&block.tool().unwrap_or_default());
+            format!("call {tool} {}", one_line(&String::from_utf8_lossy(input)))
         }
         BlockKind::ToolResult | BlockKind::ServerToolResult => {
             let first = block.inner().find_map(|inner| inner.text()).unwrap_or_default();
