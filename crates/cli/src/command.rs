@@ -14,6 +14,7 @@ pub(crate) mod ls;
 pub(crate) mod man;
 mod record;
 mod survey;
+pub(crate) mod which;
 
 use crate::args::Command;
 use crate::failure::Failure;

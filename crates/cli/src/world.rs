@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::place::{self, Home, Session};
 
 use crate::args::{Color, Global};
+use crate::command::which::Which;
 use crate::config::{Config, split_homes};
 use crate::failure::Failure;
 use crate::out::Out;
@@ -116,16 +117,16 @@ impl World {
 
     /// The files that names mean, folders opened; or all there are. Sub-agents' files come with folders
     /// and with all, not with the name of a session.
-    pub(crate) fn files(&mut self, names: &[String], all: bool) -> Result<Vec<PathBuf>, Failure> {
-        if names.is_empty() && !all {
+    pub(crate) fn files(&mut self, which: &Which) -> Result<Vec<PathBuf>, Failure> {
+        if which.session.is_empty() && !which.all {
             let hint = "give a session, a path or a folder, or `--all`";
             return Err(Failure::usage("no session given", Some(hint)));
         }
-        if all {
+        if which.all {
             return Ok(self.homes()?.list.iter().flat_map(Home::transcripts).collect());
         }
         let mut files = Vec::new();
-        for name in names {
+        for name in &which.session {
             let path = Path::new(name);
             if path.is_dir() {
                 let found = place::transcripts_under(path);

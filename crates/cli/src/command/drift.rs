@@ -8,6 +8,7 @@ use transcript::drift::{Drift, Novelty};
 use transcript::file::Lines;
 
 use super::JSON_VERSION;
+use super::which::Which;
 use crate::failure::Failure;
 use crate::table::{Column, Table};
 use crate::world::World;
@@ -18,11 +19,8 @@ use crate::world::World;
 /// read and kept all the same; this is the early warning for new releases of the client.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DriftArgs {
-    /// Sessions, files or folders
-    session: Vec<String>,
-    /// All sessions and their sub-agents
-    #[arg(long, conflicts_with = "session")]
-    all: bool,
+    #[command(flatten)]
+    which: Which,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -40,7 +38,7 @@ struct Row<'a> {
 }
 
 pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> {
-    let files = world.files(&args.session, args.all)?;
+    let files = world.files(&args.which)?;
     let mut drift = Drift::default();
     let mut unreadable = 0;
     for path in &files {
@@ -66,7 +64,7 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
         for row in rows {
             world.out.json(&row)?;
         }
-        return finish(args, unreadable);
+        return args.which.outcome(unreadable);
     }
     let mut table = Table::new(&[
         Column::left("version"),
@@ -87,12 +85,7 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
     if !findings.is_empty() {
         table.write(&mut world.out)?;
     }
-    finish(args, unreadable)
-}
-
-/// What was asked for by name must be readable; among all there are, it was said, and that is enough.
-fn finish(args: &DriftArgs, unreadable: usize) -> Result<(), Failure> {
-    if unreadable > 0 && !args.all { Err(Failure::some_unreadable(unreadable)) } else { Ok(()) }
+    args.which.outcome(unreadable)
 }
 
 fn look(path: &Path, drift: &mut Drift) -> std::io::Result<()> {

@@ -11,6 +11,7 @@ use transcript::file::Lines;
 use transcript::inventory::{Counts, Inventory};
 
 use super::JSON_VERSION;
+use super::which::Which;
 use crate::failure::Failure;
 use crate::out::BOLD;
 use crate::table::{Column, Table};
@@ -26,11 +27,8 @@ const ROWS: usize = 20;
 /// models. Counts records as they stand: an answer written as three lines is three records.
 #[derive(clap::Args, Debug)]
 pub(crate) struct InventoryArgs {
-    /// Sessions, files or folders
-    session: Vec<String>,
-    /// All sessions and their sub-agents
-    #[arg(long, conflicts_with = "session")]
-    all: bool,
+    #[command(flatten)]
+    which: Which,
     /// JSON
     #[arg(long)]
     json: bool,
@@ -72,7 +70,7 @@ struct Tally<'a> {
 }
 
 pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), Failure> {
-    let files = world.files(&args.session, args.all)?;
+    let files = world.files(&args.which)?;
     let each_shown = args.json || files.len() <= ROWS;
     let mut counted = Vec::new();
     let mut total = Inventory::default();
@@ -109,11 +107,7 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
         }
         write_total(world, &total, files.len() - unreadable.len())?;
     }
-    match unreadable.len() {
-        0 => Ok(()),
-        _ if args.all => Ok(()),
-        count => Err(Failure::some_unreadable(count)),
-    }
+    args.which.outcome(unreadable.len())
 }
 
 /// Counts one file. The reader's buffers go from one to the next.
