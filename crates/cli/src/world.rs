@@ -22,13 +22,19 @@ pub(crate) struct World {
     pub(crate) out: Out,
     pub(crate) cwd: PathBuf,
     pub(crate) now: SystemTime,
-    /// Where homes may be.
+    /// Where homes may be, and who says so.
     looked: Vec<PathBuf>,
-    /// They were given as flags.
-    insisted: bool,
-    /// They were named at all, not just looked for by custom.
-    named: bool,
+    named_by: NamedBy,
     found: Option<Homes>,
+}
+
+/// Who says where homes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamedBy {
+    Flags,
+    /// The environment, or the configuration.
+    Settings,
+    Custom,
 }
 
 /// The client's config folders.
@@ -44,13 +50,13 @@ impl World {
         let config = load_config()?;
         let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
+        let (looked, named_by) = home_folders(global, &config);
         Ok(World {
             out: Out::new(color),
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
-            insisted: !global.home.is_empty(),
-            named: !global.home.is_empty() || config_dir().is_some() || !config.homes.is_empty(),
-            looked: home_folders(global, &config),
+            looked,
+            named_by,
             found: None,
         })
     }
@@ -69,7 +75,7 @@ impl World {
                 }
                 Some(_) => {}
                 // A folder named by hand must be right: samples in its place would only mislead.
-                None if self.insisted => return Err(Failure::no_home(root)),
+                None if self.named_by == NamedBy::Flags => return Err(Failure::no_home(root)),
                 None => missing.push(format!("`{}`", root.display())),
             }
         }
@@ -87,7 +93,7 @@ impl World {
                 "No Claude home here ({looked}): using the sample sessions in `{folder_name}`."
             ))?;
             list = vec![Home { root: folder }];
-        } else if self.named && !missing.is_empty() {
+        } else if self.named_by == NamedBy::Settings && !missing.is_empty() {
             self.out.note(&format!("no Claude home: {}", missing.join(", ")))?;
         }
         for folder in list.iter().flat_map(Home::unreadable) {
@@ -98,7 +104,7 @@ impl World {
 
     /// What must be typed to get at the same homes again.
     pub(crate) fn again(&self) -> String {
-        let flags = self.looked.iter().filter(|_| self.insisted);
+        let flags = self.looked.iter().filter(|_| self.named_by == NamedBy::Flags);
         flags.fold("quipu".to_owned(), |text, home| format!("{text} --home {}", home.display()))
     }
 
@@ -149,12 +155,12 @@ impl World {
 }
 
 /// Where homes may be: what the flags, else the environment, else the file, else custom says.
-fn home_folders(global: &Global, config: &Config) -> Vec<PathBuf> {
+fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
     if !global.home.is_empty() {
-        return global.home.clone();
+        return (global.home.clone(), NamedBy::Flags);
     }
-    if let Some(named) = config_dir() {
-        return split_homes(&named);
+    if let Some(named) = env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
+        return (split_homes(&named), NamedBy::Settings);
     }
     if !config.homes.is_empty() {
         // A shell would have done this.
@@ -162,13 +168,10 @@ fn home_folders(global: &Global, config: &Config) -> Vec<PathBuf> {
             (Ok(below), Some(user)) => user.join(below),
             _ => home.clone(),
         };
-        return config.homes.iter().map(expand).collect();
+        return (config.homes.iter().map(expand).collect(), NamedBy::Settings);
     }
-    user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default()
-}
-
-fn config_dir() -> Option<String> {
-    env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty())
+    let usual = user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default();
+    (usual, NamedBy::Custom)
 }
 
 fn load_config() -> Result<Config, Failure> {

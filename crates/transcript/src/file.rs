@@ -35,9 +35,9 @@ pub struct Line<'a> {
     pub len: u64,
     /// Whether a newline ends it. The last line may lack one.
     pub ended: bool,
-    /// It is only a part of its line, which holds more records than can be held. Parts end between records,
-    /// have the number of the line, and follow each other.
-    pub part: bool,
+    /// Which part of its line it is, from 0, if the line holds more records than can be held. Parts end
+    /// between records, have the number of the line, and follow each other.
+    pub part: Option<u32>,
     /// Its bytes.
     pub body: Body<'a>,
 }
@@ -58,7 +58,7 @@ impl<'a> Line<'a> {
             Body::Held(bytes) => (bytes, None),
             Body::Condensed(digest) => (digest.bytes(), Some(digest)),
         };
-        let pieces = if self.part { line::read_part(bytes) } else { line::read(bytes) };
+        let pieces = if self.part.is_some() { line::read_part(bytes) } else { line::read(bytes) };
         let overflow = digest.is_some_and(Digest::overflowed).then_some(self.len);
         Records { line: self.number, offset: self.offset, pieces, digest, overflow }
     }

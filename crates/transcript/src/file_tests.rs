@@ -113,10 +113,12 @@ fn very_many_records_on_a_line_are_all_found() {
     let line = record.repeat(40_000) + "\n" + &record;
     let mut lines = Lines::new(line.as_bytes()).holding(1_000_000);
     let (mut found, mut parts, mut end) = (0, 0, 0);
+    let mut inventory = crate::inventory::Inventory::default();
     while let Some(line) = lines.next_line().unwrap() {
         assert_eq!(line.offset, end);
         end = line.offset + line.len + u64::from(line.ended);
-        parts += u32::from(line.part);
+        parts += u32::from(line.part.is_some());
+        inventory.add(&line);
         for one in line.records() {
             let (number, state) =
                 if found < 40_000 { (1, State::Recovered) } else { (2, State::Whole) };
@@ -127,6 +129,7 @@ fn very_many_records_on_a_line_are_all_found() {
     }
     assert_eq!((found, end), (40_001, line.len() as u64));
     assert!(parts > 3, "{parts}");
+    assert_eq!((inventory.lines, inventory.records), (2, 40_001));
 }
 
 #[test]

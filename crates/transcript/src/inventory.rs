@@ -49,7 +49,7 @@ impl Inventory {
     /// Counts the records of a line.
     pub fn add(&mut self, line: &Line<'_>) {
         self.bytes += line.len + u64::from(line.ended);
-        self.lines += 1;
+        self.lines += u64::from(line.part.is_none_or(|part| part == 0));
         for record in line.records() {
             self.recovered += u64::from(record.state == State::Recovered);
             self.damaged += u64::from(record.state == State::Damaged);

@@ -82,6 +82,6 @@ impl<'f> Backward<'f> {
             self.digest.finish();
             Body::Condensed(&self.digest)
         };
-        Ok(Line { number: None, offset, len, ended, part: false, body })
+        Ok(Line { number: None, offset, len, ended, part: None, body })
     }
 }

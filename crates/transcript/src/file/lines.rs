@@ -23,8 +23,8 @@ pub struct Lines<R> {
     number: u64,
     digest: Digest,
     held: usize,
-    /// The line given last was only a part: what follows belongs to the same line.
-    inside: bool,
+    /// How many parts of the line that is being read were given; 0 between lines.
+    parts: u32,
 }
 
 impl<R: Read> Lines<R> {
@@ -44,7 +44,7 @@ impl<R: Read> Lines<R> {
             number,
             digest: Digest::default(),
             held: HELD_LINE,
-            inside: false,
+            parts: 0,
         }
     }
 
@@ -92,12 +92,11 @@ impl<R: Read> Lines<R> {
         Line { number: Some(number), offset, len: len as u64, ended, part, body }
     }
 
-    /// The number of the line that is given now, and whether it is only a part of that; `more` of it is to
-    /// follow, or not.
-    fn count(&mut self, more: bool) -> (u64, bool) {
-        let part = self.inside || more;
-        self.number += u64::from(!self.inside);
-        self.inside = more;
+    /// The number of the line that is given now, and which part of it; `more` of it is to follow, or not.
+    fn count(&mut self, more: bool) -> (u64, Option<u32>) {
+        let part = (more || self.parts > 0).then_some(self.parts);
+        self.number += u64::from(self.parts == 0);
+        self.parts = if more { self.parts + 1 } else { 0 };
         (self.number, part)
     }
 
