@@ -147,6 +147,20 @@ fn what_json_does_not_allow_is_seen_in_a_long_string() {
     assert_eq!(records(Lines::new(&line[..]).holding(10_000)), ["0+40022 recovered User"]);
 }
 
+#[test]
+fn long_runs_of_nothing_are_passed_over() {
+    let record = r#"{"type":"user","uuid":"u","n":1"#;
+    for nothing in [" ", "\0", "7"] {
+        let run = nothing.repeat(9_000_000);
+        let line =
+            if nothing == "7" { format!("{record}{run}}}") } else { format!("{run}{record}}}") };
+        let found = records(Lines::new(line.as_bytes()).holding(1_000_000));
+        let start = line.find('{').unwrap();
+        let state = if nothing == "\0" { "recovered" } else { "whole" };
+        assert_eq!(found.last().unwrap(), &format!("{start}+{} {state} User", line.len() - start));
+    }
+}
+
 /// Memory for one line is bounded, however its bytes are used.
 #[test]
 fn a_crowd_of_blocks_or_members_is_read_one_by_one() {

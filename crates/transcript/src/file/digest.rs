@@ -26,8 +26,8 @@ pub struct Digest {
     dropped: usize,
     /// The front of that string was kept already.
     long: bool,
-    /// Length so far of the run of NUL bytes that is being read.
-    nuls: usize,
+    /// The kind of bytes that are being read outside of strings, and how many there were so far.
+    run: (Run, usize),
     depth: usize,
     /// The last string at the top of a record was `message`: a container that begins now is that.
     message_next: bool,
@@ -43,6 +43,15 @@ enum Side {
     Text,
     /// Behind a backslash in text.
     Escape,
+}
+
+/// Bytes of which a few stand for many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    Nul,
+    Space,
+    Digit,
+    Other,
 }
 
 /// One form of the line.
@@ -67,7 +76,7 @@ impl Default for Digest {
             text: Vec::new(),
             dropped: 0,
             long: false,
-            nuls: 0,
+            run: (Run::Other, 0),
             depth: 0,
             message_next: false,
             in_message: false,
@@ -208,7 +217,17 @@ impl Digest {
     }
 
     fn structure(&mut self, byte: u8) {
-        self.nuls = if byte == 0 { self.nuls + 1 } else { 0 };
+        let run = match byte {
+            0 => Run::Nul,
+            b' ' | b'\t' | b'\r' => Run::Space,
+            b'0'..=b'9' => Run::Digit,
+            _ => Run::Other,
+        };
+        let before = if self.run.0 == run { self.run.1 } else { 0 };
+        self.run = (run, before + 1);
+        if before >= KEPT_FRONT && run != Run::Other {
+            return self.skip(1);
+        }
         match byte {
             b'"' => {
                 self.keep(b"\"");
@@ -225,7 +244,6 @@ impl Digest {
                 self.depth = self.depth.saturating_sub(1);
                 self.keep(&[byte]);
             }
-            0 if self.nuls > KEPT_FRONT => self.skip(1),
             0 => {
                 // Behind NUL bytes a record may begin.
                 self.depth = 0;
