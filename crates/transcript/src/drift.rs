@@ -134,32 +134,32 @@ impl Drift {
     fn value(&mut self, value: Json<'_>, into: &str, name: &str, depth: usize) {
         let (for_object, for_list) = into.split_once(',').unwrap_or((into, into));
         match value.shape() {
-            Shape::Object => {}
-            Shape::Array if into != "~" && depth > 0 => {
-                return value.elements().for_each(|one| self.value(one, for_list, name, depth - 1));
+            _ if into == "~" => {}
+            Shape::Array if depth > 0 => {
+                value.elements().for_each(|one| self.value(one, for_list, name, depth - 1));
             }
-            _ => return,
+            Shape::Object => self.object(value, for_object, name, depth),
+            _ => {}
         }
-        if for_object == "~" {
-        } else if let Some(inner) = for_object.strip_prefix('*') {
-            let members = value
-                .object()
-                .into_iter()
-                .flat_map(|object| object.members().map(|(_, value)| value).collect::<Vec<_>>());
-            members.for_each(|one| self.value(one, inner, name, depth));
-        } else if let Some(family) = for_object.strip_suffix('.') {
+    }
+
+    fn object(&mut self, value: Json<'_>, into: &str, name: &str, depth: usize) {
+        if let Some(inner) = into.strip_prefix('*') {
+            for (_, one) in value.object().iter().flat_map(Object::members) {
+                self.value(one, inner, name, depth);
+            }
+        } else if let Some(family) = into.strip_suffix('.') {
             let kind = value.get("type").and_then(Json::text).unwrap_or("(none)".into());
             let name = format!("{family}.{kind}");
             match known::place(&name) {
                 Some(inner) => self.members(value, inner, depth),
                 None => self.found(Novelty::Type(name)),
             }
-        } else if let Some(inner) = known::place(for_object) {
+        } else if let Some(inner) = known::place(into) {
             self.members(value, inner, depth);
         } else {
             // No object was ever seen here, so nothing in it is known.
-            let object = value.object();
-            for (inner, _) in object.iter().flat_map(Object::members) {
+            for (inner, _) in value.object().iter().flat_map(Object::members) {
                 self.found(Novelty::Field(format!("{name}.{inner}")));
             }
         }

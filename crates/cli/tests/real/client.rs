@@ -95,6 +95,17 @@ impl Lab {
         assert!(output.status.success() && error.is_empty(), "{args:?}: {error}");
         String::from_utf8(output.stdout).unwrap()
     }
+
+    /// The sessions that we find in the project.
+    fn listed(&self) -> Vec<Value> {
+        let text = self.quipu(&["ls", "--json"]);
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The id of the only one.
+    fn session(&self) -> String {
+        self.listed()[0]["id"].as_str().unwrap().to_owned()
+    }
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests make the files they need")]
@@ -120,14 +131,10 @@ fn what_every_client_writes_is_read() {
         let lab = Lab::new();
         let server = Server::start(answers(&lab.cwd())).unwrap();
         lab.run(&start, &server, &["What does README.md say?"]);
-        lab.run(&start, &server, &["--continue", "And now?"]);
+        lab.run(&start, &server, &["--resume", &lab.session(), "And now?"]);
 
         // Found through the folder's name, which is ours and the client's.
-        let listed: Vec<Value> = lab
-            .quipu(&["ls", "--json"])
-            .lines()
-            .map(|l| serde_json::from_str(l).unwrap())
-            .collect();
+        let listed = lab.listed();
         assert_eq!(listed.len(), 1, "{version}: {listed:?}");
         assert_eq!(listed[0]["prompt"], "What does README.md say?", "{version}");
         assert_eq!(listed[0]["cwd"], lab.cwd().to_str().unwrap(), "{version}");
@@ -169,7 +176,7 @@ fn a_session_is_followed_while_it_is_written() {
             .stdout(fs::File::create(&out).unwrap())
             .spawn()
             .unwrap();
-        lab.run(&start, &server, &["--continue", "And now?"]);
+        lab.run(&start, &server, &["--resume", &lab.session(), "And now?"]);
         let expected = lab.quipu(&["cat", "last"]);
         let end = Instant::now() + Duration::from_secs(20);
         while fs::read_to_string(&out).unwrap() != expected && Instant::now() < end {
