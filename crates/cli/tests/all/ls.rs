@@ -52,6 +52,17 @@ fn filters() {
     assert_eq!(ids(&["ls", "--all", "--since", "99999999w"]).len(), 8);
 }
 
+/// A date is a day where the user is.
+#[test]
+fn dates_are_of_the_local_time() {
+    let env = Env::with_sessions();
+    for (zone, expected) in [("UTC", 0), ("JST-9", 6), ("EST5", 0)] {
+        let mut command = env.command(&["ls", "--all", "--json", "--since", "2026-11-20"]);
+        let text = String::from_utf8(command.env("TZ", zone).output().unwrap().stdout).unwrap();
+        assert_eq!(text.lines().count(), expected, "{zone}");
+    }
+}
+
 #[test]
 fn json_is_one_object_a_session() {
     let env = Env::with_sessions();
