@@ -44,5 +44,5 @@ pub const GLANCE_HEAD: usize = 1 << 20;
 /// How much of a file's end is looked at for titles and damage.
 pub const GLANCE_TAIL: usize = 96 << 10;
 
-/// Longest sidecar (`.meta.json`, `sessions-index.json`, `settings.json`) that is read.
+/// Longest sidecar (`.meta.json`, `settings.json`) that is read.
 pub const SIDECAR: u64 = 16 << 20;

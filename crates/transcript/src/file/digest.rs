@@ -1,10 +1,11 @@
 //! A line that is too long to hold, condensed to what identifies it.
 //!
 //! Long strings lose their middle; if there is still too much, containers lose what is in them: deep ones
-//! first, then all but the message, then what is in blocks, then all. A line that holds many records is given in parts. The result
-//! is read like any line: envelope, ids and kinds of blocks are all there, damage shows as damage, and
-//! [`Digest::place`] leads back to the file. Invariants: what is kept is bytes of the line in their order;
-//! what JSON does not allow in a string is kept; memory is bounded by `limit::DIGEST` for each of five forms.
+//! first, then all but the message, then what is in blocks, and at last all. A line that holds many records
+//! is given in parts. The result is read like any line: the envelope and ids are there, the kinds of blocks
+//! in all forms but the last, damage shows as damage, and [`Digest::place`] leads back to the file.
+//! Invariants: what is kept is bytes of the line in their order; what JSON does not allow in a string is
+//! kept; memory is bounded by `limit::DIGEST` for each of five forms.
 //!
 //! Where a record was cut off inside a string, quotes change sides: what is text looks like structure.
 //! A byte that structure cannot have is taken as the sign to change sides again.
