@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod damage;
+pub mod session;
 
 use std::fs;
 use std::path::{Path, PathBuf};

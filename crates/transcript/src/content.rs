@@ -236,6 +236,16 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
+    /// Whether it calls a tool.
+    pub fn is_call(self) -> bool {
+        matches!(self, BlockKind::ToolUse | BlockKind::ServerToolUse)
+    }
+
+    /// Whether it is the result of a call.
+    pub fn is_result(self) -> bool {
+        matches!(self, BlockKind::ToolResult | BlockKind::ServerToolResult)
+    }
+
     /// The kind that a block's `type` names.
     pub fn named(name: &str) -> BlockKind {
         match name {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use crate::content::Message;
+use crate::input::{self, Input};
 use crate::json::{Json, Object};
 use crate::scan::{Fault, Scanner};
 use crate::time::Time;
@@ -129,39 +130,20 @@ impl<'a> Entry<'a> {
         self.message.as_ref()
     }
 
+    /// What the record says to the model or the client; nothing if it says nothing.
+    pub fn input(&self) -> Option<Input> {
+        input::input(self)
+    }
+
     /// Whether a person spoke here: a prompt or a command, in the main conversation.
     ///
     /// Not counted: records without content, tool results, what the client adds by itself (`isMeta`, compaction summaries,
-    /// command output, interruption marks, notifications), and the prompts of sub-agents.
+    /// command output, interruption marks, notifications), what hooks add, and the prompts of sub-agents.
     pub fn is_human_turn(&self) -> bool {
-        const NOT_TYPED: [&str; 8] = [
-            "<local-command-stdout>",
-            "<local-command-stderr>",
-            "<local-command-caveat>",
-            "<bash-stdout>",
-            "<bash-stderr>",
-            "<task-notification>",
-            "<system-reminder>",
-            "[Request interrupted by user",
-        ];
-        if self.kind != Kind::User
-            || ["isMeta", "isCompactSummary", "isSidechain"].iter().any(|name| self.flag(name))
-            || self
-                .get("origin")
-                .and_then(|origin| origin.get("kind"))
-                .is_some_and(|kind| !kind.is("human"))
-        {
-            return false;
-        }
-        let Some(message) = &self.message else { return false };
-        if message.has_tool_result()
-            || message.blocks().next().is_none()
-            || self.get("type").is_some_and(|name| name.is("tool_result"))
-        {
-            return false;
-        }
-        let text = message.first_text().unwrap_or_default();
-        !NOT_TYPED.iter().any(|tag| text.starts_with(tag))
+        self.kind == Kind::User
+            && !self.flag("isSidechain")
+            && self.message.as_ref().is_some_and(|message| message.blocks().next().is_some())
+            && self.input().is_some_and(Input::is_typed)
     }
 
     /// Whether an object found in damage is an entry, and not a part of one.

@@ -14,6 +14,7 @@ use memchr::{memchr, memmem};
 use crate::content::BlockKind;
 use crate::entry::{Entry, Kind};
 use crate::file::{Backward, Body, Line, Lines, State};
+use crate::input::typed;
 use crate::limit::{GLANCE_HEAD, GLANCE_TAIL};
 use crate::scan::Why;
 use crate::time::Time;
@@ -163,27 +164,7 @@ fn prompt(entry: &Entry<'_>) -> Option<Cow<'static, str>> {
         return None;
     }
     let texts = entry.message()?.blocks().filter(|block| block.kind() == BlockKind::Text);
-    // What an editor adds stands in blocks of its own before what was typed.
-    let mut typed = texts.filter_map(|block| block.text());
-    let typed = typed.find(|text| !text.starts_with("<ide_"))?;
-    let begins = |tag: &str| typed.starts_with(&format!("<{tag}>"));
-    let between = |tag: &str| {
-        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-        let (_, rest) = typed.split_once(&open)?;
-        Some(rest.split_once(&close)?.0.trim().to_owned())
-    };
-    if (begins("command-name") || begins("command-message"))
-        && let Some(command) = between("command-name")
-    {
-        let arguments = between("command-args").unwrap_or_default();
-        return Some(format!("{command} {arguments}").trim().to_owned().into());
-    }
-    if begins("bash-input")
-        && let Some(command) = between("bash-input")
-    {
-        return Some(format!("! {command}").into());
-    }
-    Some(typed.trim().to_owned().into()).filter(|text: &Cow<'_, str>| !text.is_empty())
+    typed(texts.filter_map(|block| block.text())).map(Cow::Owned)
 }
 
 /// The prompt of a sub-agent, which a model wrote.

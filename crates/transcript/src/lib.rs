@@ -30,17 +30,28 @@
 #![deny(missing_docs)]
 
 pub mod content;
+pub mod conversation;
+pub mod diff;
 pub mod drift;
 pub mod entry;
+pub mod event;
+pub mod family;
 pub mod file;
 pub mod glance;
+pub mod graph;
+pub mod input;
 pub mod inventory;
 pub mod json;
 pub mod known;
 pub mod limit;
 pub mod line;
+pub mod markdown;
 pub mod place;
+pub mod relative;
 mod scan;
+pub mod table;
 pub mod time;
+pub mod tool;
+pub mod turn;
 
 pub use scan::{Fault, Why};

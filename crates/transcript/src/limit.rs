@@ -46,3 +46,6 @@ pub const GLANCE_TAIL: usize = 96 << 10;
 
 /// Longest sidecar (`.meta.json`, `settings.json`) that is read.
 pub const SIDECAR: u64 = 16 << 20;
+
+/// Longest text that is taken as a name or an id. Those of clients have less than a hundred bytes.
+pub const LONGEST_NAME: usize = 1 << 10;

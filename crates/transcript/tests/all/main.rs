@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
 
+mod conversation;
 mod damage;
 mod docs;
 mod drift;
+mod figures;
 mod fuzz;
 mod inventory;
 mod lossless;
+mod outline;
+mod properties;

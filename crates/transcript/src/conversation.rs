@@ -1,0 +1,104 @@
+//! One file as a conversation: its table, how its records hang together, and its turns.
+//!
+//! What the commands that show a session start from. Texts are read from the file when they are asked for; the file stays open, so that
+//! what is shown is what was read.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::entry::Entry;
+use crate::file::Lines;
+use crate::graph::{ChainId, Graph};
+use crate::table::{RowId, Table};
+use crate::turn::{Builder, Pairs, Turn};
+
+/// A file, read and linked.
+#[derive(Debug)]
+pub struct Conversation {
+    /// Where it stands.
+    pub path: PathBuf,
+    file: File,
+    /// Its records.
+    pub table: Table,
+    /// How they hang together.
+    pub graph: Graph,
+    /// Its calls and results.
+    pub pairs: Pairs,
+}
+
+/// The turns of a conversation.
+#[derive(Debug)]
+pub struct Turns {
+    /// Those that the newest client goes on from.
+    pub live: Vec<Turn>,
+    /// Those of the other chains of the main conversation.
+    pub dead: Vec<(ChainId, Vec<Turn>)>,
+    /// Those of sub-agents in the same file.
+    pub side: Vec<(ChainId, Vec<Turn>)>,
+    /// The last line of the last complete turn of the live ones; 0 if none is.
+    pub consumed: u64,
+}
+
+impl Conversation {
+    /// Reads a file.
+    pub fn open(path: &Path) -> io::Result<Conversation> {
+        let file = File::open(path)?;
+        let table = Table::read(Lines::new(&file))?;
+        let graph = Graph::new(&table);
+        let pairs = Pairs::new(&table);
+        Ok(Conversation { path: path.to_owned(), file, table, graph, pairs })
+    }
+
+    /// The record of a row.
+    pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
+        self.table.look(&self.file, row, see)
+    }
+
+    /// The rows of these chains, one after the other.
+    pub fn rows<'a>(&'a self, chains: &'a [ChainId]) -> impl Iterator<Item = RowId> + 'a {
+        chains.iter().flat_map(|chain| self.graph.rows(*chain)).copied()
+    }
+
+    /// The turns in these chains, which follow each other.
+    pub fn turns_in(&self, chains: &[ChainId]) -> Vec<Turn> {
+        Builder::new(&self.table, &self.pairs).turns(None, self.rows(chains))
+    }
+
+    /// All turns, each chain once.
+    pub fn turns(&self) -> Turns {
+        let mut builder = Builder::new(&self.table, &self.pairs);
+        let live = self.graph.live();
+        let mut is_live = vec![false; self.graph.chains().len()];
+        for chain in &live {
+            is_live[chain.index()] = true;
+        }
+        let mut turns = Turns {
+            live: builder.turns(None, self.rows(&live)),
+            dead: Vec::new(),
+            side: Vec::new(),
+            consumed: 0,
+        };
+        for (id, chain) in self.graph.numbered() {
+            if !is_live[id.index()] {
+                let found = builder.turns(chain.start.after(), self.graph.rows(id).iter().copied());
+                let of = if chain.is_side { &mut turns.side } else { &mut turns.dead };
+                if !found.is_empty() {
+                    of.push((id, found));
+                }
+            }
+        }
+        turns.consumed = self.consumed(&turns.live);
+        turns
+    }
+
+    /// The line up to which all turns are complete. What stands open at the end is left for next time.
+    fn consumed(&self, turns: &[Turn]) -> u64 {
+        let waiting = turns.iter().rev().take_while(|turn| !turn.outcome.is_complete());
+        let line = |row: RowId| self.table.row(row).line;
+        let open = waiting.map(|turn| line(turn.rows[0])).min();
+        let done = turns.iter().filter(|turn| turn.outcome.is_complete());
+        let done = done.map(|turn| line(turn.rows[1])).max().unwrap_or(0);
+        open.map_or(done, |open| done.min(open - 1))
+    }
+}

@@ -1,0 +1,160 @@
+//! What a call changed in files.
+//!
+//! Taken from the client's own patch (`structuredPatch`) where the record has one; else worked out from the call's input, as in the files
+//! of sub-agents. Invariant: a call that failed changed nothing.
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::json::{Json, Object, Shape};
+
+/// A file that a call touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The file, as the call names it.
+    pub path: String,
+    /// What was done.
+    pub action: Action,
+    /// What changed, piece by piece.
+    pub hunks: Vec<Hunk>,
+}
+
+/// What was done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It was read.
+    Read,
+    /// It is new.
+    Created,
+    /// It was there before and has other content now.
+    Changed,
+}
+
+impl Action {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Read => "read",
+            Action::Created => "created",
+            Action::Changed => "changed",
+        }
+    }
+}
+
+/// Lines that changed, with some around them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    /// The number of its first line before and after, from 1; nothing if the call does not tell.
+    pub start: Option<[u64; 2]>,
+    /// The lines: ` ` is in both, `-` was, `+` is; `\` is a remark.
+    pub lines: Vec<(char, String)>,
+}
+
+impl Touched {
+    /// How many lines came and went.
+    pub fn counts(&self) -> [usize; 2] {
+        let lines = || self.hunks.iter().flat_map(|hunk| &hunk.lines);
+        ['+', '-'].map(|sign| lines().filter(|(own, _)| *own == sign).count())
+    }
+}
+
+/// How many lines around a change are kept where a diff is worked out.
+const AROUND: usize = 3;
+
+/// The file that a call touched, if its tool is one that touches files.
+pub fn touched(tool: &str, input: Json<'_>, structured: Option<Json<'_>>) -> Option<Touched> {
+    let input = input.object()?;
+    let result = structured.filter(|own| own.shape() == Shape::Object).and_then(Json::object);
+    let of_result = |name: &str| result.as_ref().and_then(|own| own.text(name));
+    let path = of_result("filePath").or_else(|| {
+        ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name))
+    });
+    let path = || path.clone().map(std::borrow::Cow::into_owned);
+    match tool {
+        "Read" => {
+            let inner = result.as_ref().and_then(|own| own.get("file")?.get("filePath")?.text());
+            let path = inner.map(std::borrow::Cow::into_owned).or_else(path)?;
+            Some(Touched { path, action: Action::Read, hunks: Vec::new() })
+        }
+        "Write" => {
+            let action = if of_result("type").as_deref() == Some("update") {
+                Action::Changed
+            } else {
+                Action::Created
+            };
+            let content =
+                of_result("content").or_else(|| input.text("content")).unwrap_or_default();
+            let hunks = patch(result.as_ref()).unwrap_or_else(|| {
+                let before = of_result("originalFile").unwrap_or_default();
+                compare(&before, &content, Some(1))
+            });
+            Some(Touched { path: path()?, action, hunks })
+        }
+        "Edit" | "MultiEdit" | "NotebookEdit" | "Update" => {
+            let hunks = patch(result.as_ref()).unwrap_or_else(|| edits(&input));
+            Some(Touched { path: path()?, action: Action::Changed, hunks })
+        }
+        _ => None,
+    }
+}
+
+/// The client's own patch. An empty one says nothing: it stands in new files too.
+fn patch(result: Option<&Object<'_>>) -> Option<Vec<Hunk>> {
+    let hunks = result?.get("structuredPatch")?.elements().filter_map(|hunk| {
+        let hunk = hunk.object()?;
+        let number = |name: &str| u64::try_from(hunk.get(name)?.integer()?).ok();
+        let lines = hunk.get("lines")?.elements().filter_map(|line| {
+            let line = line.text()?;
+            let sign = line.chars().next().filter(|sign| " +-\\".contains(*sign));
+            Some(match sign {
+                Some(sign) => (sign, line[1..].to_owned()),
+                None => (' ', line.into_owned()),
+            })
+        });
+        Some(Hunk {
+            start: number("oldStart").zip(number("newStart")).map(|(old, new)| [old, new]),
+            lines: lines.collect(),
+        })
+    });
+    let hunks: Vec<Hunk> = hunks.collect();
+    (!hunks.is_empty()).then_some(hunks)
+}
+
+/// What the edits of a call say.
+fn edits(input: &Object<'_>) -> Vec<Hunk> {
+    let one = |edit: &Object<'_>| {
+        let text = |name: &str| edit.text(name).unwrap_or_default();
+        let after = edit.text("new_source").unwrap_or_else(|| text("new_string"));
+        compare(&text("old_string"), &after, None)
+    };
+    match input.get("edits") {
+        Some(edits) => {
+            edits.elements().filter_map(Json::object).flat_map(|edit| one(&edit)).collect()
+        }
+        None => one(input),
+    }
+}
+
+/// The differences between two texts. `first` is the number of their first line, if it is known.
+fn compare(before: &str, after: &str, first: Option<u64>) -> Vec<Hunk> {
+    let diff = TextDiff::from_lines(before, after);
+    let mut hunks = Vec::new();
+    for group in diff.grouped_ops(AROUND) {
+        let start = group.first().map(|op| [op.old_range().start, op.new_range().start]);
+        let mut lines = Vec::new();
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let sign = match change.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            };
+            lines.push((sign, change.value().trim_end_matches(['\n', '\r']).to_owned()));
+        }
+        let start = start.zip(first).map(|(start, first)| start.map(|at| at as u64 + first));
+        hunks.push(Hunk { start, lines });
+    }
+    hunks
+}
+
+#[cfg(test)]
+#[path = "diff_tests.rs"]
+mod tests;

@@ -1,0 +1,398 @@
+//! A session with its sub-agents, and which call started which.
+//!
+//! Sub-agents' records stand in files of their own, or as sidechains in the session's file. What joins them to a call differs by version, and
+//! so does how sure it is: [`How`] says by what it was found, [`Joined::is_guess`] whether it might as well be another. Invariant: every
+//! sub-agent is listed, joined or not; a call is joined to at most one by its prompt.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+
+use crate::conversation::Conversation;
+use crate::graph::{ChainId, Start};
+use crate::input::Input;
+use crate::json::Json;
+use crate::place::{Agent, Session, agents};
+use crate::table::{BlockId, Id, RowId, StartedBy};
+use crate::turn::Turn;
+
+/// A session and its sub-agents.
+#[derive(Debug)]
+pub struct Family {
+    /// The session.
+    pub main: Conversation,
+    /// Its sub-agents: the files by path, then the sidechains.
+    pub agents: Vec<SubAgent>,
+    /// Files of sub-agents that cannot be read.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+/// One sub-agent.
+#[derive(Debug)]
+pub struct SubAgent {
+    /// Its id; for a sidechain, the number of its first line.
+    pub id: String,
+    /// Where its records are.
+    pub body: Body,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// The kind of agent, as its `.meta.json` says.
+    pub kind: Option<String>,
+    /// What it was to do, in a few words.
+    pub description: Option<String>,
+    /// The call that started it.
+    pub start: Option<Joined>,
+    /// It ran in the background.
+    pub is_background: bool,
+    /// The record that told that it had ended, and whose that is.
+    pub notified: Option<(Owner, RowId)>,
+}
+
+/// Where the records of a sub-agent are.
+#[derive(Debug)]
+pub enum Body {
+    /// In a file of its own.
+    File(Box<Conversation>),
+    /// In the session's file: the chains from its root.
+    Side(Vec<ChainId>),
+}
+
+/// What a sub-agent was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A task that a call gave it.
+    Task,
+    /// To sum up the conversation for a compaction.
+    Compaction,
+    /// To suggest what might be typed next.
+    Suggestion,
+    /// Nothing: to warm up a cache.
+    WarmUp,
+}
+
+impl Purpose {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Task => "task",
+            Purpose::Compaction => "compaction",
+            Purpose::Suggestion => "suggestion",
+            Purpose::WarmUp => "warm-up",
+        }
+    }
+}
+
+/// Whose a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The session's.
+    Main,
+    /// That of a sub-agent, by its place in the list.
+    Agent(usize),
+}
+
+/// The call that started a sub-agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Whose call it is.
+    pub owner: Owner,
+    /// The call.
+    pub call: BlockId,
+    /// What tells so.
+    pub how: How,
+    /// Another call or another agent fits as well.
+    pub is_guess: bool,
+}
+
+/// What tells which call started a sub-agent, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// Its `.meta.json`.
+    Sidecar,
+    /// The call's result names it.
+    Result,
+    /// A progress record names both.
+    Progress,
+    /// A notification names both.
+    Notification,
+    /// Its first record hangs on the call.
+    Parent,
+    /// Its prompt is that of the call.
+    Prompt,
+}
+
+impl How {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Sidecar => "sidecar",
+            How::Result => "result",
+            How::Progress => "progress",
+            How::Notification => "notification",
+            How::Parent => "parent",
+            How::Prompt => "prompt",
+        }
+    }
+}
+
+impl Family {
+    /// Reads a session and its sub-agents.
+    pub fn open(session: &Session) -> io::Result<Family> {
+        let main = Conversation::open(&session.path)?;
+        let mut family = Family { main, agents: Vec::new(), unreadable: Vec::new() };
+        let mut sidecars = Vec::new();
+        for file in agents(session) {
+            match Conversation::open(&file.path) {
+                Ok(own) => {
+                    let (agent, call) = of_file(file, own);
+                    family.agents.push(agent);
+                    sidecars.push(call);
+                }
+                Err(error) => family.unreadable.push((file.path, error)),
+            }
+        }
+        family.add_sides();
+        Joining::new(&family, &sidecars).join(&mut family);
+        Ok(family)
+    }
+
+    /// The conversation that an owner's calls are in.
+    pub fn of(&self, owner: Owner) -> &Conversation {
+        match owner {
+            Owner::Main => &self.main,
+            Owner::Agent(at) => self.agents.get(at).map_or(&self.main, |agent| self.body(agent)),
+        }
+    }
+
+    /// The conversation that a sub-agent's records are in.
+    pub fn body<'a>(&'a self, agent: &'a SubAgent) -> &'a Conversation {
+        match &agent.body {
+            Body::File(own) => own,
+            Body::Side(_) => &self.main,
+        }
+    }
+
+    /// The turns of a sub-agent.
+    pub fn turns(&self, agent: &SubAgent) -> Vec<Turn> {
+        match &agent.body {
+            Body::File(own) => own.turns().live,
+            Body::Side(chains) => {
+                let path = chains.last().map(|last| self.main.graph.path(*last));
+                let own = path.into_iter().flatten().filter(|chain| chains.contains(chain));
+                self.main.turns_in(&own.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The sub-agents that a call started, by their places in the list.
+    pub fn started(&self, owner: Owner, call: BlockId) -> impl Iterator<Item = usize> {
+        let fits = move |agent: &SubAgent| {
+            agent.start.is_some_and(|start| start.owner == owner && start.call == call)
+        };
+        self.agents.iter().enumerate().filter(move |(_, agent)| fits(agent)).map(|(at, _)| at)
+    }
+
+    /// The sidechains of the session's file: one sub-agent for each root.
+    fn add_sides(&mut self) {
+        let graph = &self.main.graph;
+        let mut at: HashMap<ChainId, usize> = HashMap::new();
+        // What lies on the way to the live leaf is conversation, whatever it is marked as.
+        let live: HashSet<ChainId> = graph.live().into_iter().collect();
+        let sides = graph.numbered().filter(|(id, chain)| chain.is_side && !live.contains(id));
+        for (id, chain) in sides {
+            // Up to the root, or to a chain whose root is known.
+            let mut way = vec![id];
+            let place = loop {
+                let here = way[way.len() - 1];
+                let up = graph.chain(here).start.after().map(|row| graph.chain_of(row));
+                match (at.get(&here), up.filter(|up| graph.chain(*up).is_side)) {
+                    (Some(place), _) => break *place,
+                    (None, Some(up)) => way.push(up),
+                    (None, None) => break self.agents.len(),
+                }
+            };
+            at.extend(way.into_iter().map(|chain| (chain, place)));
+            if let Some(SubAgent { body: Body::Side(chains), .. }) = self.agents.get_mut(place) {
+                chains.push(id);
+            } else {
+                self.agents.push(SubAgent {
+                    id: format!("line-{}", self.main.table.row(chain.first).line),
+                    body: Body::Side(vec![id]),
+                    purpose: Purpose::Task,
+                    kind: None,
+                    description: None,
+                    start: None,
+                    is_background: false,
+                    notified: None,
+                });
+            }
+        }
+    }
+}
+
+/// A sub-agent in a file of its own, and the call that its `.meta.json` names.
+fn of_file(file: Agent, own: Conversation) -> (SubAgent, Option<String>) {
+    let bytes = file.meta().unwrap_or_default();
+    let meta = Json::parse(&bytes).and_then(Json::object);
+    let text = |name: &str| Some(meta.as_ref()?.text(name)?.into_owned());
+    let warm_up = first_prompt(&own).is_some_and(|row| own.table.says(row, "Warmup"));
+    let purpose = match file.id.as_str() {
+        id if id.starts_with("acompact") => Purpose::Compaction,
+        id if id.starts_with("aprompt_suggestion") => Purpose::Suggestion,
+        _ if warm_up => Purpose::WarmUp,
+        _ => Purpose::Task,
+    };
+    let agent = SubAgent {
+        purpose,
+        kind: text("agentType"),
+        description: text("description"),
+        start: None,
+        is_background: false,
+        notified: None,
+        id: file.id,
+        body: Body::File(Box::new(own)),
+    };
+    (agent, text("toolUseId"))
+}
+
+/// The first thing said in a file, if it is a prompt.
+fn first_prompt(own: &Conversation) -> Option<RowId> {
+    let mut said = own.table.numbered().filter(|(_, row)| row.input.is_some());
+    said.next().filter(|(_, row)| row.input != Some(Input::ToolResult)).map(|(row, _)| row)
+}
+
+/// What is looked things up in while sub-agents are joined to calls.
+struct Joining {
+    sidecars: Vec<Option<String>>,
+    owners: Vec<(Owner, HashMap<Id, BlockId>)>,
+}
+
+impl Joining {
+    fn new(family: &Family, sidecars: &[Option<String>]) -> Joining {
+        let files = family.agents.iter().enumerate().filter_map(|(at, agent)| match &agent.body {
+            Body::File(own) => Some((Owner::Agent(at), &**own)),
+            Body::Side(_) => None,
+        });
+        let owners = [(Owner::Main, &family.main)].into_iter().chain(files);
+        let owners = owners.map(|(owner, own)| (owner, calls(own))).collect();
+        Joining { sidecars: sidecars.to_vec(), owners }
+    }
+
+    fn join(&self, family: &mut Family) {
+        for at in 0..family.agents.len() {
+            let start = self.by_id(family, at);
+            let (is_background, notified) = self.told(family, at);
+            let agent = &mut family.agents[at];
+            agent.start = start;
+            agent.is_background = is_background;
+            agent.notified = notified;
+        }
+        self.by_prompt(family);
+    }
+
+    /// The owners that may have started an agent: all but itself.
+    fn others(&self, at: usize) -> impl Iterator<Item = &(Owner, HashMap<Id, BlockId>)> {
+        self.owners.iter().filter(move |(owner, _)| *owner != Owner::Agent(at))
+    }
+
+    /// The call that an id tells.
+    fn by_id(&self, family: &Family, at: usize) -> Option<Joined> {
+        let agent = &family.agents[at];
+        let joined = |owner, call, how| Joined { owner, call, how, is_guess: false };
+        if let Some(named) = self.sidecars.get(at).and_then(Option::as_deref) {
+            for (owner, calls) in self.others(at) {
+                let id = family.of(*owner).table.ids.find(named);
+                if let Some(call) = id.and_then(|id| calls.get(&id)) {
+                    return Some(joined(*owner, *call, How::Sidecar));
+                }
+            }
+        }
+        if let Body::Side(chains) = &agent.body {
+            let Start::Side(row) = family.main.graph.chain(chains[0]).start else { return None };
+            let table = &family.main.table;
+            let mut calls = table.parts_of(row).filter(|part| table.part(*part).kind.is_call());
+            return calls.next().map(|call| joined(Owner::Main, call, How::Parent));
+        }
+        let mut found: Vec<Joined> = Vec::new();
+        for (owner, calls) in self.others(at) {
+            let table = &family.of(*owner).table;
+            let id = table.ids.find(&agent.id);
+            for fact in table.started.iter().filter(|fact| Some(fact.agent) == id) {
+                let how = match fact.by {
+                    StartedBy::Result | StartedBy::Launch => How::Result,
+                    StartedBy::Progress => How::Progress,
+                    StartedBy::Notification => How::Notification,
+                };
+                let call = fact.call.and_then(|call| calls.get(&call));
+                found.extend(call.map(|call| joined(*owner, *call, how)));
+            }
+        }
+        found.into_iter().min_by_key(|joined| joined.how)
+    }
+
+    /// Whether it ran in the background, and the record that told of its end.
+    fn told(&self, family: &Family, at: usize) -> (bool, Option<(Owner, RowId)>) {
+        let (mut is_background, mut notified) = (false, None);
+        for (owner, _) in self.others(at) {
+            let table = &family.of(*owner).table;
+            let id = table.ids.find(&family.agents[at].id);
+            for fact in table.started.iter().filter(|fact| Some(fact.agent) == id) {
+                match fact.by {
+                    StartedBy::Launch => is_background = true,
+                    StartedBy::Notification => notified = Some((*owner, fact.row)),
+                    StartedBy::Result | StartedBy::Progress => {}
+                }
+            }
+        }
+        (is_background, notified)
+    }
+
+    /// Joins what is left by equal prompts, in order.
+    fn by_prompt(&self, family: &mut Family) {
+        let starts = family.agents.iter().filter_map(|agent| agent.start);
+        let taken: HashSet<(Owner, BlockId)> =
+            starts.map(|start| (start.owner, start.call)).collect();
+        let mut free: HashMap<u64, Vec<(Owner, BlockId)>> = HashMap::new();
+        for (owner, _) in &self.owners {
+            for (call, prompt) in &family.of(*owner).table.prompts {
+                if !taken.contains(&(*owner, *call)) {
+                    free.entry(*prompt).or_default().push((*owner, *call));
+                }
+            }
+        }
+        let mut wanting: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, agent) in family.agents.iter().enumerate() {
+            if agent.start.is_none() && agent.purpose == Purpose::Task {
+                let own = family.body(agent);
+                let row = match &agent.body {
+                    Body::File(own) => first_prompt(own),
+                    Body::Side(chains) => Some(own.graph.chain(chains[0]).first),
+                };
+                if let Some(prompt) = row.and_then(|row| own.table.text_hash(row)) {
+                    wanting.entry(prompt).or_default().push(at);
+                }
+            }
+        }
+        for (prompt, agents) in wanting {
+            let calls = free.remove(&prompt).unwrap_or_default();
+            let is_guess = agents.len() > 1 || calls.len() > 1;
+            let mut calls = calls.into_iter();
+            for at in agents {
+                let call = calls.find(|(owner, _)| *owner != Owner::Agent(at));
+                family.agents[at].start =
+                    call.map(|(owner, call)| Joined { owner, call, how: How::Prompt, is_guess });
+            }
+        }
+    }
+}
+
+/// The calls of a conversation, by their ids.
+fn calls(own: &Conversation) -> HashMap<Id, BlockId> {
+    let parts = own.table.parts().iter().enumerate();
+    let calls = parts.filter(|(_, part)| part.kind.is_call() && !part.is_repeat);
+    calls.filter_map(|(at, part)| Some((part.id?, BlockId(u32::try_from(at).ok()?)))).collect()
+}
+
+#[cfg(test)]
+#[path = "family_tests.rs"]
+mod tests;

@@ -1,0 +1,123 @@
+//! How records hang together: links, chains, branches, the live leaf.
+//!
+//! `docs/conversation.md` says which record hangs on which, and what a branch is. Invariants: every row is in exactly one chain;
+//! nothing fails, whatever the ids say: a loop is cut, a missing parent is bridged; time and memory are linear in the
+//! number of rows; where ids link records, their order in the file does not matter.
+
+mod chain;
+mod leaf;
+mod link;
+
+pub use chain::{Chain, ChainId, Start};
+pub use link::Link;
+
+use crate::table::{Kept, RowId, Table};
+
+/// The records of a table, linked.
+#[derive(Debug)]
+pub struct Graph {
+    /// What each row hangs on, and how.
+    links: Vec<Link>,
+    /// All rows, parents before children, each chain in one piece.
+    order: Vec<RowId>,
+    /// The chain of each row.
+    chain_of: Vec<ChainId>,
+    chains: Vec<Chain>,
+    /// The rows where the conversation was taken up again in another way.
+    branches: Vec<RowId>,
+    leaf: Option<RowId>,
+}
+
+impl Graph {
+    /// Links the records of a table.
+    pub fn new(table: &Table) -> Graph {
+        let links = link::links(table);
+        let tree = chain::Tree::new(&links);
+        let chain::Division { order, chain_of, chains, branches } =
+            chain::chains(table, &links, &tree);
+        let leaf = leaf::live(table, &links, &tree);
+        Graph { links, order, chain_of, chains, branches, leaf }
+    }
+
+    /// What a row hangs on, and how.
+    pub fn link(&self, row: RowId) -> Link {
+        self.links[row.index()]
+    }
+
+    /// The chains, by the first of their rows in the file.
+    pub fn chains(&self) -> &[Chain] {
+        &self.chains
+    }
+
+    /// All chains with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (ChainId, &Chain)> {
+        let ids = (0..u32::MAX).map(ChainId);
+        ids.zip(&self.chains)
+    }
+
+    /// A chain.
+    pub fn chain(&self, id: ChainId) -> &Chain {
+        &self.chains[id.index()]
+    }
+
+    /// The chain that a row is in.
+    pub fn chain_of(&self, row: RowId) -> ChainId {
+        self.chain_of[row.index()]
+    }
+
+    /// The rows of a chain, parents before children.
+    pub fn rows(&self, id: ChainId) -> &[RowId] {
+        &self.order[self.chain(id).rows.clone()]
+    }
+
+    /// The rows where the conversation was taken up again in another way.
+    pub fn branches(&self) -> &[RowId] {
+        &self.branches
+    }
+
+    /// The end of the conversation that the newest client goes on with.
+    pub fn leaf(&self) -> Option<RowId> {
+        self.leaf
+    }
+
+    /// The chains from a root to that one.
+    pub fn path(&self, to: ChainId) -> Vec<ChainId> {
+        let mut path = vec![to];
+        let mut chain = self.chain(to);
+        while let Some(before) = chain.start.after() {
+            path.push(self.chain_of(before));
+            chain = self.chain(self.chain_of(before));
+        }
+        path.reverse();
+        path
+    }
+
+    /// The chains of the live conversation; none if there is nothing to go on with.
+    pub fn live(&self) -> Vec<ChainId> {
+        self.leaf.map_or_else(Vec::new, |leaf| self.path(self.chain_of(leaf)))
+    }
+
+    /// The rows that a compaction keeps word for word and that are in the file.
+    pub fn kept(&self, table: &Table, kept: &Kept) -> Vec<RowId> {
+        let index = link::index(table);
+        let row = |id: &crate::table::Id| index[id.index()];
+        match kept {
+            Kept::Nothing => Vec::new(),
+            Kept::Messages(ids) => ids.iter().filter_map(row).collect(),
+            Kept::Segment(head, tail) => {
+                let (head, mut at) = (row(head), row(tail));
+                let mut found = Vec::new();
+                while let Some(here) = at {
+                    found.push(here);
+                    at = if at == head { None } else { self.link(here).parent() };
+                }
+                found.reverse();
+                found
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "graph_tests.rs"]
+mod tests;

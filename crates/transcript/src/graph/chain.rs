@@ -1,0 +1,315 @@
+//! Chains: the records between two branch points.
+//!
+//! Most records with several children are no branches (parallel calls, progress, hooks). What makes one is that two
+//! children lead to different *voices*. For each row the first two voices below it are kept, which is enough to leave
+//! out the answer that a branch point belongs to itself.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::Link;
+use crate::entry::Kind;
+use crate::input::Input;
+use crate::table::{AnswerId, RowId, Table};
+
+/// The number of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChainId(pub u32);
+
+impl ChainId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Records that follow each other without a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// How it begins.
+    pub start: Start,
+    /// Whether it is of a sub-agent.
+    pub is_side: bool,
+    /// The first of its rows, which the others hang on.
+    pub first: RowId,
+    /// The last step in it.
+    pub last: RowId,
+    pub(super) rows: Range<usize>,
+}
+
+/// How a chain begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// With nothing before it.
+    Root,
+    /// With nothing before it, because what it names is not in the file.
+    Lost,
+    /// With nothing before it, because its parents go round.
+    Loop,
+    /// As one of several ways to go on from that row.
+    Branch(RowId),
+    /// After a compaction; the last row before it.
+    Compaction(RowId),
+    /// The same, but nothing says which row was the last.
+    CompactionGuess(RowId),
+    /// As a sidechain that hangs on that row.
+    Side(RowId),
+}
+
+impl Start {
+    /// The row that it goes on from.
+    pub fn after(self) -> Option<RowId> {
+        match self {
+            Start::Root | Start::Lost | Start::Loop => None,
+            Start::Branch(row)
+            | Start::Compaction(row)
+            | Start::CompactionGuess(row)
+            | Start::Side(row) => Some(row),
+        }
+    }
+}
+
+/// Who hangs on whom, from the top.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// Where the children of each row begin in `children`.
+    starts: Vec<u32>,
+    children: Vec<RowId>,
+    pub(super) roots: Vec<RowId>,
+}
+
+impl Tree {
+    /// The children of each row, in file order.
+    pub(super) fn new(links: &[Link]) -> Tree {
+        let mut starts = vec![0; links.len() + 1];
+        let mut roots = Vec::new();
+        for (row, link) in rows(links.len()).zip(links) {
+            match link.parent() {
+                Some(parent) => starts[parent.index() + 1] += 1,
+                None => roots.push(row),
+            }
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut children = vec![RowId(0); links.len() - roots.len()];
+        for (row, link) in rows(links.len()).zip(links) {
+            if let Some(parent) = link.parent() {
+                let at = &mut next[parent.index()];
+                children[*at as usize] = row;
+                *at += 1;
+            }
+        }
+        Tree { starts, children, roots }
+    }
+
+    pub(super) fn children(&self, row: RowId) -> &[RowId] {
+        let at = row.index();
+        &self.children[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// All rows, parents before children.
+    pub(super) fn down(&self) -> Vec<RowId> {
+        let mut order = self.roots.clone();
+        let mut at = 0;
+        while let Some(row) = order.get(at) {
+            order.extend_from_slice(self.children(*row));
+            at += 1;
+        }
+        order
+    }
+}
+
+fn rows(count: usize) -> impl Iterator<Item = RowId> {
+    (0..u32::try_from(count).unwrap_or(u32::MAX)).map(RowId)
+}
+
+/// Somebody who goes on with the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Voice {
+    Input(RowId),
+    Answer(AnswerId),
+}
+
+/// The first voices at and below a row: the nearest, and the nearest other one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Voices([Option<Voice>; 2]);
+
+impl Voices {
+    fn add(&mut self, voice: Option<Voice>) {
+        match (&mut self.0, voice) {
+            ([first @ None, _], Some(_)) => *first = voice,
+            ([first, second @ None], Some(_)) if *first != voice => *second = voice,
+            _ => {}
+        }
+    }
+
+    /// The nearest voice that is not this answer.
+    fn beside(self, own: Option<AnswerId>) -> Option<Voice> {
+        let own = own.map(Voice::Answer);
+        self.0.into_iter().flatten().find(|voice| Some(*voice) != own)
+    }
+}
+
+fn voice(table: &Table, row: RowId) -> Option<Voice> {
+    let own = table.row(row);
+    let speaks = own.opens() || (own.input == Some(Input::Interrupt) && own.kind == Kind::User);
+    own.answer.map(Voice::Answer).or_else(|| speaks.then_some(Voice::Input(row)))
+}
+
+/// The voices at and below each row. A sidechain does not speak for what it hangs on.
+fn voices(table: &Table, links: &[Link], tree: &Tree) -> Vec<Voices> {
+    let mut voices = vec![Voices::default(); links.len()];
+    for row in tree.down().into_iter().rev() {
+        // A repeat says nothing new.
+        let mut own = Voices::default();
+        if links[row.index()].is_step() {
+            own.add(voice(table, row));
+        }
+        for child in tree.children(row) {
+            if table.row(*child).is_side == table.row(row).is_side {
+                let below = voices[child.index()].0;
+                for voice in below {
+                    own.add(voice);
+                }
+            }
+        }
+        voices[row.index()] = own;
+    }
+    voices
+}
+
+/// What [`chains`] finds.
+pub(super) struct Division {
+    pub(super) order: Vec<RowId>,
+    pub(super) chain_of: Vec<ChainId>,
+    pub(super) chains: Vec<Chain>,
+    pub(super) branches: Vec<RowId>,
+}
+
+/// Divides the rows into chains.
+pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
+    let voices = voices(table, links, tree);
+    let mut found =
+        Finding { table, chain_of: vec![ChainId(u32::MAX); links.len()], chains: Vec::new() };
+    let mut branches = Vec::new();
+    let mut order = Vec::with_capacity(links.len());
+    let mut open: Vec<RowId> = Vec::new();
+    for root in tree.roots.iter().rev() {
+        open.push(*root);
+    }
+    let mut quiet: Vec<RowId> = Vec::new();
+    let mut loud: Vec<RowId> = Vec::new();
+    while let Some(row) = open.pop() {
+        if links[row.index()].parent().is_none() {
+            let start = match links[row.index()] {
+                Link::Lost => Start::Lost,
+                Link::Loop => Start::Loop,
+                _ => Start::Root,
+            };
+            found.begin(row, start);
+        }
+        order.push(row);
+        let own = table.row(row);
+        let on = |child: RowId| {
+            if table.row(child).is_side == own.is_side {
+                voices[child.index()].beside(own.answer)
+            } else {
+                None
+            }
+        };
+        let children = tree.children(row);
+        let mut apart = children.iter().filter_map(|child| on(*child));
+        let first = apart.next();
+        let is_branch = apart.any(|voice| Some(voice) != first);
+        if is_branch {
+            branches.push(row);
+        }
+        let mut ways: HashMap<Voice, ChainId> = HashMap::new();
+        for child in children {
+            let link = links[child.index()];
+            let chain = match on(*child) {
+                _ if table.row(*child).is_side != own.is_side => {
+                    found.begin(*child, Start::Side(row))
+                }
+                _ if link.is_compaction() => {
+                    let guess = matches!(link, Link::CompactionGuess(_));
+                    let start =
+                        if guess { Start::CompactionGuess(row) } else { Start::Compaction(row) };
+                    found.begin(*child, start)
+                }
+                Some(voice) if is_branch => {
+                    *ways.entry(voice).or_insert_with(|| found.begin(*child, Start::Branch(row)))
+                }
+                _ => found.chain_of[row.index()],
+            };
+            found.chain_of[child.index()] = chain;
+            if on(*child).is_some() { loud.push(*child) } else { quiet.push(*child) }
+        }
+        // What leads nowhere comes first, then the way on.
+        open.extend(loud.drain(..).rev());
+        open.extend(quiet.drain(..).rev());
+    }
+    branches.sort_unstable();
+    let (chain_of, chains) = found.numbered();
+    let (order, chains) = in_pieces(&order, &chain_of, chains, links);
+    Division { order, chain_of, chains, branches }
+}
+
+struct Finding<'a> {
+    table: &'a Table,
+    chain_of: Vec<ChainId>,
+    chains: Vec<Chain>,
+}
+
+impl Finding<'_> {
+    fn begin(&mut self, first: RowId, start: Start) -> ChainId {
+        let id = ChainId(u32::try_from(self.chains.len()).unwrap_or(u32::MAX));
+        let is_side = self.table.row(first).is_side;
+        self.chains.push(Chain { start, is_side, first, last: first, rows: 0..0 });
+        self.chain_of[first.index()] = id;
+        id
+    }
+
+    /// The chains by their first rows, whatever order they were found in.
+    fn numbered(self) -> (Vec<ChainId>, Vec<Chain>) {
+        let mut by_first: Vec<usize> = (0..self.chains.len()).collect();
+        by_first.sort_unstable_by_key(|chain| self.chains[*chain].first);
+        let mut number = vec![ChainId(0); self.chains.len()];
+        for (new, old) in by_first.iter().enumerate() {
+            number[*old] = ChainId(u32::try_from(new).unwrap_or(u32::MAX));
+        }
+        let chain_of = self.chain_of.iter().map(|chain| number[chain.index()]).collect();
+        let chains = by_first.into_iter().map(|old| self.chains[old].clone()).collect();
+        (chain_of, chains)
+    }
+}
+
+/// The same order, with the rows of each chain together.
+fn in_pieces(
+    order: &[RowId],
+    chain_of: &[ChainId],
+    mut chains: Vec<Chain>,
+    links: &[Link],
+) -> (Vec<RowId>, Vec<Chain>) {
+    let mut counts = vec![0; chains.len()];
+    for chain in chain_of {
+        counts[chain.index()] += 1;
+    }
+    let mut at = 0;
+    for (chain, count) in chains.iter_mut().zip(counts) {
+        chain.rows = at..at;
+        at += count;
+    }
+    let mut pieces = vec![RowId(0); order.len()];
+    for row in order {
+        let chain = &mut chains[chain_of[row.index()].index()];
+        pieces[chain.rows.end] = *row;
+        chain.rows.end += 1;
+        if links[row.index()].is_step() {
+            chain.last = *row;
+        }
+    }
+    (pieces, chains)
+}

@@ -1,0 +1,42 @@
+//! Where the conversation goes on: the leaf that the newest client takes.
+//!
+//! The rule of 2.1.325, as it was observed: the last end in the file; if a `last-prompt` record names a record, the last end that is
+//! it or hangs below it. Older clients take the newest time instead; what they would do is not asked here.
+
+use super::Link;
+use super::chain::Tree;
+use crate::entry::Kind;
+use crate::table::{RowId, Table};
+
+/// The live leaf; nothing if there is no conversation.
+pub(super) fn live(table: &Table, links: &[Link], tree: &Tree) -> Option<RowId> {
+    let is_step = |row: RowId| {
+        let own = table.row(row);
+        let kind = matches!(
+            own.kind,
+            Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::Progress
+        );
+        kind && !own.is_side && links[row.index()].is_step()
+    };
+    // Compactions start anew: they hang on nothing.
+    let hangs = |row: RowId| !links[row.index()].is_compaction();
+    // Whether there is a message on the way to each row, and whether the named row is.
+    let mut said = vec![false; links.len()];
+    let mut below = vec![false; links.len()];
+    let named = table.named_leaf.and_then(|leaf| {
+        table.numbered().find(|(_, row)| row.uuid == Some(leaf)).map(|(row, _)| row)
+    });
+    for row in tree.down() {
+        let parent = links[row.index()].parent().filter(|_| hangs(row));
+        let own = matches!(table.row(row).kind, Kind::User | Kind::Assistant);
+        said[row.index()] = own || parent.is_some_and(|parent| said[parent.index()]);
+        below[row.index()] =
+            Some(row) == named || parent.is_some_and(|parent| below[parent.index()]);
+    }
+    let is_end = |row: RowId| {
+        let mut children = tree.children(row).iter().copied();
+        is_step(row) && said[row.index()] && !children.any(|child| is_step(child) && hangs(child))
+    };
+    let ends = || table.numbered().map(|(row, _)| row).rev().filter(|row| is_end(*row));
+    ends().find(|row| named.is_some() && below[row.index()]).or_else(|| ends().next())
+}

@@ -1,0 +1,295 @@
+//! A session's file as a table: a row for each record, without its texts.
+//!
+//! Everything that works on a whole conversation works on this. A row says where its record stands, what it is, and which
+//! ids it names; texts are read again from the file when somebody wants to see them ([`Table::look`]). Invariants: memory
+//! grows with the number of records and blocks, not with their size; rows are in file order, one for each record,
+//! damaged lines are counted; nothing here knows how records hang together.
+
+mod answer;
+mod ids;
+mod read;
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::path::Path;
+
+pub use answer::{Answer, AnswerId, Usage};
+pub use ids::{Id, Ids};
+
+use crate::content::BlockKind;
+use crate::entry::{Entry, Kind};
+use crate::file::Lines;
+use crate::input::Input;
+use crate::limit::HELD_LINE;
+use crate::time::Time;
+
+/// The number of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RowId(pub u32);
+
+impl RowId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The number of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId(pub u32);
+
+impl BlockId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One record.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The number of its line, from 1.
+    pub line: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// When it was made.
+    pub time: Option<Time>,
+    /// Its own id.
+    pub uuid: Option<Id>,
+    /// The id of the record that it follows, whether that is in the file or not.
+    pub parent: Option<Id>,
+    /// The session that it says it belongs to.
+    pub session: Option<Id>,
+    /// The answer that it is a part of.
+    pub answer: Option<AnswerId>,
+    /// Its first block; the next row's is behind its last.
+    blocks: u32,
+    /// What kind of record it is.
+    pub kind: Kind,
+    /// What it says.
+    pub input: Option<Input>,
+    /// It belongs to a sub-agent, in the file of a session.
+    pub is_side: bool,
+    /// An earlier record has its id.
+    pub is_repeat: bool,
+    /// It is a result that ends its turn.
+    pub ends_turn: bool,
+}
+
+impl Row {
+    /// Whether a turn begins here. What comes while the model works is an attachment, and joins the turn that runs; a repeat begins nothing.
+    pub fn opens(&self) -> bool {
+        self.kind != Kind::Attachment && !self.is_repeat && self.input.is_some_and(Input::opens)
+    }
+
+    /// Whether it is too long to be held, so that a look at it shows its long texts cut.
+    pub fn is_long(&self) -> bool {
+        self.len > HELD_LINE as u64
+    }
+}
+
+/// One block of content.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The record that it is in.
+    pub row: RowId,
+    /// What kind of block it is.
+    pub kind: BlockKind,
+    /// The id of a call; for a result, that of the call it answers.
+    pub id: Option<Id>,
+    /// The tool that a call is of.
+    pub name: Option<Id>,
+    /// An earlier record says the same: it is not to be shown or counted again.
+    pub is_repeat: bool,
+    /// A result that is an error.
+    pub is_error: bool,
+    hash: u64,
+}
+
+/// A compaction: what was said before is summed up.
+#[derive(Clone, Debug)]
+pub struct Boundary {
+    /// Its record.
+    pub row: RowId,
+    /// The last record before it, by its id.
+    pub logical_parent: Option<Id>,
+    /// Whether the client did it by itself.
+    pub is_auto: bool,
+    /// Tokens before and after, where it says so.
+    pub tokens: [Option<u64>; 2],
+    /// Records before it that stay word for word.
+    pub kept: Kept,
+}
+
+/// What a compaction keeps word for word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing.
+    Nothing,
+    /// These records.
+    Messages(Vec<Id>),
+    /// The records from the first id to the second, along their parents.
+    Segment(Id, Id),
+}
+
+/// A record that tells which sub-agent a call started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The record.
+    pub row: RowId,
+    /// The sub-agent.
+    pub agent: Id,
+    /// The call.
+    pub call: Option<Id>,
+    /// What kind of record it is.
+    pub by: StartedBy,
+}
+
+/// What tells which sub-agent a call started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StartedBy {
+    /// The call's result.
+    Result,
+    /// The result says that it was started in the background.
+    Launch,
+    /// A progress record.
+    Progress,
+    /// The notification that it has ended.
+    Notification,
+}
+
+/// A session's file, without its texts.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+    parts: Vec<Part>,
+    answers: Vec<Answer>,
+    /// The texts of all ids.
+    pub ids: Ids,
+    /// Compactions, in file order.
+    pub boundaries: Vec<Boundary>,
+    /// What tells about sub-agents.
+    pub started: Vec<Started>,
+    /// The prompts that calls start sub-agents with, as hashes.
+    pub(crate) prompts: Vec<(BlockId, u64)>,
+    /// Prompts that went to the model, by all appearances, and are only in the records of the queue.
+    pub(crate) unsaid: Vec<RowId>,
+    /// How long turns took, as the client measured them, in milliseconds.
+    pub durations: Vec<(RowId, u64)>,
+    /// The leaf that the last `last-prompt` record names which names one.
+    pub named_leaf: Option<Id>,
+    /// The sessions that records were copied from, as `forkedFrom` says.
+    pub forked_from: Vec<(RowId, Id)>,
+    /// It is the file of a sub-agent.
+    pub is_agent: bool,
+    /// Pieces of lines that are no records.
+    pub damaged: u64,
+    /// JSON that is no object.
+    pub bare: u64,
+    /// Lines of the file.
+    pub lines: u64,
+}
+
+impl Table {
+    /// Reads a file.
+    pub fn open(path: &Path) -> io::Result<Table> {
+        Table::read(Lines::new(File::open(path)?))
+    }
+
+    /// The rows, in file order.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// All rows with their numbers.
+    pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (RowId, &Row)> + ExactSizeIterator {
+        self.rows.iter().enumerate().map(|(index, row)| (row_id(index), row))
+    }
+
+    /// A row.
+    pub fn row(&self, id: RowId) -> &Row {
+        &self.rows[id.index()]
+    }
+
+    /// The blocks of all rows, in file order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// A block.
+    pub fn part(&self, id: BlockId) -> &Part {
+        &self.parts[id.index()]
+    }
+
+    /// The blocks of a row.
+    pub fn parts_of(&self, row: RowId) -> impl Iterator<Item = BlockId> + use<> {
+        let end =
+            self.rows.get(row.index() + 1).map_or(self.parts.len(), |next| next.blocks as usize);
+        let end = u32::try_from(end).unwrap_or(u32::MAX);
+        (self.row(row).blocks..end).map(BlockId)
+    }
+
+    /// Which block of its row it is, from 0.
+    pub fn place(&self, block: BlockId) -> usize {
+        (block.0 - self.row(self.part(block).row).blocks) as usize
+    }
+
+    /// The answers, by their first records.
+    pub fn answers(&self) -> &[Answer] {
+        &self.answers
+    }
+
+    /// An answer.
+    pub fn answer(&self, id: AnswerId) -> &Answer {
+        &self.answers[id.0 as usize]
+    }
+
+    /// The text of an id, if there is one.
+    pub fn text(&self, id: Option<Id>) -> Option<&str> {
+        id.map(|id| self.ids.text(id))
+    }
+
+    /// Whether the first text of a row is that.
+    pub(crate) fn says(&self, row: RowId, text: &str) -> bool {
+        self.text_hash(row) == Some(read::digest(text))
+    }
+
+    /// The text of the first text block of a row, as a hash.
+    pub(crate) fn text_hash(&self, row: RowId) -> Option<u64> {
+        let mut parts = self.parts_of(row).map(|block| self.part(block));
+        parts.find(|part| part.kind == BlockKind::Text).map(|part| part.hash)
+    }
+
+    /// Shows the record of a row, read again from its file. Long strings of a record that is too long to hold are cut.
+    ///
+    /// An error also if the file holds something else there by now.
+    pub fn look<T>(
+        &self,
+        mut file: &File,
+        row: RowId,
+        see: impl FnOnce(&Entry<'_>) -> T,
+    ) -> io::Result<T> {
+        let wanted = self.row(row);
+        file.seek(SeekFrom::Start(wanted.offset))?;
+        let limited = io::Read::take(file, wanted.len);
+        let mut lines = Lines::from(limited, wanted.offset, wanted.line - 1);
+        while let Some(line) = lines.next_line()? {
+            let entry = line.records().find_map(|record| record.entry);
+            if let Some(entry) = entry {
+                return Ok(see(&entry));
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the file has changed while it was read"))
+    }
+}
+
+/// Rows are counted in 32 bits: a file with more is read as far as that goes.
+fn row_id(index: usize) -> RowId {
+    RowId(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+#[path = "table_tests.rs"]
+mod tests;

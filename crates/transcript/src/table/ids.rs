@@ -1,0 +1,81 @@
+//! Names, each kept once.
+//!
+//! Transcripts repeat ids: every record names its own and its parent's. Texts stand one behind the other in
+//! one buffer; an [`Id`] is a number. Invariant: equal texts have equal ids.
+
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
+
+use hashbrown::HashTable;
+
+use crate::limit::LONGEST_NAME;
+
+/// A text that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(NonZeroU32);
+
+impl Id {
+    /// Its number, from 0: ids can be indices.
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+
+    fn new(index: usize) -> Option<Self> {
+        u32::try_from(index + 1).ok().and_then(NonZeroU32::new).map(Id)
+    }
+}
+
+/// The texts that were kept.
+#[derive(Clone, Debug, Default)]
+pub struct Ids {
+    texts: String,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    table: HashTable<Id>,
+    hasher: RandomState,
+}
+
+impl Ids {
+    /// How many texts there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The text of an id.
+    pub fn text(&self, id: Id) -> &str {
+        text(&self.texts, &self.ends, id)
+    }
+
+    /// The id of a text that was kept before.
+    pub fn find(&self, wanted: &str) -> Option<Id> {
+        let hash = self.hasher.hash_one(wanted);
+        self.table.find(hash, |id| self.text(*id) == wanted).copied()
+    }
+
+    /// Keeps a text. Nothing if it is too long for a name, or if four billion others were kept before.
+    pub fn keep(&mut self, wanted: &str) -> Option<Id> {
+        if wanted.len() > LONGEST_NAME {
+            return None;
+        }
+        if let Some(id) = self.find(wanted) {
+            return Some(id);
+        }
+        let id = Id::new(self.ends.len())?;
+        self.texts.push_str(wanted);
+        self.ends.push(self.texts.len());
+        let Ids { texts, ends, table, hasher } = self;
+        let hash = |id: &Id| hasher.hash_one(text(texts, ends, *id));
+        table.insert_unique(hasher.hash_one(wanted), id, hash);
+        Some(id)
+    }
+}
+
+fn text<'a>(texts: &'a str, ends: &[usize], id: Id) -> &'a str {
+    let start = id.index().checked_sub(1).map_or(0, |before| ends[before]);
+    &texts[start..ends[id.index()]]
+}

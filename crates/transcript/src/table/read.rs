@@ -1,0 +1,338 @@
+//! From records to rows.
+//!
+//! One pass in file order. What a row needs from its text is taken here and the text forgotten.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Read};
+
+use super::{
+    Answer, AnswerId, BlockId, Boundary, Id, Kept, Part, Row, RowId, Started, StartedBy, Table,
+    row_id,
+};
+use crate::content::{Block, BlockKind, Message};
+use crate::entry::{Entry, Kind};
+use crate::file::{Lines, Record, State};
+use crate::input::Input;
+use crate::json::{Json, Shape};
+
+impl Table {
+    /// Reads all records there are.
+    pub fn read<R: Read>(mut lines: Lines<R>) -> io::Result<Table> {
+        let mut reading = Reading::default();
+        while let Some(line) = lines.next_line()? {
+            reading.table.lines = line.number.unwrap_or(0);
+            for record in line.records() {
+                reading.record(&record);
+            }
+        }
+        Ok(reading.finish())
+    }
+}
+
+/// A table that is being read, and what is known for that time only.
+#[derive(Default)]
+struct Reading {
+    table: Table,
+    answers: HashMap<Id, AnswerId>,
+    /// The answer that goes on if a record has no `message.id`.
+    running: Option<AnswerId>,
+    /// The first record of each id.
+    first: HashMap<Id, RowId>,
+    /// What answers hold already.
+    held: HashSet<u64>,
+    /// Sub-agents whose progress was seen.
+    seen: HashSet<Id>,
+    /// What was said by whom ever, as hashes.
+    said: HashSet<u64>,
+    /// Prompts that wait in the queue, and those that were removed from it.
+    waiting: VecDeque<(RowId, u64)>,
+    removed: Vec<(RowId, u64)>,
+}
+
+impl Reading {
+    fn record(&mut self, record: &Record<'_>) {
+        let Some(entry) = &record.entry else {
+            match record.state {
+                State::Damaged => self.table.damaged += 1,
+                State::Whole | State::Recovered => self.table.bare += 1,
+            }
+            return;
+        };
+        let id = row_id(self.table.rows.len());
+        if id.0 == u32::MAX {
+            return;
+        }
+        let input = entry.input();
+        let uuid = self.name(entry.get("uuid"));
+        let mut row = Row {
+            line: record.line.unwrap_or(0),
+            offset: record.offset,
+            len: record.len,
+            time: entry.time(),
+            uuid,
+            parent: self.name(entry.get("parentUuid")),
+            session: self.name(entry.get("sessionId").or_else(|| entry.get("session_id"))),
+            answer: None,
+            blocks: u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX),
+            kind: entry.kind(),
+            input,
+            is_side: entry.flag("isSidechain"),
+            is_repeat: uuid.is_some_and(|uuid| self.first.contains_key(&uuid)),
+            ends_turn: entry.flag("toolEndsTurn"),
+        };
+        if row.kind == Kind::Assistant {
+            row.answer = Some(self.answer(entry, id));
+        } else if row.opens() {
+            self.running = None;
+        }
+        self.blocks(entry, &row, id);
+        self.aside(entry, id);
+        if let Some(uuid) = row.uuid {
+            self.first.entry(uuid).or_insert(id);
+        }
+        self.table.rows.push(row);
+    }
+
+    /// The text of a value as an id. An empty text is none: gateways fill fields in with it.
+    fn name(&mut self, value: Option<Json<'_>>) -> Option<Id> {
+        let text = value?.text()?;
+        if text.is_empty() { None } else { self.table.ids.keep(&text) }
+    }
+
+    fn answer(&mut self, entry: &Entry<'_>, row: RowId) -> AnswerId {
+        let message = entry.message();
+        let named = self.name(message.and_then(|message| message.get("id")));
+        let known = match named {
+            Some(name) => self.answers.get(&name).copied(),
+            None => self.running,
+        };
+        let id = known.unwrap_or_else(|| {
+            let id = AnswerId(row_id(self.table.answers.len()).0);
+            self.table.answers.push(Answer::new(named, row));
+            id
+        });
+        if let Some(name) = named {
+            self.answers.insert(name, id);
+        }
+        self.running = Some(id);
+        let request = self.name(entry.get("requestId"));
+        let answer = &mut self.table.answers[id.0 as usize];
+        answer.request = answer.request.or(request);
+        answer.is_error |= entry.flag("isApiErrorMessage");
+        if let Some(message) = message {
+            answer.join(message, &mut self.table.ids);
+        }
+        id
+    }
+
+    fn blocks(&mut self, entry: &Entry<'_>, row: &Row, id: RowId) {
+        let Some(message) = entry.message() else { return };
+        let index = entry.get("apiBlockIndex").and_then(Json::integer);
+        let repeated = row.uuid.and_then(|uuid| self.first.get(&uuid)).copied();
+        let mut fresh = Vec::new();
+        for block in message.blocks() {
+            let hash = block_hash(block);
+            let call = match block.kind() {
+                BlockKind::ToolUse | BlockKind::ServerToolUse => self.name(block.get("id")),
+                BlockKind::ToolResult | BlockKind::ServerToolResult => {
+                    self.name(block.get("tool_use_id"))
+                }
+                _ => None,
+            };
+            let key = row.answer.map(|answer| match (block.kind(), call) {
+                (BlockKind::ToolUse, Some(call)) => digest(&(answer, call)),
+                _ => digest(&(answer, index, hash)),
+            });
+            let is_repeat = match (key, repeated) {
+                (Some(key), _) => {
+                    fresh.push(key);
+                    self.held.contains(&key)
+                }
+                (None, Some(first)) => {
+                    self.table.parts_of(first).any(|part| self.table.part(part).hash == hash)
+                }
+                (None, None) => false,
+            };
+            let name = self.name(block.get("name"));
+            let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
+            if row.kind == Kind::User && block.kind() == BlockKind::Text {
+                self.said.insert(hash);
+            }
+            if block.kind() == BlockKind::ToolUse
+                && !is_repeat
+                && matches!(block.tool().as_deref(), Some("Task" | "Agent"))
+                && let Some(prompt) =
+                    block.get("input").and_then(|input| input.get("prompt")?.text())
+            {
+                self.table.prompts.push((number, digest(&*prompt)));
+            }
+            self.table.parts.push(Part {
+                row: id,
+                kind: block.kind(),
+                id: call,
+                name,
+                is_repeat,
+                is_error: block.get("is_error").and_then(Json::bool) == Some(true),
+                hash,
+            });
+        }
+        self.held.extend(fresh);
+    }
+
+    /// What records tell beside the conversation.
+    fn aside(&mut self, entry: &Entry<'_>, row: RowId) {
+        if let Some(from) = entry.get("forkedFrom")
+            && let Some(session) = self.name(from.get("sessionId"))
+        {
+            self.table.forked_from.push((row, session));
+        }
+        match entry.kind() {
+            Kind::User => self.started(entry, row),
+            Kind::Progress => self.progress(entry, row),
+            Kind::Attachment => {
+                let prompt = entry.get("attachment").and_then(|inner| inner.get("prompt")?.text());
+                let prompt = prompt.unwrap_or_default();
+                self.said.insert(digest(&*prompt));
+                if entry.input() == Some(Input::Notification) {
+                    self.notified(&prompt, row);
+                }
+            }
+            Kind::System => self.system(entry, row),
+            Kind::LastPrompt => {
+                self.table.named_leaf = self.name(entry.get("leafUuid")).or(self.table.named_leaf);
+            }
+            Kind::QueueOperation => self.queue(entry, row),
+            _ => {}
+        }
+    }
+
+    /// Follows the queue: what is taken out becomes a record, what is removed goes to the model while it works (without any other record
+    /// up to 2.1.45), and `popAll` gives all back to the person.
+    fn queue(&mut self, entry: &Entry<'_>, row: RowId) {
+        let hash = entry.text("content").map(|text| digest(&*text));
+        match entry.text("operation").as_deref() {
+            Some("enqueue") => self.waiting.extend(hash.map(|hash| (row, hash))),
+            Some("dequeue") => drop(self.waiting.pop_front()),
+            Some("remove") => {
+                let named = self.waiting.iter().position(|(_, own)| Some(*own) == hash);
+                self.removed.extend(self.waiting.remove(named.unwrap_or(0)));
+            }
+            Some("popAll") => self.waiting.clear(),
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> Table {
+        // In a sub-agent's own file nothing is a sidechain.
+        let mut steps = self.table.rows.iter().filter(|row| row.uuid.is_some()).peekable();
+        self.table.is_agent = steps.peek().is_some() && steps.all(|row| row.is_side);
+        if self.table.is_agent {
+            self.table.rows.iter_mut().for_each(|row| row.is_side = false);
+        }
+        self.removed.retain(|(_, hash)| !self.said.contains(hash));
+        self.table.unsaid = self.removed.into_iter().map(|(row, _)| row).collect();
+        self.table.unsaid.sort_unstable();
+        self.table
+    }
+
+    /// Which sub-agent a result tells of.
+    fn started(&mut self, entry: &Entry<'_>, row: RowId) {
+        if entry.input() == Some(Input::Notification) {
+            let text = entry.message().and_then(Message::first_text);
+            return self.notified(&text.unwrap_or_default(), row);
+        }
+        let Some(result) = entry.get("toolUseResult").filter(|own| own.shape() == Shape::Object)
+        else {
+            return;
+        };
+        let Some(result) = result.object() else { return };
+        let named = result.get("agentId").or_else(|| result.get("agent_id"));
+        let Some(agent) = self.name(named) else { return };
+        let mut blocks = entry.message().into_iter().flat_map(|message| message.blocks());
+        let block = blocks.find(|block| block.kind() == BlockKind::ToolResult);
+        let call = self.name(block.and_then(|block| block.get("tool_use_id")));
+        let by = if result.flag("isAsync") { StartedBy::Launch } else { StartedBy::Result };
+        self.table.started.push(Started { row, agent, call, by });
+    }
+
+    fn progress(&mut self, entry: &Entry<'_>, row: RowId) {
+        let data = entry.get("data").and_then(Json::object);
+        let Some(data) =
+            data.filter(|data| data.get("type").is_some_and(|own| own.is("agent_progress")))
+        else {
+            return;
+        };
+        let Some(agent) = self.name(data.get("agentId")) else { return };
+        // There is one for every step of the agent.
+        if self.seen.insert(agent) {
+            let call = self.name(entry.get("parentToolUseID"));
+            self.table.started.push(Started { row, agent, call, by: StartedBy::Progress });
+        }
+    }
+
+    fn notified(&mut self, text: &str, row: RowId) {
+        let tag = |name: &str| {
+            let from = text.split_once(&format!("<{name}>"))?.1;
+            Some(from.split_once("</")?.0.trim())
+        };
+        let Some(agent) = tag("task-id").and_then(|id| self.table.ids.keep(id)) else { return };
+        let call = tag("tool-use-id").and_then(|id| self.table.ids.keep(id));
+        self.table.started.push(Started { row, agent, call, by: StartedBy::Notification });
+    }
+
+    fn system(&mut self, entry: &Entry<'_>, row: RowId) {
+        match entry.text("subtype").as_deref() {
+            Some("turn_duration") => {
+                let taken = entry.get("durationMs").and_then(Json::float);
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a duration"
+                )]
+                self.table.durations.extend(taken.map(|taken| (row, taken.max(0.0) as u64)));
+            }
+            Some("compact_boundary") => {
+                let metadata = entry.get("compactMetadata").and_then(Json::object);
+                let get = |name: &str| metadata.as_ref().and_then(|metadata| metadata.get(name));
+                let number = |name: &str| {
+                    get(name).and_then(Json::integer).and_then(|number| u64::try_from(number).ok())
+                };
+                let tokens = [number("preTokens"), number("postTokens")];
+                let is_auto = get("trigger").is_some_and(|trigger| trigger.is("auto"));
+                let kept = self.kept(get("preservedMessages"), get("preservedSegment"));
+                let logical_parent = self.name(entry.get("logicalParentUuid"));
+                let boundary = Boundary { row, logical_parent, is_auto, tokens, kept };
+                self.table.boundaries.push(boundary);
+            }
+            _ => {}
+        }
+    }
+
+    fn kept(&mut self, messages: Option<Json<'_>>, segment: Option<Json<'_>>) -> Kept {
+        if let Some(uuids) = messages.and_then(|messages| messages.get("uuids")) {
+            return Kept::Messages(
+                uuids.elements().filter_map(|uuid| self.name(Some(uuid))).collect(),
+            );
+        }
+        let mut end = |name: &str| self.name(segment.and_then(|segment| segment.get(name)));
+        match (end("headUuid"), end("tailUuid")) {
+            (Some(head), Some(tail)) => Kept::Segment(head, tail),
+            _ => Kept::Nothing,
+        }
+    }
+}
+
+/// What a block says, as a number: equal for a string and for a text block of the same text.
+fn block_hash(block: Block<'_>) -> u64 {
+    match (block.kind(), block.text()) {
+        (BlockKind::Text, Some(text)) => digest(&*text),
+        _ => digest(block.json().raw()),
+    }
+}
+
+pub(super) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,119 @@
+use testkit::session::Script;
+
+use super::*;
+
+fn table(script: &Script) -> Table {
+    Table::read(Lines::new(script.text().as_bytes())).unwrap()
+}
+
+#[test]
+fn an_answer_is_joined_by_its_id_over_the_whole_file() {
+    let script = Script::new()
+        .prompt("p", "-", "go")
+        .call("a1", "p", "m1", "t1", "Read")
+        .result("r1", "a1", "t1", "ok")
+        .call("a2", "a1", "m1", "t2", "Read")
+        .says("b", "r1", "m2", "done");
+    let table = table(&script);
+    let rows: Vec<u32> = table.answers().iter().map(|answer| answer.rows).collect();
+    assert_eq!(rows, [2, 1]);
+    assert_eq!(table.rows()[3].answer, Some(AnswerId(0)));
+}
+
+#[test]
+fn the_largest_output_counts_and_of_equals_the_last() {
+    let line = |uuid: &str, output: u64, input: u64, stop: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"{uuid}","message":{{"id":"m","role":"assistant","content":[],"stop_reason":{stop},"usage":{{"input_tokens":{input},"output_tokens":{output},"cache_creation":{{"ephemeral_5m_input_tokens":3,"ephemeral_1h_input_tokens":4}},"server_tool_use":{{"web_search_requests":1}},"service_tier":"standard","speed":"fast","cache_read_input_tokens":null}}}}}}"#
+        )
+    };
+    let script = Script::new()
+        .raw(&line("a", 9, 1, "null"))
+        .raw(&line("b", 9, 2, "null"))
+        .raw(&line("c", 1, 3, "null"));
+    let one = table(&script);
+    let answer = &one.answers()[0];
+    let usage = answer.usage.as_ref().unwrap();
+    assert_eq!((usage.output, usage.input, answer.is_final()), (9, 2, false));
+    assert_eq!(
+        (usage.cache_write, usage.cache_split, usage.server_tools),
+        (7, Some([3, 4]), [1, 0])
+    );
+    assert_eq!(one.text(usage.tier), Some("standard"));
+    assert_eq!(one.text(usage.speed), Some("fast"));
+
+    let whole = table(&script.raw(&line("d", 2, 4, "\"end_turn\"")));
+    assert!(whole.answers()[0].is_final());
+    assert_eq!(whole.answers()[0].usage.as_ref().unwrap().output, 9);
+}
+
+#[test]
+fn a_block_that_an_earlier_record_has_is_a_repeat() {
+    let grown =
+        r#"{"type":"text","text":"one"},{"type":"text","text":"two"},{"type":"text","text":"two"}"#;
+    let script = Script::new()
+        .says("a", "-", "m", "one")
+        .block("b", "a", "m", grown)
+        .says("c", "b", "other", "one")
+        .prompt("p", "c", "again")
+        .prompt("p", "c", "again");
+    let table = table(&script);
+    let repeats: Vec<bool> = table.parts().iter().map(|part| part.is_repeat).collect();
+    // Two equal blocks on one record are two blocks; a record that stands twice is one.
+    assert_eq!(repeats, [false, true, false, false, false, false, true]);
+}
+
+#[test]
+fn records_without_a_message_id_join_the_answer_before_them_until_somebody_speaks() {
+    let line = r#"{"message":{"role":"assistant","content":[{"type":"text","text":"x"}]}}"#;
+    let script = Script::new()
+        .raw(r#"{"type":"user","content":"hello"}"#)
+        .raw(line)
+        .raw(
+            r#"{"type":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"y"}]}"#,
+        )
+        .raw(line)
+        .raw(r#"{"type":"user","content":"more"}"#)
+        .raw(line);
+    let table = table(&script);
+    let rows: Vec<u32> = table.answers().iter().map(|answer| answer.rows).collect();
+    assert_eq!(rows, [2, 1]);
+}
+
+#[test]
+fn a_prompt_that_only_the_queue_knows_is_kept() {
+    let queue = |operation: &str, content: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"{operation}"{content}}}"#)
+    };
+    let script = Script::new()
+        .raw(&queue("enqueue", r#","content":"first""#))
+        .raw(&queue("dequeue", ""))
+        .prompt("p", "-", "first")
+        .raw(&queue("enqueue", r#","content":"while busy""#))
+        .raw(&queue("enqueue", r#","content":"taken back""#))
+        .raw(&queue("remove", ""))
+        .raw(&queue("popAll", ""));
+    assert_eq!(table(&script).unsaid, [RowId(3)]);
+}
+
+#[test]
+fn a_record_is_read_again_where_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let script = Script::new().prompt("a", "-", "one").prompt("b", "a", "two");
+    let glued = script.text().replacen("}\n", "}", 1);
+    std::fs::File::create(&path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, glued.as_bytes()))
+        .unwrap();
+    let table = Table::open(&path).unwrap();
+    let file = File::open(&path).unwrap();
+    let said = |row| {
+        table.look(&file, row, |entry| entry.message().unwrap().first_text().unwrap().into_owned())
+    };
+    assert_eq!(
+        (said(RowId(0)).unwrap(), said(RowId(1)).unwrap()),
+        ("one".to_owned(), "two".to_owned())
+    );
+    File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
+    assert_eq!(said(RowId(1)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+}

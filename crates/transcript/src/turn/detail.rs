@@ -1,0 +1,233 @@
+//! What the steps of a turn say, read from the file.
+//!
+//! One row at a time: what is held is what one record holds. A record that is too long to hold has its long texts cut, and that
+//! is told ([`Piece::is_cut`]).
+
+use std::io;
+
+use crate::content::{Block, BlockKind, Message};
+use crate::conversation::Conversation;
+use crate::diff::{Touched, touched};
+use crate::entry::{Entry, Kind};
+use crate::json::{Json, Shape};
+use crate::table::{BlockId, RowId};
+use crate::tool;
+
+/// One block, to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it stands; nothing for what is no block.
+    pub block: Option<BlockId>,
+    /// What it says.
+    pub what: What,
+    /// Its record is too long to hold, and what it says may have lost its middle.
+    pub is_cut: bool,
+}
+
+/// What a block says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Text.
+    Text(String),
+    /// Thinking; empty where the client keeps only the signature.
+    Thinking(String),
+    /// Thinking that only the API can read.
+    Redacted,
+    /// A call of a tool: its name and input.
+    Call(String, Vec<u8>),
+    /// A picture or document: what it is, its media type, and how many bytes of base64 or text it has.
+    Media(String, String, usize),
+    /// Anything else, as it stands in the file.
+    Other(String, Vec<u8>),
+}
+
+/// What a call was and what came of it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tool.
+    pub tool: String,
+    /// What it was asked, as it stands in the file.
+    pub input: Vec<u8>,
+    /// The same in a few words.
+    pub about: String,
+    /// What came of it; nothing if no result is in the file.
+    pub result: Option<Answered>,
+    /// The file that it touched.
+    pub touched: Option<Touched>,
+}
+
+/// The result of a call.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// Where it stands.
+    pub block: BlockId,
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// What the model was told.
+    pub pieces: Vec<Piece>,
+    /// The client's own result, as it stands in the file.
+    pub structured: Option<Vec<u8>>,
+    /// That in a few words.
+    pub outcome: Option<String>,
+    /// From call to result, in milliseconds.
+    pub duration: Option<i64>,
+}
+
+impl Conversation {
+    /// What blocks say, in their order.
+    pub fn pieces(&self, blocks: &[BlockId]) -> io::Result<Vec<Piece>> {
+        let mut found = Vec::with_capacity(blocks.len());
+        for run in
+            blocks.chunk_by(|one, other| self.table.part(*one).row == self.table.part(*other).row)
+        {
+            let row = self.table.part(run[0]).row;
+            let mut at = run.iter().map(|block| (self.table.place(*block), *block)).peekable();
+            let is_cut = self.table.row(row).is_long();
+            self.look(row, |entry| {
+                let inside = entry.message().into_iter().flat_map(Message::blocks);
+                for (number, block) in inside.enumerate() {
+                    if let Some((_, id)) = at.next_if(|(place, _)| *place == number) {
+                        found.push(Piece { block: Some(id), what: what(block), is_cut });
+                    }
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// What a record says beside results: a message, a queued prompt, an event of the client.
+    pub fn said(&self, row: RowId) -> io::Result<Vec<Piece>> {
+        let blocks: Vec<BlockId> = self.table.parts_of(row).collect();
+        if !blocks.is_empty() {
+            let beside = blocks.into_iter().filter(|block| {
+                let part = self.table.part(*block);
+                !part.is_repeat && !part.kind.is_result()
+            });
+            return self.pieces(&beside.collect::<Vec<_>>());
+        }
+        let is_cut = self.table.row(row).is_long();
+        self.look(row, |entry| {
+            aside(entry).map(|what| Piece { block: None, what, is_cut }).into_iter().collect()
+        })
+    }
+
+    /// A call with its result.
+    pub fn call(&self, block: BlockId) -> io::Result<Call> {
+        let part = self.table.part(block);
+        let tool = self.table.text(part.name).unwrap_or_default().to_owned();
+        let place = self.table.place(block);
+        let input = self.look(part.row, |entry| {
+            let found = entry.message().and_then(|message| message.blocks().nth(place));
+            found.and_then(|block| block.get("input")).map(|input| input.raw().to_vec())
+        })?;
+        let input = input.unwrap_or_else(|| b"null".to_vec());
+        let result =
+            self.pairs.of(block).map(|result| self.answered(&tool, block, result)).transpose()?;
+        let json = Json::trusted(&input);
+        let structured = result.as_ref().and_then(|result| result.structured.as_deref());
+        let failed = result.as_ref().is_none_or(|result| result.is_error);
+        let touched =
+            if failed { None } else { touched(&tool, json, structured.map(Json::trusted)) };
+        Ok(Call { about: tool::about(&tool, json), touched, result, tool, input })
+    }
+
+    /// A result: what the model was told, and what the client knows.
+    pub fn result(&self, block: BlockId) -> io::Result<(Vec<Piece>, Option<Vec<u8>>)> {
+        let part = self.table.part(block);
+        let place = self.table.place(block);
+        let is_cut = self.table.row(part.row).is_long();
+        let results = self.table.parts_of(part.row);
+        let alone = results.filter(|one| self.table.part(*one).kind.is_result()).count() == 1;
+        self.look(part.row, |entry| {
+            let found = entry.message().and_then(|message| message.blocks().nth(place));
+            let pieces = found.into_iter().flat_map(|block| block.inner().collect::<Vec<_>>());
+            let pieces = pieces.map(|inner| Piece { block: None, what: what(inner), is_cut });
+            // One structured result for several results is nobody's.
+            let structured = entry.get("toolUseResult").filter(|_| alone);
+            (pieces.collect(), structured.map(|json| json.raw().to_vec()))
+        })
+    }
+
+    fn answered(&self, tool: &str, call: BlockId, result: BlockId) -> io::Result<Answered> {
+        let (pieces, structured) = self.result(result)?;
+        let time = |block: BlockId| self.table.row(self.table.part(block).row).time;
+        let between = time(result).zip(time(call)).map(|(end, start)| end.0 - start.0);
+        let json = structured.as_deref().map(Json::trusted);
+        let outcome = json.filter(|own| own.shape() == Shape::Object);
+        Ok(Answered {
+            block: result,
+            is_error: self.table.part(result).is_error,
+            outcome: outcome.and_then(|json| tool::outcome(tool, json)),
+            duration: between.filter(|taken| *taken >= 0),
+            pieces,
+            structured,
+        })
+    }
+}
+
+fn what(block: Block<'_>) -> What {
+    let owned = |name: &str| block.field(name).unwrap_or_default().into_owned();
+    match block.kind() {
+        BlockKind::Text => What::Text(block.text().unwrap_or_default().into_owned()),
+        BlockKind::Thinking => What::Thinking(owned("thinking")),
+        BlockKind::RedactedThinking => What::Redacted,
+        BlockKind::ToolUse | BlockKind::ServerToolUse => {
+            let input =
+                block.get("input").map_or_else(|| b"null".to_vec(), |own| own.raw().to_vec());
+            What::Call(owned("name"), input)
+        }
+        BlockKind::Image | BlockKind::Document => {
+            let source = block.get("source").and_then(Json::object);
+            let text =
+                |name: &str| source.as_ref().and_then(|own| own.text(name)).unwrap_or_default();
+            let size =
+                source.as_ref().and_then(|own| own.get("data")).map_or(0, |own| own.raw().len());
+            let name = block.type_name().unwrap_or_default().into_owned();
+            What::Media(name, text("media_type").into_owned(), size.saturating_sub(2))
+        }
+        BlockKind::ToolResult
+        | BlockKind::ServerToolResult
+        | BlockKind::ToolReference
+        | BlockKind::Other => {
+            let name = block.type_name().unwrap_or_default().into_owned();
+            What::Other(name, block.json().raw().to_vec())
+        }
+    }
+}
+
+/// What a record without a message says.
+fn aside(entry: &Entry<'_>) -> Option<What> {
+    let text = |value: Option<Json<'_>>| Some(What::Text(value?.text()?.into_owned()));
+    let whole = |name: &str| {
+        let value = entry.get(name)?;
+        Some(What::Other(entry.subtype().unwrap_or_default().into_owned(), value.raw().to_vec()))
+    };
+    match entry.kind() {
+        Kind::Attachment => {
+            let inner = entry.get("attachment").and_then(Json::object)?;
+            let prompt = || {
+                let blocks = inner.get("prompt").into_iter().flat_map(crate::content::blocks);
+                let texts: Vec<_> =
+                    blocks.filter_map(|block| Some(block.text()?.into_owned())).collect();
+                (!texts.is_empty()).then(|| What::Text(texts.join("\n")))
+            };
+            prompt()
+                .or_else(|| text(inner.get("content").or_else(|| inner.get("stdout"))))
+                .or_else(|| whole("attachment"))
+        }
+        Kind::System => text(entry.get("content"))
+            .or_else(|| {
+                let error = entry.get("error").and_then(|error| error.get("message"));
+                text(error)
+            })
+            .or_else(|| Some(What::Other(entry.subtype()?.into_owned(), entry.raw().to_vec()))),
+        Kind::QueueOperation => text(entry.get("content")),
+        Kind::CompactRecap | Kind::CompactPrelude => {
+            text(entry.get("content")).or_else(|| whole("message"))
+        }
+        _ => Some(What::Other(
+            entry.type_name().unwrap_or_default().into_owned(),
+            entry.raw().to_vec(),
+        )),
+    }
+}

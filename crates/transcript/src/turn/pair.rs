@@ -1,0 +1,97 @@
+//! Calls and their results.
+//!
+//! Paired by id over the whole file: first a result with a call on the very record that it hangs on, then the rest in file order, so that
+//! ids that are used again pair one by one. Invariant: a block has at most one partner, and is its partner's.
+
+use std::collections::HashMap;
+
+use crate::content::BlockKind;
+use crate::table::{BlockId, Id, RowId, Table};
+
+/// Which result answers which call.
+#[derive(Debug)]
+pub struct Pairs {
+    partners: Vec<Option<BlockId>>,
+}
+
+/// A record with more calls than this is not searched for one: they pair in order just as well.
+const SEARCHED: usize = 64;
+
+impl Pairs {
+    /// Pairs the calls and results of a table.
+    pub fn new(table: &Table) -> Pairs {
+        let mut pairs = Pairs { partners: vec![None; table.parts().len()] };
+        let mut rows: HashMap<Id, RowId> = HashMap::new();
+        let mut waiting: HashMap<Id, Vec<BlockId>> = HashMap::new();
+        for block in blocks(table, BlockKind::is_call).rev() {
+            let part = table.part(block);
+            rows.extend(table.row(part.row).uuid.map(|uuid| (uuid, part.row)));
+            if let Some(id) = part.id {
+                waiting.entry(id).or_default().push(block);
+            }
+        }
+        for result in blocks(table, BlockKind::is_result) {
+            let hangs_on = table.row(table.part(result).row).parent.and_then(|id| rows.get(&id));
+            let call = hangs_on.and_then(|row| {
+                let mut near = table.parts_of(*row).take(SEARCHED);
+                near.find(|call| pairs.fits(table, *call, result))
+            });
+            pairs.join(call, result);
+        }
+        for result in blocks(table, BlockKind::is_result) {
+            let id = table.part(result).id;
+            if pairs.of(result).is_none()
+                && let Some(calls) = id.and_then(|id| waiting.get_mut(&id))
+            {
+                while calls.last().is_some_and(|call| pairs.of(*call).is_some()) {
+                    calls.pop();
+                }
+                pairs.join(calls.pop(), result);
+            }
+        }
+        pairs
+    }
+
+    fn fits(&self, table: &Table, call: BlockId, result: BlockId) -> bool {
+        let (own, other) = (table.part(call), table.part(result));
+        own.kind.is_call()
+            && !own.is_repeat
+            && own.id.is_some()
+            && own.id == other.id
+            && self.of(call).is_none()
+    }
+
+    fn join(&mut self, call: Option<BlockId>, result: BlockId) {
+        if let Some(call) = call {
+            self.partners[call.index()] = Some(result);
+            self.partners[result.index()] = Some(call);
+        }
+    }
+
+    /// The result of a call, the call of a result.
+    pub fn of(&self, block: BlockId) -> Option<BlockId> {
+        self.partners[block.index()]
+    }
+
+    /// The results that answer no call.
+    pub fn orphans(&self, table: &Table) -> Vec<BlockId> {
+        blocks(table, BlockKind::is_result).filter(|block| self.of(*block).is_none()).collect()
+    }
+
+    /// The calls that have no result.
+    pub fn open(&self, table: &Table) -> Vec<BlockId> {
+        blocks(table, BlockKind::is_call).filter(|block| self.of(*block).is_none()).collect()
+    }
+}
+
+/// The blocks of a kind that are no repeats, in file order.
+fn blocks(
+    table: &Table,
+    wanted: fn(BlockKind) -> bool,
+) -> impl DoubleEndedIterator<Item = BlockId> {
+    let numbers = 0..u32::try_from(table.parts().len()).unwrap_or(u32::MAX);
+    numbers.map(BlockId).filter(move |block| {
+        let part = table.part(*block);
+        wanted(part.kind) && !part.is_repeat
+    })
+}

@@ -1,0 +1,76 @@
+//! Turns of all real files: nothing is shown twice, nothing is dropped, every record is in one chain.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use transcript::content::BlockKind;
+use transcript::conversation::Conversation;
+use transcript::table::BlockId;
+use transcript::turn::{Step, Turn};
+
+/// How often each block is shown, by the turns.
+fn shown(own: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>) {
+    let mut count = |block: BlockId| *counts.entry(block).or_default() += 1;
+    let is_result = |block: BlockId| {
+        matches!(own.table.part(block).kind, BlockKind::ToolResult | BlockKind::ServerToolResult)
+    };
+    for step in turns.iter().flat_map(|turn| &turn.steps) {
+        match step {
+            Step::Said(row) => {
+                let blocks = own.table.parts_of(*row).filter(|block| !is_result(*block));
+                blocks.filter(|block| !own.table.part(*block).is_repeat).for_each(&mut count);
+            }
+            Step::Answer { blocks, .. } => {
+                for block in blocks {
+                    count(*block);
+                    // Results of tools that the API runs stand in the answer itself.
+                    if let Some(result) = own.pairs.of(*block)
+                        && own.table.part(result).kind == BlockKind::ToolResult
+                    {
+                        count(result);
+                    }
+                }
+            }
+            Step::Orphan(block) => count(*block),
+            Step::Event(_) => {}
+        }
+    }
+}
+
+pub(crate) fn check(path: &Path) {
+    let own = Conversation::open(path).unwrap();
+    let mut chains = 0;
+    for number in 0..u32::try_from(own.graph.chains().len()).unwrap() {
+        chains += own.graph.rows(transcript::graph::ChainId(number)).len();
+    }
+    assert_eq!(chains, own.table.rows().len(), "{}", path.display());
+    let turns = own.turns();
+    let mut counts = HashMap::new();
+    shown(&own, &turns.live, &mut counts);
+    for (_, turns) in turns.dead.iter().chain(&turns.side) {
+        shown(&own, turns, &mut counts);
+    }
+    for (at, part) in own.table.parts().iter().enumerate() {
+        let times = counts.get(&BlockId(u32::try_from(at).unwrap())).copied().unwrap_or(0);
+        let row = own.table.row(part.row);
+        assert_eq!(
+            times,
+            u32::from(!part.is_repeat),
+            "{}: line {} {:?} {:?} {:?}",
+            path.display(),
+            row.line,
+            part,
+            row.input,
+            own.graph.link(part.row)
+        );
+    }
+}
+
+#[test]
+fn no_block_is_shown_twice_and_none_is_dropped() {
+    let files = testkit::real_files();
+    assert!(files.len() > 100);
+    for file in files {
+        check(&file.path);
+    }
+}
