@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::command::{cat, completions, drift, files, follow, inventory, ls, man};
+use crate::command::{
+    cat, completions, drift, export, files, follow, inventory, ls, man, show, tree, turns,
+};
 
 /// Read, check and find the sessions that Claude Code keeps
 ///
@@ -48,6 +50,10 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::LsArgs),
+    Show(show::ShowArgs),
+    Tree(tree::TreeArgs),
+    Turns(turns::TurnsArgs),
+    Export(export::ExportArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

@@ -3,17 +3,24 @@
 //! A command is an arguments struct, whose doc comment is its help, and a function. Commands read what
 //! `transcript` gives and say it; none of them knows the format.
 
+mod as_json;
 pub(crate) mod cat;
 pub(crate) mod completions;
 pub(crate) mod drift;
+pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod follow;
+mod headline;
 mod home;
 pub(crate) mod inventory;
 pub(crate) mod ls;
 pub(crate) mod man;
+mod range;
 mod record;
+pub(crate) mod show;
 mod survey;
+pub(crate) mod tree;
+pub(crate) mod turns;
 pub(crate) mod which;
 
 use crate::args::Command;
@@ -33,6 +40,10 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Drift(args)) => drift::drift(world, &args),
         Some(Command::Follow(args)) => follow::follow(world, &args),
         Some(Command::Files(args)) => files::files(world, &args),
+        Some(Command::Show(args)) => show::show(world, &args),
+        Some(Command::Export(args)) => export::export(world, &args),
+        Some(Command::Tree(args)) => tree::tree(world, &args),
+        Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),
         Some(Command::Man(args)) => man::man(world, &args),
     }

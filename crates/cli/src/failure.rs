@@ -52,6 +52,19 @@ impl Failure {
         Failure { kind: Kind::Unreadable, message, source: None, hint: None, list: Vec::new() }
     }
 
+    /// A name in a session that leads to nothing.
+    pub(crate) fn not_found(message: impl Into<String>, hint: &str) -> Self {
+        Failure { kind: Kind::NotFound, ..Failure::usage(message, Some(hint)) }
+    }
+
+    /// An error of something that both reads a file and writes output: a closed pipe is the output's.
+    pub(crate) fn mixed(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::StorageFull => Failure::from(source),
+            _ => Failure::unreadable(path, source),
+        }
+    }
+
     pub(crate) fn no_home(root: &Path) -> Self {
         Failure {
             kind: Kind::NotFound,

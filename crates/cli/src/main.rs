@@ -7,13 +7,15 @@ mod args;
 mod command;
 mod config;
 mod failure;
+mod markup;
 mod out;
+mod page;
+mod pager;
 mod samples;
 mod table;
 mod text;
 mod world;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,7 +28,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = World::new(&cli.global).and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
-        outcome.and(world.out.flush().map_err(Failure::from))
+        let finished = world.out.finish().map_err(Failure::from);
+        outcome.and(finished)
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

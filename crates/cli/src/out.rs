@@ -7,18 +7,50 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use anstyle::Style;
 
 use crate::args::Color;
+use crate::pager::Pager;
 use crate::text::printable;
 
 #[derive(Debug)]
 pub(crate) struct Out {
-    stdout: BufWriter<StdoutLock<'static>>,
+    stdout: BufWriter<Sink>,
+    is_terminal: bool,
     color: bool,
     /// How many columns there are; nothing if it is no terminal.
     pub(crate) width: Option<usize>,
 }
 
+/// Where data goes.
+#[derive(Debug)]
+enum Sink {
+    Stdout(StdoutLock<'static>),
+    Pager(Pager),
+    #[cfg(test)]
+    Memory(Vec<u8>),
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::Pager(pager) => pager.write(bytes),
+            #[cfg(test)]
+            Sink::Memory(memory) => memory.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::Pager(pager) => pager.flush(),
+            #[cfg(test)]
+            Sink::Memory(memory) => memory.flush(),
+        }
+    }
+}
+
 impl Out {
-    pub(crate) fn new(color: Color) -> Self {
+    /// `columns` is how wide the user says that the output is, where it is no terminal.
+    pub(crate) fn new(color: Color, columns: Option<usize>) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
             Color::Auto => terminal,
@@ -27,7 +59,47 @@ impl Out {
         };
         let width = terminal
             .then(|| terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0)));
-        Out { stdout: BufWriter::with_capacity(1 << 16, io::stdout().lock()), color, width }
+        let stdout = BufWriter::with_capacity(1 << 16, Sink::Stdout(io::stdout().lock()));
+        Out { stdout, is_terminal: terminal, color, width: width.or(columns) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn to_memory(columns: usize) -> Self {
+        let stdout = BufWriter::new(Sink::Memory(Vec::new()));
+        Out { stdout, is_terminal: false, color: false, width: Some(columns) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn into_text(mut self) -> String {
+        self.stdout.flush().unwrap_or_default();
+        match self.stdout.get_mut() {
+            Sink::Memory(memory) => String::from_utf8_lossy(memory).into_owned(),
+            Sink::Stdout(_) | Sink::Pager(_) => String::new(),
+        }
+    }
+
+    /// Sends what follows through a pager, if it goes to a terminal.
+    pub(crate) fn page(&mut self, command: &str) -> io::Result<()> {
+        self.stdout.flush()?;
+        if self.is_terminal
+            && let Some(pager) = Pager::start(command)
+        {
+            self.stdout = BufWriter::with_capacity(1 << 16, Sink::Pager(pager));
+        }
+        Ok(())
+    }
+
+    /// Writes what is held, and waits for the pager.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        let flushed = self.stdout.flush();
+        if let Sink::Pager(pager) = self.stdout.get_mut() {
+            pager.finish()?;
+        }
+        flushed
+    }
+
+    pub(crate) fn has_color(&self) -> bool {
+        self.color
     }
 
     /// The text in that style, if colours are on.
@@ -64,3 +136,5 @@ impl Write for Out {
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const WARN: Style = anstyle::AnsiColor::Yellow.on_default();
+pub(crate) const GOOD: Style = anstyle::AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = anstyle::AnsiColor::Red.on_default();

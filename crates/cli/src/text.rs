@@ -3,6 +3,8 @@
 //! Transcripts hold whatever tools have printed. Invariant: nothing that comes from one reaches the
 //! terminal as a control character.
 
+use jiff::{Timestamp, tz::TimeZone};
+use transcript::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with control characters made visible: they are shown, never obeyed.
@@ -21,6 +23,11 @@ fn visible(c: char) -> char {
         | '\u{2066}'..='\u{2069}' => '\u{fffd}',
         _ => c,
     }
+}
+
+/// A line of text as a terminal can show it: tabs as spaces, other control characters visible.
+pub(crate) fn shown(line: &str) -> String {
+    printable(&line.trim_end_matches('\r').replace('\t', "    "))
 }
 
 /// The text on one line: white space squeezed, control characters visible.
@@ -69,6 +76,44 @@ pub(crate) fn age(seconds: u64) -> String {
         5_184_000..31_536_000 => format!("{}mo", seconds / 2_592_000),
         _ => format!("{}y", seconds / 31_536_000),
     }
+}
+
+/// A time that something took, as people say it.
+#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub(crate) fn span(millis: i64) -> String {
+    let seconds = millis.max(0) / 1_000;
+    match seconds {
+        0..10 => format!("{:.1}s", millis.max(0) as f64 / 1_000.0),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// A number as people say it: three digits are enough.
+#[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(crate) fn short_number(number: u64) -> String {
+    let mut value = number as f64;
+    for unit in ["", "k", "M"] {
+        if value < 999.5 {
+            let digits = usize::from(value < 9.95 && !unit.is_empty());
+            return format!("{value:.digits$}{unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1}G")
+}
+
+/// A moment on the user's clock.
+pub(crate) fn clock(time: Time) -> String {
+    local(time, "%Y-%m-%d %H:%M")
+}
+
+/// A moment on the user's clock, in that form.
+pub(crate) fn local(time: Time, form: &str) -> String {
+    let moment = Timestamp::from_millisecond(time.0).ok();
+    let local = moment.map(|moment| moment.to_zoned(TimeZone::system()));
+    local.map_or("?".to_owned(), |local| local.strftime(form).to_string())
 }
 
 /// A number with its noun.

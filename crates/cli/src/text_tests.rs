@@ -28,3 +28,18 @@ fn sizes_and_ages_as_people_say_them() {
     assert_eq!(ages.map(age), ["now", "now", "1m", "59m", "1h", "23h", "1d", "2mo", "1y"]);
     assert_eq!([0, 1, 2].map(|n| count(n, "day")), ["0 days", "1 day", "2 days"]);
 }
+
+#[test]
+fn times_and_numbers_as_people_say_them() {
+    let spans = [0, 949, 9_999, 10_000, 59_999, 61_000, 3_599_000, 7_260_000, -5];
+    let said: Vec<String> = spans.into_iter().map(span).collect();
+    assert_eq!(said, ["0.0s", "0.9s", "10.0s", "10s", "59s", "1m01s", "59m59s", "2h01m", "0.0s"]);
+    let numbers = [0, 999, 1_000, 9_940, 12_345, 999_499, 1_200_000, 5_000_000_000];
+    let said: Vec<String> = numbers.into_iter().map(short_number).collect();
+    assert_eq!(said, ["0", "999", "1.0k", "9.9k", "12k", "999k", "1.2M", "5.0G"]);
+}
+
+#[test]
+fn a_line_is_shown_without_being_obeyed() {
+    assert_eq!(shown("a\tb\u{1b}[1m\r"), "a    b␛[1m");
+}

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use transcript::family::Family;
 use transcript::place::{self, Home, Session};
 
 use crate::args::{Color, Global};
@@ -21,6 +22,8 @@ use crate::samples;
 pub(crate) struct World {
     pub(crate) out: Out,
     pub(crate) cwd: PathBuf,
+    /// The command that shows long output.
+    pub(crate) pager: String,
     pub(crate) now: SystemTime,
     /// Where homes may be, and who says so.
     looked: Vec<PathBuf>,
@@ -52,7 +55,8 @@ impl World {
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
         let (looked, named_by) = home_folders(global, &config);
         Ok(World {
-            out: Out::new(color),
+            out: Out::new(color, env("COLUMNS").and_then(|text| text.parse().ok())),
+            pager: env("QUIPU_PAGER").or_else(|| env("PAGER")).unwrap_or_else(|| "less".to_owned()),
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
             looked,
@@ -146,6 +150,14 @@ impl World {
             }
         }
         Ok(files)
+    }
+
+    /// Says which sub-agents are missing because their files cannot be read.
+    pub(crate) fn agents_unreadable(&mut self, family: &Family) -> Result<(), Failure> {
+        for (path, error) in &family.unreadable {
+            self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+        }
+        Ok(())
     }
 
     /// How long ago that was.

@@ -82,7 +82,10 @@ fn attachment(own: &Object<'_>, subtype: &str) -> Option<String> {
         }
         "hook_success" | "async_hook_response" => {
             let failed = own.get("exitCode").and_then(Json::integer).is_some_and(|code| code != 0);
-            let said = own.text("content").filter(|said| !said.is_empty());
+            // What other hooks print goes nowhere unless they fail.
+            let hook = own.text("hookEvent").unwrap_or_default();
+            let heard = failed || matches!(&*hook, "SessionStart" | "UserPromptSubmit");
+            let said = own.text("content").filter(|said| heard && !said.is_empty());
             let said = said.or_else(|| own.text("stderr").filter(|_| failed))?;
             Some(format!("hook {}: {}", own.text("hookName").unwrap_or_default(), said.trim()))
         }

@@ -40,5 +40,9 @@ fn what_a_reader_wants_to_know_is_told_from_the_rest() {
         r#"{"type":"attachment","attachment":{"type":"hook_success","exitCode":0,"content":""}}"#,
         "hook success",
     );
+    hidden(
+        r#"{"type":"attachment","attachment":{"type":"hook_success","hookEvent":"Stop","exitCode":0,"content":"logged"}}"#,
+        "hook success",
+    );
     hidden(r#"{"type":"mystery","uuid":"x"}"#, "a record of type `mystery`");
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use transcript::entry::Entry;
 use transcript::file::{Body, Line, Lines, Record};
 
+use super::range::range;
 use super::record;
 use crate::failure::Failure;
 use crate::world::World;
@@ -25,7 +26,7 @@ pub(crate) struct CatArgs {
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
     /// Only these lines, from 1, both ends included: `10..20`, `10..`, `..20`, `10`
-    #[arg(long, value_name = "A..B", value_parser = parse_lines)]
+    #[arg(long, value_name = "A..B", value_parser = range)]
     lines: Option<RangeInclusive<u64>>,
     /// The lines as they are, byte for byte
     #[arg(long)]
@@ -103,23 +104,3 @@ fn wanted(record: &Record<'_>, kinds: &[String]) -> bool {
     let full = subtype.map(|subtype| format!("{name}/{subtype}"));
     kinds.iter().any(|kind| *kind == name || Some(kind) == full.as_ref())
 }
-
-fn parse_lines(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let number = |part: &str, open: u64| match part {
-        "" => Ok(open),
-        _ => part.parse::<u64>().map_err(|_| format!("`{part}` is no line number")),
-    };
-    let (first, last) = match text.split_once("..") {
-        Some((first, last)) => (number(first, 1)?, number(last.trim_start_matches('='), u64::MAX)?),
-        None => (number(text, 0)?, number(text, 0)?),
-    };
-    match first {
-        0 => Err("lines are counted from 1".to_owned()),
-        _ if first > last => Err(format!("{first} comes after {last}")),
-        _ => Ok(first..=last),
-    }
-}
-
-#[cfg(test)]
-#[path = "cat_tests.rs"]
-mod tests;

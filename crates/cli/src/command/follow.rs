@@ -5,7 +5,6 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use jiff::{Timestamp, tz::TimeZone};
 use transcript::content::{Block, BlockKind};
 use transcript::entry::Entry;
 use transcript::file::{Event, Follow, Record};
@@ -14,7 +13,7 @@ use transcript::json::Json;
 use super::record;
 use crate::failure::Failure;
 use crate::out::{DIM, Out, WARN};
-use crate::text::{fit, one_line};
+use crate::text::{fit, local, one_line};
 use crate::world::World;
 
 /// How long to wait before looking again. Short enough to seem immediate, long enough to cost nothing.
@@ -80,10 +79,7 @@ fn brief(out: &Out, record: &Record<'_>) -> String {
         let why = record::complaint(record).unwrap_or_else(|| "JSON, but no record".to_owned());
         return out.style(WARN, &why);
     };
-    let time = entry.time().and_then(|time| Timestamp::from_millisecond(time.0).ok());
-    let time = time.map_or("        ".to_owned(), |time| {
-        time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
-    });
+    let time = entry.time().map_or("        ".to_owned(), |time| local(time, "%H:%M:%S"));
     let name = record::kind(record).unwrap_or_default();
     let subtype = entry.subtype().map(|subtype| format!("/{subtype}")).unwrap_or_default();
     let kind = one_line(&format!("{name}{subtype}"));

@@ -11,7 +11,23 @@ use crate::env::Env;
 fn reference() {
     let env = Env::bare();
     let mut text = String::new();
-    let commands = ["", "ls", "cat", "inventory", "drift", "follow", "files", "completions", "man"];
+    let commands = [
+        "",
+        "ls",
+        "show",
+        "tree",
+        "turns",
+        "export",
+        "export md",
+        "export json",
+        "cat",
+        "inventory",
+        "drift",
+        "follow",
+        "files",
+        "completions",
+        "man",
+    ];
     for command in commands {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         writeln!(text, "### quipu {command}\n{}", env.run(&args)).unwrap();

@@ -11,4 +11,5 @@ mod help;
 mod home;
 mod large;
 mod ls;
+mod show;
 mod tables;

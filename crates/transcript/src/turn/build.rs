@@ -4,9 +4,10 @@
 //! first, so that it can see to it that an answer that stands in two of them counts once.
 
 use super::{BREAK, Outcome, Pairs, Round, Step, Turn};
+use crate::content::BlockKind;
 use crate::entry::Kind;
 use crate::input::Input;
-use crate::table::{AnswerId, RowId, Table};
+use crate::table::{AnswerId, BlockId, RowId, Table};
 use crate::time::Time;
 
 /// Makes turns of rows.
@@ -66,13 +67,12 @@ impl<'a> Builder<'a> {
         for id in rows {
             self.row(&mut run, id);
         }
-        if !run.ahead.is_empty() {
-            // Nobody came for it: it goes with the last turn, unless that is over.
-            if run.turns.is_empty() || run.is_cut {
-                self.open(&mut run, None);
-            }
-            self.take_ahead(&mut run);
+        // What nobody came for goes with the last turn, unless that is over or there is none; then it is one, if it says anything.
+        let says = run.ahead.iter().any(|row| self.table.row(*row).input.is_some());
+        if says && (run.turns.is_empty() || run.is_cut) {
+            self.open(&mut run, None);
         }
+        self.take_ahead(&mut run);
         for turn in &mut run.turns {
             turn.outcome = self.outcome(turn);
         }
@@ -165,9 +165,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts a row into the turn that runs; one begins if none does.
+    /// Puts a row into the turn that runs; one begins if none does. What only notes something waits for the next.
     fn within(&self, run: &mut Run, id: RowId, step: Option<Step>) {
         if !run.is_running {
+            if matches!(step, None | Some(Step::Event(_))) {
+                run.ahead.push(id);
+                return;
+            }
             self.open(run, None);
             self.take_ahead(run);
         }
@@ -178,6 +182,10 @@ impl<'a> Builder<'a> {
     }
 
     fn results(&self, run: &mut Run, id: RowId) {
+        if !run.is_running {
+            self.open(run, None);
+            self.take_ahead(run);
+        }
         self.within(run, id, None);
         let Some(turn) = run.turns.last_mut() else { return };
         let mut beside = false;
@@ -253,36 +261,33 @@ impl<'a> Builder<'a> {
         let Some(last) = last_answer else {
             let local = matches!(
                 turn.input,
-                Some(Input::Command | Input::Shell | Input::Memory | Input::Summary)
+                None | Some(Input::Command | Input::Shell | Input::Memory | Input::Summary)
             );
             return if local { Outcome::Local } else { Outcome::Unanswered };
         };
         if self.table.answer(last).is_error {
             return Outcome::Failed;
         }
-        let open = |block| self.pairs.of(block).is_none();
-        if turn.calls(self.table).any(open) || self.waits(turn, last) {
+        if self.waits(turn, last) {
             return Outcome::Open;
         }
         Outcome::Answered
     }
 
-    /// Whether the last answer is one that calls tools, so that another has to come.
+    /// Whether something has to come after the last answer: the result of a call, or the answer to results.
     fn waits(&self, turn: &Turn, last: AnswerId) -> bool {
         let of_last = |step: &&Step| matches!(step, Step::Answer { id, .. } if *id == last);
         let Some(Step::Answer { blocks, .. }) = turn.steps.iter().rfind(of_last) else {
             return false;
         };
-        let mut calls =
-            blocks.iter().filter(|block| self.table.part(**block).kind.is_call()).peekable();
-        let any = calls.peek().is_some();
-        let ended = |result| self.table.row(self.table.part(result).row).ends_turn;
-        let server = |block| {
-            self.pairs.of(block).is_some_and(|result| {
-                self.table.part(result).kind == crate::content::BlockKind::ServerToolResult
-            })
+        let calls = blocks.iter().filter(|block| self.table.part(**block).kind.is_call());
+        let mut results = calls.map(|call| self.pairs.of(*call)).peekable();
+        let settles = |result: BlockId| {
+            let part = self.table.part(result);
+            // The API goes on by itself after its own tools.
+            part.kind == BlockKind::ServerToolResult || self.table.row(part.row).ends_turn
         };
-        any && !calls.any(|call| server(*call) || self.pairs.of(*call).is_some_and(ended))
+        results.peek().is_some() && !results.any(|result| result.is_some_and(settles))
     }
 }
 

@@ -1,0 +1,102 @@
+//! `quipu export`: a whole session as one document.
+
+use std::io::Write;
+
+use clap::Subcommand;
+use transcript::family::{Family, Owner};
+use transcript::glance::glance;
+use transcript::markdown::{Options, Writer};
+
+use super::JSON_VERSION;
+use super::as_json::{self, Place};
+use crate::failure::Failure;
+use crate::world::World;
+
+/// Write a session as one document, to stdout
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(subcommand)]
+    form: Form,
+}
+
+#[derive(Debug, Subcommand)]
+enum Form {
+    Md(MdArgs),
+    Json(JsonArgs),
+}
+
+/// The live conversation as Markdown
+///
+/// Prompts as quotes, answers as they were written, calls as list items, changes as diffs.
+#[derive(clap::Args, Debug)]
+struct MdArgs {
+    /// The session
+    session: String,
+    /// Inputs and results of calls, reminders, and what sub-agents did
+    #[arg(long)]
+    full: bool,
+    /// The model's thinking
+    #[arg(long)]
+    thinking: bool,
+}
+
+/// Everything as one JSON document: `session`, `turns`, `agents`
+///
+/// The objects are those of `quipu turns --json`.
+#[derive(clap::Args, Debug)]
+struct JsonArgs {
+    /// The session
+    session: String,
+}
+
+pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure> {
+    match &args.form {
+        Form::Md(args) => markdown(world, args),
+        Form::Json(args) => json(world, args),
+    }
+}
+
+fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let unreadable = |error| Failure::unreadable(&session.path, error);
+    let family = Family::open(&session).map_err(unreadable)?;
+    world.agents_unreadable(&family)?;
+    let seen = glance(&session.path).map_err(unreadable)?;
+    let options = Options { thinking: args.thinking, full: args.full };
+    let mut writer = Writer::new(&family, options, &mut world.out);
+    let failed = |error| Failure::mixed(&session.path, error);
+    writer.head(&session.id, &seen).map_err(failed)?;
+    for (number, turn) in (1..).zip(&family.main.turns().live) {
+        writer.turn(Owner::Main, turn, number).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let family =
+        Family::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+    world.agents_unreadable(&family)?;
+    let found = family.main.turns();
+    let out = &mut world.out;
+    write!(out, "{{\"v\":{JSON_VERSION},\"session\":")?;
+    out.json(&as_json::session(&session.id, &family, &found))?;
+    let runs = as_json::runs(&family, found);
+    out.write_all(b",\"turns\":[")?;
+    let mut between: &[u8] = b"";
+    for run in &runs {
+        for (number, turn) in (1..).zip(&run.turns) {
+            out.write_all(std::mem::replace(&mut between, b",\n"))?;
+            as_json::turn(&family, turn, Place { number, ..run.place }, out)?;
+        }
+    }
+    out.write_all(b"],\"agents\":[")?;
+    between = b"";
+    for run in runs.iter().filter(|run| run.place.chain.is_none()) {
+        if let Some(agent) = run.place.agent {
+            out.write_all(std::mem::replace(&mut between, b","))?;
+            out.json(&as_json::agent(&family, agent, &run.turns))?;
+        }
+    }
+    Ok(out.write_all(b"]}\n")?)
+}

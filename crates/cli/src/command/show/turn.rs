@@ -1,0 +1,309 @@
+//! One turn on the screen.
+
+use std::io;
+
+use anstyle::{AnsiColor, Style};
+use transcript::conversation::Conversation;
+use transcript::event::event;
+use transcript::family::{Family, Owner};
+use transcript::input::{Input, typed};
+use transcript::table::{BlockId, RowId};
+use transcript::turn::{Outcome, Piece, Step, Turn, What};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Wanted, call};
+use crate::command::turns::output;
+use crate::failure::Failure;
+use crate::markup;
+use crate::out::{BAD, BOLD, DIM, WARN};
+use crate::page::{Lead, Page, Span};
+use crate::text::{count, local, one_line, short_number, shown, size, span};
+
+const PROMPT: Style = AnsiColor::Blue.on_default().bold();
+const THINKING: Style = DIM.italic();
+
+/// How many lines of what is not the conversation itself are shown, if not all are wanted.
+const GLIMPSE: usize = 4;
+
+/// Writes a turn.
+pub(super) fn write(
+    page: &mut Page<'_>,
+    family: &Family,
+    owner: Owner,
+    turn: &Turn,
+    number: usize,
+    wanted: Wanted<'_>,
+) -> Result<(), Failure> {
+    let own = family.of(owner);
+    let unreadable = |error| Failure::unreadable(&own.path, error);
+    page.blank()?;
+    rule(page, own, turn, number)?;
+    // Calls stand together; everything else stands apart.
+    let mut before = Apart::Rule;
+    for step in &turn.steps {
+        match step {
+            Step::Said(row) => {
+                let pieces = own.said(*row).map_err(unreadable)?;
+                said(page, own.table.row(*row).input, &pieces, &mut before, wanted)?;
+            }
+            Step::Answer { blocks, .. } => {
+                for run in blocks.chunk_by(|one, other| is_call(own, *one) == is_call(own, *other))
+                {
+                    if is_call(own, run[0]) {
+                        for block in run {
+                            apart(page, &mut before, Apart::Call)?;
+                            call::write(page, family, owner, *block, wanted)?;
+                        }
+                    } else {
+                        let pieces = own.pieces(run).map_err(unreadable)?;
+                        let said =
+                            Answering { error: is_error(own, step), thinking: wanted.thinking };
+                        for piece in &pieces {
+                            answer(page, piece, said, &mut before)?;
+                        }
+                    }
+                }
+            }
+            Step::Orphan(block) => {
+                apart(page, &mut before, Apart::Call)?;
+                call::orphan(page, own, *block, wanted)?;
+            }
+            Step::Event(row) => note(page, own, *row, &mut before, wanted)?,
+        }
+    }
+    let end = match turn.outcome {
+        Outcome::Open => "the model did not go on",
+        Outcome::Unanswered => "not answered",
+        Outcome::Answered | Outcome::Interrupted | Outcome::Failed | Outcome::Local => {
+            return Ok(());
+        }
+    };
+    apart(page, &mut before, Apart::Text)?;
+    Ok(page.line(&[Span::new(WARN, format!("({end})"))])?)
+}
+
+/// What stands before: a blank line parts things that do not belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Apart {
+    Rule,
+    Prompt,
+    Text,
+    Call,
+    Note,
+}
+
+fn apart(page: &mut Page<'_>, before: &mut Apart, now: Apart) -> io::Result<()> {
+    let together = *before == Apart::Rule
+        || matches!((*before, now), (Apart::Call | Apart::Note, Apart::Call | Apart::Note));
+    *before = now;
+    if together { Ok(()) } else { page.blank() }
+}
+
+fn is_call(own: &Conversation, block: BlockId) -> bool {
+    own.table.part(block).kind.is_call()
+}
+
+fn is_error(own: &Conversation, step: &Step) -> bool {
+    matches!(step, Step::Answer { id, .. } if own.table.answer(*id).is_error)
+}
+
+/// The line above a turn: its number, when it began, and what it took.
+fn rule(page: &mut Page<'_>, own: &Conversation, turn: &Turn, number: usize) -> io::Result<()> {
+    let mut names = vec![number.to_string()];
+    names.extend(turn.times.map(|[start, _]| local(start, "%Y-%m-%d %H:%M:%S")));
+    let input = turn.input.filter(|input| *input != Input::Plain);
+    names.extend(input.map(|input| input.name().replace('_', " ")));
+    let left = format!("── {} ", names.join(" ── "));
+    let mut facts = Vec::new();
+    if let Some([start, end]) = turn.times {
+        facts.push(span(end.0 - start.0));
+    }
+    let calls = turn.calls(&own.table).count();
+    if calls > 0 {
+        facts.push(count(calls as u64, "call"));
+    }
+    let tokens = turn.tokens(&own.table);
+    if tokens.total() > 0 {
+        let input = tokens.input + tokens.cache_read + tokens.cache_write;
+        facts.push(format!("{} in, {} out", short_number(input), output(tokens)));
+    }
+    if turn.outcome != Outcome::Answered {
+        facts.push(turn.outcome.name().to_owned());
+    }
+    let right =
+        if facts.is_empty() { String::new() } else { format!(" {} ──", facts.join(" · ")) };
+    let room = page.room(&Lead::default());
+    let fill = room.saturating_sub(left.width() + right.width());
+    let style = if turn.outcome.is_complete() { DIM } else { WARN };
+    if fill == 0 {
+        page.line(&[Span::new(style, left.trim_end())])?;
+        return page.paragraph(&Lead::spaces(3), &[Span::new(style, facts.join(" · "))]);
+    }
+    page.line(&[Span::new(style, format!("{left}{}{right}", "─".repeat(fill)))])
+}
+
+/// What was said to the model.
+fn said(
+    page: &mut Page<'_>,
+    input: Option<Input>,
+    pieces: &[Piece],
+    before: &mut Apart,
+    wanted: Wanted<'_>,
+) -> io::Result<()> {
+    let texts = pieces.iter().filter_map(|piece| match &piece.what {
+        What::Text(text) => Some(text.as_str().into()),
+        _ => None,
+    });
+    let words = typed(texts).unwrap_or_default();
+    let name = match input {
+        Some(Input::Output) => return glimpse(page, before, "", &words, wanted),
+        Some(Input::Summary) => return glimpse(page, before, "summary: ", &words, wanted),
+        Some(Input::Hook) => return glimpse(page, before, "hook: ", &words, wanted),
+        Some(Input::Meta | Input::Preface) => {
+            return if wanted.full { glimpse(page, before, "", &words, wanted) } else { Ok(()) };
+        }
+        Some(Input::Interrupt) => {
+            apart(page, before, Apart::Note)?;
+            return page.line(&[Span::new(BAD, one_line(&words))]);
+        }
+        Some(Input::Queued) | None => "while it works: ",
+        Some(_) => "",
+    };
+    apart(page, before, Apart::Prompt)?;
+    let lead = Lead::all(Span::new(PROMPT, "▌ "));
+    for (number, line) in words.lines().enumerate() {
+        let mut spans = Vec::new();
+        if number == 0 && !name.is_empty() {
+            spans.push(Span::new(DIM, name));
+        }
+        spans.push(Span::new(BOLD, shown(line)));
+        page.paragraph(&lead, &spans)?;
+    }
+    for piece in pieces {
+        if let Some(text) = aside(&piece.what) {
+            page.paragraph(&lead, &[Span::new(DIM, text)])?;
+        }
+    }
+    Ok(())
+}
+
+/// A block that is no text, in a few words.
+pub(super) fn aside(what: &What) -> Option<String> {
+    match what {
+        What::Text(_) | What::Thinking(_) => None,
+        What::Redacted => Some("[thinking that only the API can read]".to_owned()),
+        What::Call(name, _) => Some(format!("[call of {}]", one_line(name))),
+        What::Media(kind, media_type, bytes) => {
+            Some(format!("[{} {} {}]", one_line(kind), one_line(media_type), size(*bytes as u64)))
+        }
+        What::Other(kind, json) => {
+            Some(format!("[{} {}]", one_line(kind), size(json.len() as u64)))
+        }
+    }
+}
+
+/// The first lines of something, or all.
+fn glimpse(
+    page: &mut Page<'_>,
+    before: &mut Apart,
+    name: &str,
+    text: &str,
+    wanted: Wanted<'_>,
+) -> io::Result<()> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(());
+    }
+    apart(page, before, Apart::Note)?;
+    let lead = Lead::hanging(Span::new(DIM, "  ⎿ "));
+    call::lines(
+        page,
+        &lead,
+        &format!("{name}{text}"),
+        DIM,
+        if wanted.full { usize::MAX } else { GLIMPSE },
+    )
+}
+
+/// What kind of answer is shown, and how.
+#[derive(Clone, Copy)]
+struct Answering {
+    error: bool,
+    thinking: bool,
+}
+
+fn answer(
+    page: &mut Page<'_>,
+    piece: &Piece,
+    how: Answering,
+    before: &mut Apart,
+) -> io::Result<()> {
+    match &piece.what {
+        What::Text(text) if text.trim().is_empty() => return Ok(()),
+        What::Text(text) if how.error => {
+            apart(page, before, Apart::Text)?;
+            for line in text.lines() {
+                page.paragraph(&Lead::default(), &[Span::new(BAD, shown(line))])?;
+            }
+        }
+        What::Text(text) => {
+            apart(page, before, Apart::Text)?;
+            markup::write(page, &Lead::default(), text)?;
+        }
+        What::Thinking(text) => {
+            if !how.thinking || text.trim().is_empty() {
+                return Ok(());
+            }
+            apart(page, before, Apart::Text)?;
+            let lead = Lead::hanging(Span::new(THINKING, "∴ "));
+            for (number, line) in text.trim().lines().enumerate() {
+                let lead = if number == 0 { lead.clone() } else { lead.inside() };
+                page.paragraph(&lead, &[Span::new(THINKING, shown(line))])?;
+            }
+        }
+        What::Redacted if !how.thinking => return Ok(()),
+        what => {
+            apart(page, before, Apart::Note)?;
+            if let Some(text) = aside(what) {
+                page.paragraph(&Lead::spaces(2), &[Span::new(DIM, text)])?;
+            }
+        }
+    }
+    if piece.is_cut {
+        page.line(&[Span::new(
+            WARN,
+            "(the record is too long to be held: its middle is left out; quipu cat has all of it)",
+        )])?;
+    }
+    Ok(())
+}
+
+/// What the client noted.
+fn note(
+    page: &mut Page<'_>,
+    own: &Conversation,
+    row: RowId,
+    before: &mut Apart,
+    wanted: Wanted<'_>,
+) -> Result<(), Failure> {
+    if let Ok(at) = own.table.boundaries.binary_search_by_key(&row, |boundary| boundary.row) {
+        let boundary = &own.table.boundaries[at];
+        let mut facts =
+            vec![if boundary.is_auto { "compacted by itself" } else { "compacted" }.to_owned()];
+        if let [Some(from), to] = boundary.tokens {
+            let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
+            facts.push(format!("from {}{to} tokens", short_number(from)));
+        }
+        let kept = own.graph.kept(&own.table, &boundary.kept).len();
+        facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
+        let text = facts.join(" · ");
+        apart(page, before, Apart::Note)?;
+        let fill = page.room(&Lead::default()).saturating_sub(text.width() + 4);
+        return Ok(page.line(&[Span::new(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?);
+    }
+    let seen = own.look(row, event).map_err(|error| Failure::unreadable(&own.path, error))?;
+    if seen.matters || wanted.full {
+        glimpse(page, before, "", &seen.text, wanted)?;
+    }
+    Ok(())
+}

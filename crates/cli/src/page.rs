@@ -1,0 +1,199 @@
+//! Text with colours on lines of a given width.
+//!
+//! Words are wrapped at spaces; a word that is wider than a line is broken between characters as people see them. Widths are those of a
+//! terminal. Invariant: every line fits, and what comes from transcripts is made printable before it gets here.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::out::Out;
+
+/// A piece of text in one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) style: Style,
+}
+
+impl Span {
+    pub(crate) fn new(style: Style, text: impl Into<String>) -> Self {
+        Span { text: text.into(), style }
+    }
+
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Span::new(Style::new(), text)
+    }
+}
+
+/// What stands before the first line and before the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lead {
+    pub(crate) first: Vec<Span>,
+    pub(crate) rest: Vec<Span>,
+}
+
+impl Lead {
+    /// The same before all lines.
+    pub(crate) fn all(span: Span) -> Self {
+        Lead { first: vec![span.clone()], rest: vec![span] }
+    }
+
+    /// Spaces before all lines.
+    pub(crate) fn spaces(count: usize) -> Self {
+        Lead::all(Span::plain(" ".repeat(count)))
+    }
+
+    /// That before the first line, as much space before the others.
+    pub(crate) fn hanging(span: Span) -> Self {
+        let rest = vec![Span::plain(" ".repeat(span.text.width()))];
+        Lead { first: vec![span], rest }
+    }
+
+    /// This, and the other inside of it.
+    pub(crate) fn then(&self, inner: &Lead) -> Self {
+        let join = |one: &[Span], other: &[Span]| [one, other].concat();
+        Lead { first: join(&self.first, &inner.first), rest: join(&self.rest, &inner.rest) }
+    }
+
+    /// This, as it stands before lines that are not the first.
+    pub(crate) fn inside(&self) -> Self {
+        Lead { first: self.rest.clone(), rest: self.rest.clone() }
+    }
+}
+
+/// A place to write lines to.
+#[derive(Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) out: &'a mut Out,
+    pub(crate) width: usize,
+    /// What stands before every line.
+    pub(crate) margin: Lead,
+}
+
+/// How narrow a column of text may become.
+const NARROWEST: usize = 20;
+
+impl<'a> Page<'a> {
+    /// A page as wide as the terminal; 80 columns where there is none.
+    pub(crate) fn new(out: &'a mut Out) -> Self {
+        let width = out.width.unwrap_or(80).max(NARROWEST);
+        Page { out, width, margin: Lead::default() }
+    }
+
+    /// How many columns are left behind a lead.
+    pub(crate) fn room(&self, lead: &Lead) -> usize {
+        let used = width(&self.margin.rest) + width(&lead.rest).max(width(&lead.first));
+        self.width.saturating_sub(used).max(NARROWEST)
+    }
+
+    /// Writes one line as it is.
+    pub(crate) fn line(&mut self, spans: &[Span]) -> io::Result<()> {
+        let mut text = String::new();
+        for span in self.margin.rest.iter().chain(spans) {
+            text.push_str(&self.out.style(span.style, &span.text));
+        }
+        let text = if self.out.has_color() { text } else { text.trim_end().to_owned() };
+        writeln!(self.out, "{text}")
+    }
+
+    /// Writes a paragraph, wrapped.
+    pub(crate) fn paragraph(&mut self, lead: &Lead, spans: &[Span]) -> io::Result<()> {
+        for (number, line) in wrap(spans, self.room(lead)).into_iter().enumerate() {
+            let before = if number == 0 { &lead.first } else { &lead.rest };
+            self.line(&[before.as_slice(), &line].concat())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line that is broken where it is full, not between words: code, diffs, output.
+    pub(crate) fn code(&mut self, lead: &Lead, span: &Span) -> io::Result<()> {
+        let lines = chop(&span.text, 0, self.room(lead));
+        for (number, line) in lines.into_iter().enumerate() {
+            let before = if number == 0 { &lead.first } else { &lead.rest };
+            self.line(&[before.as_slice(), &[Span::new(span.style, line)]].concat())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn blank(&mut self) -> io::Result<()> {
+        self.line(&[])
+    }
+}
+
+pub(crate) fn width(spans: &[Span]) -> usize {
+    spans.iter().map(|span| span.text.width()).sum()
+}
+
+/// Wraps words into lines of that width.
+pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
+    let mut lines: Vec<Vec<Span>> = vec![Vec::new()];
+    let mut used = 0;
+    // The spaces before the next word, if it goes on the same line; and the word, which may have several styles.
+    let mut gap: Vec<Span> = Vec::new();
+    let mut word: Vec<Span> = Vec::new();
+    let mut place = |gap: &mut Vec<Span>, word: &mut Vec<Span>| {
+        let wide = width(word);
+        if wide == 0 {
+            return;
+        }
+        if used > 0 && used + width(gap) + wide > room {
+            lines.push(Vec::new());
+            used = 0;
+            gap.clear();
+        }
+        for span in gap.drain(..).chain(word.drain(..)) {
+            for (number, piece) in chop(&span.text, used, room).into_iter().enumerate() {
+                if number > 0 {
+                    lines.push(Vec::new());
+                    used = 0;
+                }
+                used += piece.width();
+                if let Some(line) = lines.last_mut() {
+                    line.push(Span::new(span.style, piece));
+                }
+            }
+        }
+    };
+    for span in spans {
+        for piece in span.text.split_inclusive(' ') {
+            let letters = piece.trim_end_matches(' ');
+            if !letters.is_empty() {
+                word.push(Span::new(span.style, letters));
+            }
+            if letters.len() < piece.len() {
+                place(&mut gap, &mut word);
+                gap.push(Span::new(span.style, &piece[letters.len()..]));
+            }
+        }
+    }
+    place(&mut gap, &mut word);
+    lines
+}
+
+/// Breaks a text into pieces, of which the first goes behind what is used of a line already.
+fn chop(text: &str, used: usize, room: usize) -> Vec<String> {
+    if used + text.width() <= room {
+        return vec![text.to_owned()];
+    }
+    let mut pieces = vec![String::new()];
+    let mut at = used;
+    for cluster in text.graphemes(true) {
+        let wide = cluster.width();
+        if at + wide > room && at > 0 {
+            pieces.push(String::new());
+            at = 0;
+        }
+        at += wide;
+        if let Some(piece) = pieces.last_mut() {
+            piece.push_str(cluster);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;
