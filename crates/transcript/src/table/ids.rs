@@ -53,7 +53,10 @@ impl Ids {
 
     /// The id of a text that was kept before.
     pub fn find(&self, wanted: &str) -> Option<Id> {
-        let hash = self.hasher.hash_one(wanted);
+        self.find_hashed(wanted, self.hasher.hash_one(wanted))
+    }
+
+    fn find_hashed(&self, wanted: &str, hash: u64) -> Option<Id> {
         self.table.find(hash, |id| self.text(*id) == wanted).copied()
     }
 
@@ -62,15 +65,15 @@ impl Ids {
         if wanted.len() > LONGEST_NAME {
             return None;
         }
-        if let Some(id) = self.find(wanted) {
+        let hash = self.hasher.hash_one(wanted);
+        if let Some(id) = self.find_hashed(wanted, hash) {
             return Some(id);
         }
         let id = Id::new(self.ends.len())?;
         self.texts.push_str(wanted);
         self.ends.push(self.texts.len());
         let Ids { texts, ends, table, hasher } = self;
-        let hash = |id: &Id| hasher.hash_one(text(texts, ends, *id));
-        table.insert_unique(hasher.hash_one(wanted), id, hash);
+        table.insert_unique(hash, id, |id| hasher.hash_one(text(texts, ends, *id)));
         Some(id)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     Answer, AnswerId, BlockId, Boundary, Id, Kept, Part, Row, RowId, Started, StartedBy, Table,
     row_id,
 };
-use crate::content::{Block, BlockKind, Message};
+use crate::content::{BlockKind, Message};
 use crate::entry::{Entry, Kind};
 use crate::file::{Lines, Record, State};
 use crate::input::Input;
@@ -87,7 +87,7 @@ impl Reading {
             self.running = None;
         }
         self.blocks(entry, &row, id);
-        self.aside(entry, id);
+        self.aside(entry, &row, id);
         if let Some(uuid) = row.uuid {
             self.first.entry(uuid).or_insert(id);
         }
@@ -132,15 +132,20 @@ impl Reading {
         let repeated = row.uuid.and_then(|uuid| self.first.get(&uuid)).copied();
         let mut fresh = Vec::new();
         for block in message.blocks() {
-            let hash = block_hash(block);
-            let call = match block.kind() {
-                BlockKind::ToolUse | BlockKind::ServerToolUse => self.name(block.get("id")),
-                BlockKind::ToolResult | BlockKind::ServerToolResult => {
-                    self.name(block.get("tool_use_id"))
-                }
+            let kind = block.kind();
+            let object = block.json().object();
+            let get = |name: &str| object.as_ref().and_then(|own| own.get(name));
+            let hash = match kind {
+                // Equal for a string and for a block of the same text.
+                BlockKind::Text => digest(block.text().as_deref().unwrap_or_default()),
+                _ => digest(block.json().raw()),
+            };
+            let call = match kind {
+                _ if kind.is_call() => self.name(get("id")),
+                _ if kind.is_result() => self.name(get("tool_use_id")),
                 _ => None,
             };
-            let key = row.answer.map(|answer| match (block.kind(), call) {
+            let key = row.answer.map(|answer| match (kind, call) {
                 (BlockKind::ToolUse, Some(call)) => digest(&(answer, call)),
                 _ => digest(&(answer, index, hash)),
             });
@@ -154,26 +159,26 @@ impl Reading {
                 }
                 (None, None) => false,
             };
-            let name = self.name(block.get("name"));
-            let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
-            if row.kind == Kind::User && block.kind() == BlockKind::Text {
+            let name = if kind.is_call() { self.name(get("name")) } else { None };
+            if row.kind == Kind::User && kind == BlockKind::Text {
                 self.said.insert(hash);
             }
-            if block.kind() == BlockKind::ToolUse
+            let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
+            if kind == BlockKind::ToolUse
                 && !is_repeat
-                && matches!(block.tool().as_deref(), Some("Task" | "Agent"))
-                && let Some(prompt) =
-                    block.get("input").and_then(|input| input.get("prompt")?.text())
+                && matches!(self.table.text(name), Some("Task" | "Agent"))
+                && let Some(prompt) = get("input").and_then(|input| input.get("prompt")?.text())
             {
                 self.table.prompts.push((number, digest(&*prompt)));
             }
+            let is_error = kind.is_result() && get("is_error").and_then(Json::bool) == Some(true);
             self.table.parts.push(Part {
                 row: id,
-                kind: block.kind(),
+                kind,
                 id: call,
                 name,
                 is_repeat,
-                is_error: block.get("is_error").and_then(Json::bool) == Some(true),
+                is_error,
                 hash,
             });
         }
@@ -181,20 +186,20 @@ impl Reading {
     }
 
     /// What records tell beside the conversation.
-    fn aside(&mut self, entry: &Entry<'_>, row: RowId) {
+    fn aside(&mut self, entry: &Entry<'_>, known: &Row, row: RowId) {
         if let Some(from) = entry.get("forkedFrom")
             && let Some(session) = self.name(from.get("sessionId"))
         {
             self.table.forked_from.push((row, session));
         }
         match entry.kind() {
-            Kind::User => self.started(entry, row),
+            Kind::User => self.started(entry, known.input, row),
             Kind::Progress => self.progress(entry, row),
             Kind::Attachment => {
                 let prompt = entry.get("attachment").and_then(|inner| inner.get("prompt")?.text());
                 let prompt = prompt.unwrap_or_default();
                 self.said.insert(digest(&*prompt));
-                if entry.input() == Some(Input::Notification) {
+                if known.input == Some(Input::Notification) {
                     self.notified(&prompt, row);
                 }
             }
@@ -237,8 +242,8 @@ impl Reading {
     }
 
     /// Which sub-agent a result tells of.
-    fn started(&mut self, entry: &Entry<'_>, row: RowId) {
-        if entry.input() == Some(Input::Notification) {
+    fn started(&mut self, entry: &Entry<'_>, input: Option<Input>, row: RowId) {
+        if input == Some(Input::Notification) {
             let text = entry.message().and_then(Message::first_text);
             return self.notified(&text.unwrap_or_default(), row);
         }
@@ -323,14 +328,7 @@ impl Reading {
     }
 }
 
-/// What a block says, as a number: equal for a string and for a text block of the same text.
-fn block_hash(block: Block<'_>) -> u64 {
-    match (block.kind(), block.text()) {
-        (BlockKind::Text, Some(text)) => digest(&*text),
-        _ => digest(block.json().raw()),
-    }
-}
-
+/// A value as a number. The same in every table.
 pub(super) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
