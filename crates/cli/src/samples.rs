@@ -26,6 +26,7 @@ const SAMPLES: &[(&str, &[u8])] = samples![
     "c5b9db19-a9fa-42b7-9f6b-0b8b73532119.jsonl",
     "c5b9db19-a9fa-42b7-9f6b-0b8b73532119/subagents/agent-aad5716.jsonl",
     "375118cd-78a9-4864-8e28-5134e91c89ff.jsonl",
+    "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9.jsonl",
     "0b204f87-d4e4-4d02-8e5b-d7f25f98d168.jsonl",
     "badc0ffe-0000-4000-8000-00000000d00d.jsonl",
 ];

@@ -164,7 +164,8 @@ fn judge(own: &Conversation, other: &Session, seen: &Seen, total: u64) -> Option
     if seen.forked_from_us {
         return Some((Relation::Into, Sign::ForkedFrom));
     }
-    if table.rows().first().and_then(|row| row.session).is_some_and(is_other) {
+    // A sub-agent's file names the session that it belongs to.
+    if !table.is_agent && table.rows().first().and_then(|row| row.session).is_some_and(is_other) {
         return Some((Relation::From, Sign::FirstRecord));
     }
     if seen.begins_with_us {

@@ -32,7 +32,7 @@ fn several_homes_are_taken_together() {
     let both = format!("{},{}", env.path(".claude").display(), env.path("second").display());
     let output = env.command(&[]).env("CLAUDE_CONFIG_DIR", &both).output().unwrap();
     let text = env.show(&output);
-    assert!(text.contains("9 sessions in 3 projects"), "{text}");
+    assert!(text.contains("10 sessions in 3 projects"), "{text}");
     assert!(text.contains("in the second home"), "{text}");
 }
 
@@ -43,7 +43,7 @@ fn a_link_to_a_home_doubles_nothing() {
     let env = Env::with_sessions();
     std::fs::create_dir_all(env.path(".config")).unwrap();
     std::os::unix::fs::symlink(env.path(".claude"), env.path(".config/claude")).unwrap();
-    assert!(env.run(&[]).contains("8 sessions in 2 projects"));
+    assert!(env.run(&[]).contains("9 sessions in 2 projects"));
     assert_eq!(env.output(&["cat", "badc0ffe"]).status.code(), Some(0));
 }
 

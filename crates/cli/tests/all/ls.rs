@@ -40,23 +40,23 @@ fn filters() {
         text.lines().skip(1).map(|line| line[..8].to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(ids(&["ls", "--all", "--since", "3h"]).len(), 3);
-    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19"]).len(), 8);
+    assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19"]).len(), 9);
     assert_eq!(ids(&["ls", "--all", "--since", "2026-11-20"]).len(), 0);
     assert_eq!(ids(&["ls", "--project", "other"]).len(), 1);
-    assert_eq!(ids(&["ls", "--project", "/home/dev/demo"]).len(), 7);
-    assert_eq!(ids(&["ls", "--project", "/home/dev/demo/"]).len(), 7);
-    assert_eq!(ids(&["ls", "--project", "/home/dev/x/../demo"]).len(), 7);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/demo"]).len(), 8);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/demo/"]).len(), 8);
+    assert_eq!(ids(&["ls", "--project", "/home/dev/x/../demo"]).len(), 8);
     assert_eq!(ids(&["ls", "--project", "."]).len(), 0);
     assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19T21:30"]).len(), 2);
     assert_eq!(ids(&["ls", "--all", "--since", "2026-11-19T21:30:00Z"]).len(), 2);
-    assert_eq!(ids(&["ls", "--all", "--since", "99999999w"]).len(), 8);
+    assert_eq!(ids(&["ls", "--all", "--since", "99999999w"]).len(), 9);
 }
 
 /// A date is a day where the user is.
 #[test]
 fn dates_are_of_the_local_time() {
     let env = Env::with_sessions();
-    for (zone, expected) in [("UTC", 0), ("JST-9", 6), ("EST5", 0)] {
+    for (zone, expected) in [("UTC", 0), ("JST-9", 7), ("EST5", 0)] {
         let mut command = env.command(&["ls", "--all", "--json", "--since", "2026-11-20"]);
         let text = String::from_utf8(command.env("TZ", zone).output().unwrap().stdout).unwrap();
         assert_eq!(text.lines().count(), expected, "{zone}");
@@ -69,7 +69,7 @@ fn json_is_one_object_a_session() {
     let text = String::from_utf8(env.output(&["ls", "--all", "--json", "--count"]).stdout).unwrap();
     let badc0ffe = text.lines().find(|line| line.contains("badc0ffe")).unwrap();
     assert_snapshot!(badc0ffe.replace(env.path("").to_str().unwrap(), "[HOME]/"));
-    assert_eq!(text.lines().count(), 8);
+    assert_eq!(text.lines().count(), 9);
 }
 
 #[test]

@@ -37,6 +37,22 @@ fn shown(own: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>)
     }
 }
 
+/// How often each block is shown, by all turns there are.
+fn all_shown(own: &Conversation) -> HashMap<BlockId, u32> {
+    let turns = own.turns();
+    let mut counts = HashMap::new();
+    shown(own, &turns.live, &mut counts);
+    for (_, turns) in turns.dead.iter().chain(&turns.side) {
+        shown(own, turns, &mut counts);
+    }
+    counts
+}
+
+/// How many blocks are nowhere to be seen.
+pub(crate) fn lost(own: &Conversation) -> usize {
+    own.table.parts().iter().filter(|part| !part.is_repeat).count() - all_shown(own).len()
+}
+
 pub(crate) fn check(path: &Path) {
     let own = Conversation::open(path).unwrap();
     let mut chains = 0;
@@ -44,12 +60,7 @@ pub(crate) fn check(path: &Path) {
         chains += own.graph.rows(transcript::graph::ChainId(number)).len();
     }
     assert_eq!(chains, own.table.rows().len(), "{}", path.display());
-    let turns = own.turns();
-    let mut counts = HashMap::new();
-    shown(&own, &turns.live, &mut counts);
-    for (_, turns) in turns.dead.iter().chain(&turns.side) {
-        shown(&own, turns, &mut counts);
-    }
+    let counts = all_shown(&own);
     for (at, part) in own.table.parts().iter().enumerate() {
         let times = counts.get(&BlockId(u32::try_from(at).unwrap())).copied().unwrap_or(0);
         let row = own.table.row(part.row);

@@ -1,14 +1,16 @@
-//! `docs/format.md` says what `known.txt` says.
+//! `docs/format.md` says what `known.txt` says, and counts what the recordings hold.
 //!
 //! `QUIPU_BLESS=1 cargo test -p transcript docs` writes the tables anew.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
+use transcript::conversation::Conversation;
+use transcript::file::Lines;
+use transcript::inventory::Inventory;
 use transcript::known::{Place, places};
-
-const BEGIN: &str = "<!-- made from known.txt: begin -->\n";
-const END: &str = "<!-- made from known.txt: end -->\n";
+use transcript::turn::seed;
 
 fn section(title: &str, names: &[&Place], text: &mut String) {
     writeln!(text, "\n### {title}\n").unwrap();
@@ -63,16 +65,92 @@ fn tables() -> String {
     text
 }
 
-#[test]
+/// Sessions that are counted in both ways.
+const COUNTED: [&str; 5] = ["c_tools", "d_parallel", "e_agent", "g_compact", "i_busy"];
+
+/// The tables of seed 001, by its own algorithms and by ours: `001 / ours` where they may differ.
+fn counts() -> String {
+    let mut text = String::from(
+        "\n| session | lines | user | assistant | end_turn, tool_use, stop_sequence, null | text, thinking, tool_use, tool_result | turns | \
+         answers | calls | calls with a result | blocks lost |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let root = testkit::fixtures().join("recordings");
+    let mut versions: Vec<_> =
+        fs::read_dir(&root).unwrap().flatten().map(|entry| entry.path()).collect();
+    versions.sort_by_key(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.split('.').map(|part| part.parse().unwrap()).collect::<Vec<u32>>()
+    });
+    for version in versions {
+        for scenario in COUNTED {
+            let mut files = testkit::files_under(&[version.join(scenario)]);
+            files.retain(|file| !file.path.to_string_lossy().contains("agent-"));
+            let Some(file) = files.into_iter().max_by_key(|file| file.bytes.len()) else {
+                continue;
+            };
+            let version = version.file_name().unwrap().to_string_lossy();
+            let own = Conversation::open(&file.path).unwrap();
+            let one = seed::read(Lines::new(&file.bytes[..])).unwrap().one;
+            let mut inventory = Inventory::default();
+            let mut lines = Lines::new(&file.bytes[..]);
+            while let Some(line) = lines.next_line().unwrap() {
+                inventory.add(&line);
+            }
+            let of = |counts: &BTreeMap<String, u64>, names: &[&str]| -> String {
+                let numbers =
+                    names.iter().map(|name| counts.get(*name).copied().unwrap_or(0).to_string());
+                numbers.collect::<Vec<_>>().join(", ")
+            };
+            let found = own.turns();
+            let turns =
+                found.live.len() + found.dead.iter().map(|(_, turns)| turns.len()).sum::<usize>();
+            let calls = own
+                .table
+                .parts()
+                .iter()
+                .filter(|part| part.kind.is_call() && !part.is_repeat)
+                .count();
+            let paired = calls - own.pairs.open(&own.table).len();
+            writeln!(
+                text,
+                "| {version} {scenario} | {} | {} | {} | {} | {} | {} / {turns} | {} / {} | {} / {calls} | {} / {paired} | {} / {} |",
+                inventory.lines,
+                of(&inventory.types, &["user"]),
+                of(&inventory.types, &["assistant"]),
+                of(&inventory.stop_reasons, &["end_turn", "tool_use", "stop_sequence", "null"]),
+                of(&inventory.blocks, &["text", "thinking", "tool_use", "tool_result"]),
+                one.turns.len(),
+                one.messages.len(),
+                own.table.answers().len(),
+                one.calls,
+                one.pairs.len(),
+                one.lost(),
+                super::conversation::lost(&own),
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+/// What stands between two marks in the format document must be that; or is made so.
 #[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
-fn the_format_document_is_up_to_date() {
+fn compare(mark: &str, made: &str) {
+    let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
     let path = testkit::root().join("docs/format.md");
     let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the begin mark");
-    let (inside, after) = rest.split_once(END).expect("the end mark");
+    let (before, rest) = text.split_once(&begin).expect("the begin mark");
+    let (inside, after) = rest.split_once(&end).expect("the end mark");
     if std::env::var("QUIPU_BLESS").is_ok() {
-        fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", tables())).unwrap();
+        fs::write(&path, format!("{before}{begin}{made}{end}{after}")).unwrap();
     } else {
-        assert!(inside == tables(), "run: QUIPU_BLESS=1 cargo test -p transcript docs");
+        assert!(inside == made, "run: QUIPU_BLESS=1 cargo test -p transcript docs");
     }
+}
+
+/// One test: both parts are in one document.
+#[test]
+fn the_format_document_is_up_to_date() {
+    compare("made from known.txt", &tables());
+    compare("counted by seed 001 and by us", &counts());
 }
