@@ -1,0 +1,352 @@
+//! The tree of a session on the screen.
+
+use transcript::conversation::{Conversation, Turns};
+use transcript::family::{Body, Family, Owner, Purpose, SubAgent};
+use transcript::graph::{ChainId, Start};
+use transcript::place::Session;
+use transcript::relative::{Relation, Relative, Sign};
+use transcript::table::{BlockId, RowId};
+use transcript::turn::{Outcome, Step, Turn};
+use unicode_width::UnicodeWidthStr;
+
+use crate::command::headline;
+use crate::failure::Failure;
+use crate::out::{BOLD, DIM, GOOD, WARN};
+use crate::page::{Lead, Page, Span};
+use crate::text::{clock, count, fit, one_line, short_number};
+
+/// Draws all of it.
+pub(super) fn draw(
+    page: &mut Page<'_>,
+    session: &Session,
+    family: &Family,
+    found: &Turns,
+    kin: &[Relative],
+) -> Result<(), Failure> {
+    let mut drawing = Drawing::new(page, family, found);
+    drawing.head(session)?;
+    drawing.live()?;
+    drawing.elsewhere()?;
+    drawing.agents_alone()?;
+    drawing.relatives(kin)
+}
+
+struct Drawing<'a, 'p, 'o> {
+    page: &'p mut Page<'o>,
+    family: &'a Family,
+    found: &'a Turns,
+    live: Vec<ChainId>,
+    /// The dead chains that go on from each chain.
+    below: Vec<Vec<ChainId>>,
+    /// The dead chains that go on from nothing.
+    alone: Vec<ChainId>,
+    /// How many chains were passed over because nothing was said in them.
+    silent: u64,
+}
+
+impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
+    fn new(page: &'p mut Page<'o>, family: &'a Family, found: &'a Turns) -> Self {
+        let graph = &family.main.graph;
+        let live = graph.live();
+        let mut is_live = vec![false; graph.chains().len()];
+        for chain in &live {
+            is_live[chain.index()] = true;
+        }
+        let (mut below, mut alone) = (vec![Vec::new(); is_live.len()], Vec::new());
+        for (id, chain) in
+            graph.numbered().filter(|(id, chain)| !chain.is_side && !is_live[id.index()])
+        {
+            match chain.start.after() {
+                Some(row) => below[graph.chain_of(row).index()].push(id),
+                None => alone.push(id),
+            }
+        }
+        Drawing { page, family, found, live, below, alone, silent: 0 }
+    }
+
+    fn own(&self) -> &'a Conversation {
+        &self.family.main
+    }
+
+    fn head(&mut self, session: &Session) -> Result<(), Failure> {
+        let own = self.own();
+        let dead: usize = self.found.dead.iter().map(|(_, turns)| turns.len()).sum();
+        let facts = [
+            count(self.found.live.len() as u64, "turn"),
+            format!("{dead} dead"),
+            count(own.graph.branches().len() as u64, "branch point"),
+            count(own.table.boundaries.len() as u64, "compaction"),
+            count(self.family.agents.len() as u64, "sub-agent"),
+        ];
+        self.page.line(&[Span::new(BOLD, session.id.clone())])?;
+        Ok(self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?)
+    }
+
+    /// The live conversation, chain by chain, with what branches off each.
+    fn live(&mut self) -> Result<(), Failure> {
+        let path = self.live.clone();
+        let Some(leaf) = self.own().graph.leaf() else {
+            return Ok(self
+                .page
+                .line(&[Span::new(WARN, "nothing to go on with: there is no conversation")])?);
+        };
+        let mut turns = (1..).zip(&self.found.live).peekable();
+        let own = self.own();
+        let graph = &own.graph;
+        let mut shown = vec![false; graph.chains().len()];
+        for (at, chain) in path.iter().enumerate() {
+            self.start(*chain)?;
+            let last = at + 1 == path.len();
+            // A turn belongs to the chain that it begins in.
+            shown[chain.index()] = true;
+            while let Some((number, turn)) =
+                turns.next_if(|(_, turn)| last || shown[graph.chain_of(opening(own, turn)).index()])
+            {
+                self.turn(number, turn)?;
+            }
+            self.dead_below(*chain, 0)?;
+        }
+        let row = self.own().table.row(leaf);
+        let name = self.own().table.text(row.uuid).unwrap_or("(no id)");
+        let text = format!("live leaf {}, line {}", short(name), row.line);
+        Ok(self.page.line(&[Span::new(GOOD, format!("● {text}"))])?)
+    }
+
+    /// How a chain of the live conversation begins, if there is anything to say.
+    fn start(&mut self, chain: ChainId) -> Result<(), Failure> {
+        let own = self.own();
+        let known = own.graph.chain(chain);
+        let line = own.table.row(known.first).line;
+        let text = match known.start {
+            Start::Root => format!("root, line {line}"),
+            Start::Lost => format!("line {line}, whose parent is not in the file"),
+            Start::Loop => format!("line {line}, where a loop of parents was cut"),
+            Start::Branch(_) => format!("the live way, from line {line}"),
+            Start::Side(_) => format!("line {line}, off a sidechain"),
+            Start::Compaction(_) | Start::CompactionGuess(_) => return self.compaction(chain),
+        };
+        let mark = if matches!(known.start, Start::Branch(_)) { "├" } else { "┌" };
+        Ok(self.page.line(&[Span::new(GOOD, mark), Span::new(DIM, format!(" {text}"))])?)
+    }
+
+    fn compaction(&mut self, chain: ChainId) -> Result<(), Failure> {
+        let own = self.own();
+        let known = own.graph.chain(chain);
+        let mut facts = vec![format!("line {}", own.table.row(known.first).line)];
+        let boundary = own.table.boundaries.iter().find(|boundary| boundary.row == known.first);
+        if let Some(boundary) = boundary {
+            facts.push(if boundary.is_auto { "by itself" } else { "asked for" }.to_owned());
+            if let [Some(from), to] = boundary.tokens {
+                let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
+                facts.push(format!("from {}{to} tokens", short_number(from)));
+            }
+            let kept = own.graph.kept(&own.table, &boundary.kept).len();
+            facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
+        }
+        if matches!(known.start, Start::CompactionGuess(_)) {
+            facts.push("what came before it is a guess".to_owned());
+        }
+        let text = format!("╞ compaction: {}", facts.join(", "));
+        Ok(self.page.line(&[Span::new(WARN, text)])?)
+    }
+
+    fn turn(&mut self, number: usize, turn: &Turn) -> Result<(), Failure> {
+        let own = self.own();
+        let calls: Vec<_> = turn.calls(&own.table).collect();
+        let time = turn.times.map(|[start, _]| clock(start)).unwrap_or_default();
+        let mut tail = Vec::new();
+        if !calls.is_empty() {
+            tail.push(count(calls.len() as u64, "call"));
+        }
+        if turn.outcome != Outcome::Answered {
+            tail.push(turn.outcome.name().to_owned());
+        }
+        let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join(", ")) };
+        let front = format!("{number:>4}  {time}  ");
+        let room = self.page.width.saturating_sub(2 + front.width() + tail.width()).max(10);
+        let said = fit(&headline::of(own, turn)?, room);
+        self.page.line(&[
+            Span::new(GOOD, "│ "),
+            Span::new(DIM, front),
+            Span::plain(said),
+            Span::new(DIM, tail),
+        ])?;
+        for call in calls {
+            self.agents_of(Owner::Main, call, 1)?;
+        }
+        Ok(())
+    }
+
+    /// The sub-agents that a call started, and theirs.
+    fn agents_of(&mut self, owner: Owner, call: BlockId, depth: usize) -> Result<(), Failure> {
+        let family = self.family;
+        let started: Vec<usize> = family.started(owner, call).collect();
+        for at in started {
+            let agent = &family.agents[at];
+            let text = about(family, agent);
+            let lead = format!("{:>width$}↳ ", "", width = 4 * depth);
+            let lead = Lead {
+                first: vec![Span::new(GOOD, "│"), Span::plain(lead.clone())],
+                rest: vec![Span::new(GOOD, "│"), Span::plain(" ".repeat(lead.width()))],
+            };
+            self.page.paragraph(&lead, &[Span::new(DIM, text)])?;
+            if let Body::File(own) = &agent.body {
+                for turn in family.turns(agent) {
+                    for call in turn.calls(&own.table) {
+                        self.agents_of(Owner::Agent(at), call, depth + 1)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What branches off a chain and is dead, and what branches off that.
+    fn dead_below(&mut self, chain: ChainId, depth: usize) -> Result<(), Failure> {
+        let mut open: Vec<_> =
+            self.below[chain.index()].iter().rev().map(|id| (*id, depth)).collect();
+        while let Some((id, depth)) = open.pop() {
+            self.dead(id, depth)?;
+            open.extend(self.below[id.index()].iter().rev().map(|id| (*id, depth + 1)));
+        }
+        Ok(())
+    }
+
+    fn dead(&mut self, chain: ChainId, depth: usize) -> Result<(), Failure> {
+        let own = self.own();
+        let known = own.graph.chain(chain);
+        let leaf = own.table.text(own.table.row(known.last).uuid).unwrap_or("(no id)");
+        let turns =
+            self.found.dead.iter().find(|(id, _)| *id == chain).map(|(_, turns)| turns.as_slice());
+        let turns = turns.unwrap_or_default();
+        let from = match known.start.after() {
+            Some(row) => format!("off line {}", own.table.row(row).line),
+            None => format!("line {}", own.table.row(known.first).line),
+        };
+        let front = format!(
+            "{:indent$}○ {} {from}, {}  ",
+            "",
+            short(leaf),
+            count(turns.len() as u64, "turn"),
+            indent = 2 * depth
+        );
+        let said = turns.first().map(|turn| headline::of(own, turn)).transpose()?;
+        let room = self.page.width.saturating_sub(2 + front.width()).max(10);
+        let said = fit(&said.unwrap_or_default(), room);
+        Ok(self.page.line(&[
+            Span::new(GOOD, "├╴"),
+            Span::new(WARN, front),
+            Span::new(DIM, said),
+        ])?)
+    }
+
+    /// Roots that the live conversation does not come from.
+    fn elsewhere(&mut self) -> Result<(), Failure> {
+        let alone = std::mem::take(&mut self.alone);
+        let speaks = |id: &ChainId| self.found.dead.binary_search_by_key(id, |(id, _)| *id).is_ok();
+        if alone.iter().any(speaks) {
+            self.page.blank()?;
+            self.page.line(&[Span::new(BOLD, "Other roots")])?;
+        }
+        for id in alone {
+            self.dead(id, 0)?;
+            self.dead_below(id, 1)?;
+        }
+        if self.silent > 0 {
+            let text = format!("and {} in which nothing is said", count(self.silent, "chain"));
+            self.page.line(&[Span::new(DIM, text)])?;
+        }
+        Ok(())
+    }
+
+    fn agents_alone(&mut self) -> Result<(), Failure> {
+        let family = self.family;
+        let alone: Vec<&SubAgent> =
+            family.agents.iter().filter(|agent| agent.start.is_none()).collect();
+        if alone.is_empty() {
+            return Ok(());
+        }
+        self.page.blank()?;
+        self.page.line(&[Span::new(BOLD, "Sub-agents that no call is known for")])?;
+        for agent in alone {
+            self.page.paragraph(&Lead::spaces(2), &[Span::plain(about(family, agent))])?;
+        }
+        Ok(())
+    }
+
+    fn relatives(&mut self, kin: &[Relative]) -> Result<(), Failure> {
+        if kin.is_empty() {
+            return Ok(());
+        }
+        self.page.blank()?;
+        self.page.line(&[Span::new(BOLD, "Related sessions")])?;
+        for one in &kin[..kin.len().min(MOST_RELATIVES)] {
+            let relation = match (one.relation, one.sign) {
+                (Relation::From, Sign::FirstRecord) => "continues",
+                (Relation::Into, Sign::FirstRecord) => "is continued by",
+                (Relation::From, _) => "comes from",
+                (Relation::Into, _) => "went into",
+                (Relation::Beside, _) => "shares records with",
+            };
+            let line =
+                one.last.map(|row| format!(" up to line {}", self.own().table.row(row).line));
+            let text = format!(
+                "{relation} {}: {} in both{}, {} only there (told by {})",
+                one.session.id,
+                count(one.shared, "record"),
+                line.unwrap_or_default(),
+                one.beyond,
+                one.sign.name().replace('-', " ")
+            );
+            self.page.paragraph(&Lead::spaces(2), &[Span::plain(text)])?;
+        }
+        if kin.len() > MOST_RELATIVES {
+            let text = format!("and {} more (--json has all)", kin.len() - MOST_RELATIVES);
+            self.page.line(&[Span::new(DIM, format!("  {text}"))])?;
+        }
+        Ok(())
+    }
+}
+
+/// How many related sessions are drawn.
+const MOST_RELATIVES: usize = 12;
+
+/// The row that a turn begins with.
+fn opening(own: &Conversation, turn: &Turn) -> RowId {
+    let opens = turn.steps.iter().find_map(|step| match step {
+        Step::Said(row) if own.table.row(*row).opens() => Some(*row),
+        _ => None,
+    });
+    opens.unwrap_or(turn.rows[0])
+}
+
+/// A sub-agent in a line.
+fn about(family: &Family, agent: &SubAgent) -> String {
+    let own = family.body(agent);
+    let turns = family.turns(agent);
+    let calls: usize = turns.iter().map(|turn| turn.calls(&own.table).count()).sum();
+    let mut facts = Vec::new();
+    facts.extend(agent.kind.clone());
+    facts.extend(agent.description.clone());
+    if agent.purpose != Purpose::Task {
+        facts.push(format!("no task but {}", agent.purpose.name()));
+    }
+    facts.push(count(calls as u64, "call"));
+    if agent.is_background {
+        let line = agent.notified.map(|(owner, row)| family.of(owner).table.row(row).line);
+        facts.push(match line {
+            Some(line) => format!("in the background, told at line {line}"),
+            None => "in the background".to_owned(),
+        });
+    }
+    if let Some(start) = agent.start {
+        let guess = if start.is_guess { ", a guess" } else { "" };
+        facts.push(format!("by {}{guess}", start.how.name()));
+    }
+    let facts: Vec<String> = facts.iter().map(|fact| one_line(fact)).collect();
+    format!("agent {}: {}", one_line(&agent.id), facts.join(" · "))
+}
+
+fn short(id: &str) -> String {
+    one_line(&id.chars().take(8).collect::<String>())
+}

@@ -1,0 +1,141 @@
+//! The tree of a session as JSON. The objects are described in `docs/output.md`.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+use transcript::conversation::Turns;
+use transcript::family::Family;
+use transcript::graph::{ChainId, Start};
+use transcript::place::Session;
+use transcript::relative::Relative;
+
+use crate::command::{JSON_VERSION, as_json};
+use crate::failure::Failure;
+use crate::world::World;
+
+#[derive(Serialize)]
+struct ChainLine<'a> {
+    v: u32,
+    r#type: &'static str,
+    chain: u32,
+    live: bool,
+    side: bool,
+    start: &'static str,
+    after: Option<After<'a>>,
+    first_line: u64,
+    leaf: Option<&'a str>,
+    leaf_line: u64,
+    records: usize,
+    turns: Option<usize>,
+}
+
+/// The record that a chain goes on from.
+#[derive(Serialize)]
+struct After<'a> {
+    chain: u32,
+    uuid: Option<&'a str>,
+    line: u64,
+}
+
+#[derive(Serialize)]
+struct BoundaryLine<'a> {
+    v: u32,
+    r#type: &'static str,
+    line: u64,
+    uuid: Option<&'a str>,
+    auto: bool,
+    tokens_before: Option<u64>,
+    tokens_after: Option<u64>,
+    logical_parent: Option<&'a str>,
+    kept: Vec<Option<&'a str>>,
+}
+
+#[derive(Serialize)]
+struct RelativeLine<'a> {
+    v: u32,
+    r#type: &'static str,
+    session: &'a str,
+    path: String,
+    relation: &'static str,
+    sign: &'static str,
+    shared: u64,
+    beyond: u64,
+    last_shared_line: Option<u64>,
+}
+
+/// Writes all of it, one object a line.
+pub(super) fn write(
+    world: &mut World,
+    session: &Session,
+    family: &Family,
+    found: &Turns,
+    kin: &[Relative],
+) -> Result<(), Failure> {
+    let own = &family.main;
+    let table = &own.table;
+    world.out.json(&as_json::session(&session.id, family, found))?;
+    let live: HashSet<ChainId> = own.graph.live().into_iter().collect();
+    let lists = [&found.dead, &found.side].into_iter().flatten();
+    let turns: HashMap<ChainId, usize> = lists.map(|(id, turns)| (*id, turns.len())).collect();
+    for (id, chain) in own.graph.numbered() {
+        let start = match chain.start {
+            Start::Root => "root",
+            Start::Lost => "lost",
+            Start::Loop => "loop",
+            Start::Branch(_) => "branch",
+            Start::Compaction(_) => "compaction",
+            Start::CompactionGuess(_) => "compaction-guess",
+            Start::Side(_) => "side",
+        };
+        let after = chain.start.after().map(|row| After {
+            chain: own.graph.chain_of(row).0,
+            uuid: table.text(table.row(row).uuid),
+            line: table.row(row).line,
+        });
+        world.out.json(&ChainLine {
+            v: JSON_VERSION,
+            r#type: "chain",
+            chain: id.0,
+            live: live.contains(&id),
+            side: chain.is_side,
+            start,
+            after,
+            first_line: table.row(chain.first).line,
+            leaf: table.text(table.row(chain.last).uuid),
+            leaf_line: table.row(chain.last).line,
+            records: own.graph.rows(id).len(),
+            turns: turns.get(&id).copied(),
+        })?;
+    }
+    for boundary in &table.boundaries {
+        let kept = own.graph.kept(table, &boundary.kept);
+        world.out.json(&BoundaryLine {
+            v: JSON_VERSION,
+            r#type: "compaction",
+            line: table.row(boundary.row).line,
+            uuid: table.text(table.row(boundary.row).uuid),
+            auto: boundary.is_auto,
+            tokens_before: boundary.tokens[0],
+            tokens_after: boundary.tokens[1],
+            logical_parent: table.text(boundary.logical_parent),
+            kept: kept.into_iter().map(|row| table.text(table.row(row).uuid)).collect(),
+        })?;
+    }
+    for agent in &family.agents {
+        world.out.json(&as_json::agent(family, agent, &family.turns(agent)))?;
+    }
+    for one in kin {
+        world.out.json(&RelativeLine {
+            v: JSON_VERSION,
+            r#type: "relative",
+            session: &one.session.id,
+            path: one.session.path.to_string_lossy().into_owned(),
+            relation: one.relation.name(),
+            sign: one.sign.name(),
+            shared: one.shared,
+            beyond: one.beyond,
+            last_shared_line: one.last.map(|row| table.row(row).line),
+        })?;
+    }
+    Ok(())
+}
