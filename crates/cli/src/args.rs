@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    cat, completions, drift, export, files, follow, inventory, ls, man, show, tree, turns,
+    cat, completions, drift, export, files, follow, history, inventory, ls, man, show, tree, turns,
 };
 
 /// Read, check and find the sessions that Claude Code keeps
@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
     Export(export::ExportArgs),
+    History(history::HistoryArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

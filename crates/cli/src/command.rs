@@ -11,6 +11,7 @@ pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod follow;
 mod headline;
+pub(crate) mod history;
 mod home;
 pub(crate) mod inventory;
 pub(crate) mod ls;
@@ -43,6 +44,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Show(args)) => show::show(world, &args),
         Some(Command::Export(args)) => export::export(world, &args),
         Some(Command::Tree(args)) => tree::tree(world, &args),
+        Some(Command::History(args)) => history::history(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),
         Some(Command::Man(args)) => man::man(world, &args),

@@ -28,6 +28,7 @@ pub(crate) enum Kind {
     Usage = 2,
     NotFound = 3,
     Unreadable = 4,
+    Refused = 12,
 }
 
 impl Failure {
@@ -50,6 +51,12 @@ impl Failure {
     pub(crate) fn some_unreadable(count: usize) -> Self {
         let message = format!("{count} of the files could not be read");
         Failure { kind: Kind::Unreadable, message, source: None, hint: None, list: Vec::new() }
+    }
+
+    /// A session that a client does not go on with.
+    pub(crate) fn refused(why: &str, version: &str) -> Self {
+        let message = format!("Claude Code {version} does not resume this session: {why}");
+        Failure { kind: Kind::Refused, ..Failure::usage(message, None) }
     }
 
     /// A name in a session that leads to nothing.

@@ -11,7 +11,7 @@ mod link;
 pub use chain::{Chain, ChainId, Start};
 pub use link::Link;
 
-use crate::table::{Kept, RowId, Table};
+use crate::table::{Boundary, Id, RowId, Table};
 
 /// The records of a table, linked.
 #[derive(Debug)]
@@ -98,23 +98,21 @@ impl Graph {
     }
 
     /// The rows that a compaction keeps word for word and that are in the file.
-    pub fn kept(&self, table: &Table, kept: &Kept) -> Vec<RowId> {
+    pub fn kept(&self, table: &Table, boundary: &Boundary) -> Vec<RowId> {
         let index = link::index(table);
-        let row = |id: &crate::table::Id| index[id.index()];
-        match kept {
-            Kept::Nothing => Vec::new(),
-            Kept::Messages(ids) => ids.iter().filter_map(row).collect(),
-            Kept::Segment(head, tail) => {
-                let (head, mut at) = (row(head), row(tail));
-                let mut found = Vec::new();
-                while let Some(here) = at {
-                    found.push(here);
-                    at = if at == head { None } else { self.link(here).parent() };
-                }
-                found.reverse();
-                found
-            }
+        let row = |id: &Id| index[id.index()];
+        if let Some(messages) = &boundary.messages {
+            return messages.uuids.iter().filter_map(row).collect();
         }
+        let Some(segment) = &boundary.segment else { return Vec::new() };
+        let (head, mut at) = (row(&segment.head), row(&segment.tail));
+        let mut found = Vec::new();
+        while let Some(here) = at {
+            found.push(here);
+            at = if at == head { None } else { self.link(here).parent() };
+        }
+        found.reverse();
+        found
     }
 }
 

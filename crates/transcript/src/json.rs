@@ -189,6 +189,20 @@ impl<'a> Object<'a> {
         Some(Json { raw: &self.raw[value] })
     }
 
+    /// The bytes of the object with another value for a member; a new member stands at the end.
+    pub(crate) fn with(&self, name: &str, value: &[u8]) -> Vec<u8> {
+        let scanner = Scanner::new(self.raw);
+        let is = |key: &[u8]| unescape(key) == name;
+        let place =
+            scanner.members().filter(|(key, _)| is(scanner.bytes(key.range.clone()))).last();
+        if let Some((_, range)) = place {
+            return [&self.raw[..range.start], value, &self.raw[range.end..]].concat();
+        }
+        let inside = self.raw.strip_suffix(b"}").unwrap_or(self.raw);
+        let comma: &[u8] = if scanner.members().next().is_some() { b"," } else { b"" };
+        [inside, comma, quote(name).as_bytes(), b":", value, b"}"].concat()
+    }
+
     /// The text of the member of that name.
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.text()
@@ -198,6 +212,59 @@ impl<'a> Object<'a> {
     pub fn flag(&self, name: &str) -> bool {
         self.get(name).and_then(Json::bool) == Some(true)
     }
+}
+
+/// A text as JSON.
+pub fn quote(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c < ' ' => {
+                // Writing into a string does not fail.
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The bytes of a value in which every escaped half of a surrogate pair that stands alone is U+FFFD; nothing if there is none.
+pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let (mut done, mut at) = (0, 0);
+    while let Some(slash) = memchr::memchr(b'\\', &raw[at..]).map(|found| at + found) {
+        if raw.get(slash + 1) != Some(&b'u') {
+            at = slash + 2;
+            if at > raw.len() {
+                break;
+            }
+            continue;
+        }
+        let digits =
+            raw.get(slash + 2..slash + 6).and_then(|digits| std::str::from_utf8(digits).ok());
+        let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let (_, used) = unicode_escape(&raw[slash..]);
+        if used == 6 && unit.is_some_and(|unit| (0xd800..0xe000).contains(&unit)) {
+            out.extend_from_slice(&raw[done..slash]);
+            out.extend_from_slice(b"\\ufffd");
+            done = slash + 6;
+        }
+        at = slash + used.max(2);
+    }
+    if done == 0 {
+        return None;
+    }
+    out.extend_from_slice(&raw[done..]);
+    Some(out)
 }
 
 /// The text between two quotes.

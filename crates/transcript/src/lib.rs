@@ -39,6 +39,7 @@ pub mod family;
 pub mod file;
 pub mod glance;
 pub mod graph;
+pub mod history;
 pub mod input;
 pub mod inventory;
 pub mod json;

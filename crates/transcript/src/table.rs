@@ -47,6 +47,7 @@ impl BlockId {
 
 /// One record.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Row {
     /// The number of its line, from 1.
     pub line: u64,
@@ -70,6 +71,14 @@ pub struct Row {
     pub kind: Kind,
     /// What it says.
     pub input: Option<Input>,
+    /// The id of its message.
+    pub message: Option<Id>,
+    /// Where it stands on its line.
+    pub placed: Placed,
+    /// Its type is one that clients write, and not another dialect's name for it.
+    pub is_native: bool,
+    /// It says that it is of a sidechain.
+    pub is_marked_side: bool,
     /// It belongs to a sub-agent, in the file of a session.
     pub is_side: bool,
     /// An earlier record has its id.
@@ -119,19 +128,41 @@ pub struct Boundary {
     pub is_auto: bool,
     /// Tokens before and after, where it says so.
     pub tokens: [Option<u64>; 2],
-    /// Records before it that stay word for word.
-    pub kept: Kept,
+    /// Records before it that stay word for word, by their ids.
+    pub messages: Option<KeptMessages>,
+    /// The same, as the way between two records.
+    pub segment: Option<KeptSegment>,
 }
 
-/// What a compaction keeps word for word.
+/// Records that a compaction keeps word for word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// Nothing.
-    Nothing,
-    /// These records.
-    Messages(Vec<Id>),
-    /// The records from the first id to the second, along their parents.
-    Segment(Id, Id),
+pub struct KeptMessages {
+    /// The record that they go behind.
+    pub anchor: Option<Id>,
+    /// The records.
+    pub uuids: Vec<Id>,
+}
+
+/// The records that a compaction keeps word for word, from one to another along their parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptSegment {
+    /// The record that they go behind.
+    pub anchor: Option<Id>,
+    /// The first.
+    pub head: Id,
+    /// The last.
+    pub tail: Id,
+}
+
+/// Where a record stands on its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    /// Alone.
+    Alone,
+    /// First, with something behind it.
+    First,
+    /// Behind something else.
+    Later,
 }
 
 /// A record that tells which sub-agent a call started.
@@ -188,6 +219,8 @@ pub struct Table {
     pub damaged: u64,
     /// JSON that is no object.
     pub bare: u64,
+    /// The first line that is `null`, where some clients stop reading.
+    pub null_line: Option<u64>,
     /// Lines of the file.
     pub lines: u64,
 }

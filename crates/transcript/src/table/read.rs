@@ -7,8 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
 use super::{
-    Answer, AnswerId, BlockId, Boundary, Id, Kept, Part, Row, RowId, Started, StartedBy, Table,
-    row_id,
+    Answer, AnswerId, BlockId, Boundary, Id, KeptMessages, KeptSegment, Part, Placed, Row, RowId,
+    Started, StartedBy, Table, row_id,
 };
 use crate::content::{BlockKind, Message};
 use crate::entry::{Entry, Kind};
@@ -22,8 +22,15 @@ impl Table {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
             reading.table.lines = line.number.unwrap_or(0);
-            for record in line.records() {
-                reading.record(&record);
+            let mut records = line.records().peekable();
+            let mut is_first = line.part.is_none_or(|part| part == 0);
+            while let Some(record) = records.next() {
+                let placed = match (std::mem::take(&mut is_first), records.peek()) {
+                    (true, None) if line.part.is_none() => Placed::Alone,
+                    (true, _) => Placed::First,
+                    (false, _) => Placed::Later,
+                };
+                reading.record(&record, placed);
             }
         }
         Ok(reading.finish())
@@ -51,11 +58,14 @@ struct Reading {
 }
 
 impl Reading {
-    fn record(&mut self, record: &Record<'_>) {
+    fn record(&mut self, record: &Record<'_>, placed: Placed) {
         let Some(entry) = &record.entry else {
             match record.state {
                 State::Damaged => self.table.damaged += 1,
                 State::Whole | State::Recovered => self.table.bare += 1,
+            }
+            if record.bare.is_some_and(|json| json.shape() == Shape::Null) {
+                self.table.null_line = self.table.null_line.or(record.line);
             }
             return;
         };
@@ -77,6 +87,12 @@ impl Reading {
             blocks: u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX),
             kind: entry.kind(),
             input,
+            message: self.name(entry.message().and_then(|message| message.get("id"))),
+            placed,
+            is_native: entry
+                .get("type")
+                .is_some_and(|own| !own.is("human") && !own.is("tool_result")),
+            is_marked_side: entry.flag("isSidechain"),
             is_side: entry.flag("isSidechain"),
             is_repeat: uuid.is_some_and(|uuid| self.first.contains_key(&uuid)),
             ends_turn: entry.flag("toolEndsTurn"),
@@ -305,26 +321,24 @@ impl Reading {
                 };
                 let tokens = [number("preTokens"), number("postTokens")];
                 let is_auto = get("trigger").is_some_and(|trigger| trigger.is("auto"));
-                let kept = self.kept(get("preservedMessages"), get("preservedSegment"));
+                let messages = get("preservedMessages").and_then(|own| self.kept_messages(own));
+                let segment = get("preservedSegment").and_then(|own| self.kept_segment(own));
                 let logical_parent = self.name(entry.get("logicalParentUuid"));
-                let boundary = Boundary { row, logical_parent, is_auto, tokens, kept };
+                let boundary = Boundary { row, logical_parent, is_auto, tokens, messages, segment };
                 self.table.boundaries.push(boundary);
             }
             _ => {}
         }
     }
 
-    fn kept(&mut self, messages: Option<Json<'_>>, segment: Option<Json<'_>>) -> Kept {
-        if let Some(uuids) = messages.and_then(|messages| messages.get("uuids")) {
-            return Kept::Messages(
-                uuids.elements().filter_map(|uuid| self.name(Some(uuid))).collect(),
-            );
-        }
-        let mut end = |name: &str| self.name(segment.and_then(|segment| segment.get(name)));
-        match (end("headUuid"), end("tailUuid")) {
-            (Some(head), Some(tail)) => Kept::Segment(head, tail),
-            _ => Kept::Nothing,
-        }
+    fn kept_messages(&mut self, own: Json<'_>) -> Option<KeptMessages> {
+        let uuids = own.get("uuids")?.elements().filter_map(|uuid| self.name(Some(uuid))).collect();
+        Some(KeptMessages { anchor: self.name(own.get("anchorUuid")), uuids })
+    }
+
+    fn kept_segment(&mut self, own: Json<'_>) -> Option<KeptSegment> {
+        let (head, tail) = (self.name(own.get("headUuid"))?, self.name(own.get("tailUuid"))?);
+        Some(KeptSegment { anchor: self.name(own.get("anchorUuid")), head, tail })
     }
 }
 

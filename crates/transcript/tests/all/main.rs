@@ -8,6 +8,7 @@ mod docs;
 mod drift;
 mod figures;
 mod fuzz;
+mod history;
 mod inventory;
 mod lossless;
 mod outline;

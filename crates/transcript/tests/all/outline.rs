@@ -123,7 +123,7 @@ fn outline(path: &Path) -> String {
             .unwrap();
     }
     for boundary in &own.table.boundaries {
-        let kept = own.graph.kept(&own.table, &boundary.kept);
+        let kept = own.graph.kept(&own.table, boundary);
         let kept: Vec<u64> = kept.into_iter().map(|row| line(own, row)).collect();
         writeln!(text, "  boundary {} keeps {kept:?}", line(own, boundary.row)).unwrap();
     }

@@ -294,7 +294,7 @@ fn note(
             let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
             facts.push(format!("from {}{to} tokens", short_number(from)));
         }
-        let kept = own.graph.kept(&own.table, &boundary.kept).len();
+        let kept = own.graph.kept(&own.table, boundary).len();
         facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
         let text = facts.join(" · ");
         apart(page, before, Apart::Note)?;

@@ -140,7 +140,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
                 facts.push(format!("from {}{to} tokens", short_number(from)));
             }
-            let kept = own.graph.kept(&own.table, &boundary.kept).len();
+            let kept = own.graph.kept(&own.table, boundary).len();
             facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
         }
         if matches!(known.start, Start::CompactionGuess(_)) {

@@ -108,7 +108,7 @@ pub(super) fn write(
         })?;
     }
     for boundary in &table.boundaries {
-        let kept = own.graph.kept(table, &boundary.kept);
+        let kept = own.graph.kept(table, boundary);
         world.out.json(&BoundaryLine {
             v: JSON_VERSION,
             r#type: "compaction",

@@ -1,0 +1,178 @@
+//! `quipu history`: what the model would be sent.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use transcript::conversation::Conversation;
+use transcript::history::{self, History, Message, Note, Refusal, Rules};
+
+use super::JSON_VERSION;
+use crate::failure::Failure;
+use crate::out::{BOLD, DIM};
+use crate::page::{Lead, Page, Span};
+use crate::text::{count, one_line, shown};
+use crate::world::World;
+
+/// Show the messages that Claude Code would send if it resumed the session now
+///
+/// Rebuilt by the rules of a client version, as they were observed. What was dropped, joined, bridged or made up is told in notes. A session that
+/// the client refuses, or on which it hangs, ends with exit code 12.
+#[derive(clap::Args, Debug)]
+pub(crate) struct HistoryArgs {
+    /// The session
+    session: String,
+    /// The client version whose rules count; `seed`: the plain rule of the documents that the project began with
+    #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
+    version: String,
+    /// The prompt to go on with, with whatever the client writes before it
+    #[arg(long, value_name = "PROMPT")]
+    then: Option<String>,
+    /// As one JSON object: `messages` as the API wants them, and `notes`
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let unreadable = |error| Failure::unreadable(&session.path, error);
+    let own = Conversation::open(&session.path).map_err(unreadable)?;
+    let then = args.then.as_deref();
+    let (messages, notes) = if args.version == "seed" {
+        (history::seed(&own, then).map_err(unreadable)?, Vec::new())
+    } else {
+        let Some(rules) = Rules::of(&args.version) else {
+            let hint = "a version like 2.1.325, or `seed`";
+            return Err(Failure::usage(
+                format!("`{}` is no client version", args.version),
+                Some(hint),
+            ));
+        };
+        match history::history(&own, rules, then).map_err(unreadable)? {
+            Ok(History { messages, notes, .. }) => (messages, notes),
+            Err(refusal) => return Err(Failure::refused(&why(&own, refusal), &rules.name())),
+        }
+    };
+    let notes: Vec<String> = notes.iter().map(|note| told(&own, note)).collect();
+    if args.json {
+        json(world, &args.version, &messages, &notes)
+    } else {
+        read(world, &messages, &notes)
+    }
+}
+
+/// Why a client does not go on.
+fn why(own: &Conversation, refusal: Refusal) -> String {
+    let line = |row| own.table.row(row).line;
+    match refusal {
+        Refusal::Nothing => "there is no conversation in it".to_owned(),
+        Refusal::NoEnd => "nothing in it is an end to go on from".to_owned(),
+        Refusal::NoTime(row) => format!("the record on line {} has no valid time", line(row)),
+        Refusal::Loop(row) => {
+            format!("it follows a loop of parents without end (line {})", line(row))
+        }
+    }
+}
+
+/// A note in a sentence.
+fn told(own: &Conversation, note: &Note) -> String {
+    let line = |row: &transcript::table::RowId| own.table.row(*row).line;
+    let number = |number: &usize, noun: &str| count(*number as u64, noun);
+    let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "without an id".to_owned());
+    match note {
+        Note::Missing { row, bridged: Some(to) } => {
+            format!("line {}: its parent is missing; it is hung on line {}", line(row), line(to))
+        }
+        Note::Missing { row, bridged: None } => {
+            format!(
+                "line {}: its parent is missing; what was said before it is not sent",
+                line(row)
+            )
+        }
+        Note::Compacted { boundary, records } => {
+            format!(
+                "line {}: compacted; {} before it are not sent",
+                line(boundary),
+                number(records, "record")
+            )
+        }
+        Note::Kept { boundary, records } => {
+            format!(
+                "line {}: the compaction keeps {} word for word",
+                line(boundary),
+                number(records, "record")
+            )
+        }
+        Note::Recovered { answer, records } => {
+            format!(
+                "line {}: {} of its answer brought back from beside the chain",
+                line(answer),
+                number(records, "record")
+            )
+        }
+        Note::OpenCall { row } => {
+            format!("line {}: a call without a result is not sent", line(row))
+        }
+        Note::ClosedCalls { count: calls } => {
+            format!("{} at the end answered as interrupted", number(calls, "call"))
+        }
+        Note::Empty { row } => {
+            format!("line {}: an answer of nothing but thinking or blanks is not sent", line(row))
+        }
+        Note::Filled => "a filler stands before the prompt".to_owned(),
+        Note::ForeignThinking { id } => {
+            format!("answer {}: thinking of another model is not sent", name(id))
+        }
+        Note::ThinkingOnly { id } => format!("answer {}: nothing but thinking, not sent", name(id)),
+        Note::OrphanResults { count: results } => {
+            format!("{} without a call in the message before not sent", number(results, "result"))
+        }
+        Note::MadeResults { count: results } => format!("{} made up", number(results, "result")),
+    }
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    v: u32,
+    r#as: &'a str,
+    notes: &'a [String],
+}
+
+fn json(
+    world: &mut World,
+    version: &str,
+    messages: &[Message],
+    notes: &[String],
+) -> Result<(), Failure> {
+    let head = Head { v: JSON_VERSION, r#as: version, notes };
+    let head = serde_json::to_string(&head).map_err(io::Error::from)?;
+    let out = &mut world.out;
+    out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+    out.write_all(b",\"messages\":[")?;
+    for (number, message) in messages.iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(out, "{comma}{{\"role\":\"{}\",\"content\":[", message.role.name())?;
+        for (number, block) in message.blocks.iter().enumerate() {
+            out.write_all(if number > 0 { b"," } else { b"" })?;
+            out.write_all(String::from_utf8_lossy(block.raw()).as_bytes())?;
+        }
+        out.write_all(b"]}")?;
+    }
+    Ok(out.write_all(b"]}\n")?)
+}
+
+/// For people: who says what, and what was done to get there.
+fn read(world: &mut World, messages: &[Message], notes: &[String]) -> Result<(), Failure> {
+    let page = &mut Page::new(&mut world.out);
+    for (number, message) in (1..).zip(messages) {
+        page.line(&[Span::new(BOLD, format!("{number} {}", message.role.name()))])?;
+        for block in &message.blocks {
+            let text = String::from_utf8_lossy(block.raw()).into_owned();
+            let text: String = text.chars().take(page.width * 3).collect();
+            page.paragraph(&Lead::spaces(2), &[Span::plain(shown(&one_line(&text)))])?;
+        }
+    }
+    for note in notes {
+        page.paragraph(&Lead::hanging(Span::new(DIM, "note: ")), &[Span::new(DIM, note.clone())])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,462 @@
+//! The messages that a client would send if it resumed a session now.
+//!
+//! Clients rebuild the conversation from the file by rules that they never documented and that differ from version to version. The rules
+//! were observed; [`Rules`] has them as data, and the steps are done in the observed order: parse, dedupe, leaf, chain (`tree`), filter, fill
+//! (here), merge (`merge`), repair (`repair`). What is dropped, joined, bridged or made up is told in [`Note`]s. Invariant: for the same file and prompt the messages are
+//! those that the client sends, apart from the words of the product itself.
+
+mod attachment;
+mod block;
+mod merge;
+mod repair;
+mod rules;
+mod seed;
+mod tree;
+
+use std::collections::HashSet;
+use std::io;
+
+pub use block::Block;
+pub use rules::{OBSERVED, Rules};
+pub use seed::seed;
+
+use crate::content::BlockKind;
+use crate::conversation::Conversation;
+use crate::entry::{Entry, Kind};
+use crate::input::Input;
+use crate::table::RowId;
+use attachment::Sent;
+use rules::Fill;
+use tree::Tree;
+
+/// What would be sent.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The messages, in order.
+    pub messages: Vec<Message>,
+    /// What was done to get them.
+    pub notes: Vec<Note>,
+    /// The record that the conversation goes on from.
+    pub leaf: Option<RowId>,
+    /// The records that are sent, in their order.
+    pub rows: Vec<RowId>,
+    /// How many records of the conversation the file has.
+    pub said: usize,
+    /// The model that goes on, where the client takes it from the file.
+    pub model: Option<String>,
+}
+
+/// One message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub blocks: Vec<Block>,
+    id: Option<String>,
+    model: Option<String>,
+    /// It is one string of one record.
+    is_string: bool,
+    /// It is a text of an attachment behind an answer.
+    is_attachment: bool,
+    is_joined: bool,
+}
+
+impl Message {
+    fn new(role: Role, blocks: Vec<Block>) -> Message {
+        Message {
+            role,
+            blocks,
+            id: None,
+            model: None,
+            is_string: false,
+            is_attachment: false,
+            is_joined: false,
+        }
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The user, and the client in its name.
+    User,
+    /// The model.
+    Assistant,
+    /// The client.
+    System,
+}
+
+impl Role {
+    /// The name that the API has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+        }
+    }
+}
+
+/// Something that was done to rebuild the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A parent is not there; the record hangs on another, or on nothing.
+    Missing {
+        /// The record.
+        row: RowId,
+        /// What it hangs on instead.
+        bridged: Option<RowId>,
+    },
+    /// What was said before a compaction is left out.
+    Compacted {
+        /// The compaction.
+        boundary: RowId,
+        /// How many records.
+        records: usize,
+    },
+    /// What a compaction keeps word for word is put behind its summary.
+    Kept {
+        /// The compaction.
+        boundary: RowId,
+        /// How many records.
+        records: usize,
+    },
+    /// Records beside the chain are brought back.
+    Recovered {
+        /// The last record of their answer on the chain.
+        answer: RowId,
+        /// How many.
+        records: usize,
+    },
+    /// A call without a result is left out.
+    OpenCall {
+        /// Its record.
+        row: RowId,
+    },
+    /// A call without a result at the end gets one that says so.
+    ClosedCalls {
+        /// How many.
+        count: usize,
+    },
+    /// An answer of nothing but thinking, or of blanks, is left out.
+    Empty {
+        /// Its record.
+        row: RowId,
+    },
+    /// A filler is written before the next prompt.
+    Filled,
+    /// Thinking of another model is left out.
+    ForeignThinking {
+        /// The answer's id.
+        id: Option<String>,
+    },
+    /// A message of nothing but thinking is left out.
+    ThinkingOnly {
+        /// The answer's id.
+        id: Option<String>,
+    },
+    /// Results that answer nothing are left out.
+    OrphanResults {
+        /// How many.
+        count: usize,
+    },
+    /// Results are made up for calls that have none.
+    MadeResults {
+        /// How many.
+        count: usize,
+    },
+}
+
+/// Why a client does not go on with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no conversation in it.
+    Nothing,
+    /// Nothing in it is an end to go on from.
+    NoEnd,
+    /// A record that must have a time has none.
+    NoTime(RowId),
+    /// Parents lead back to a record, and the client follows them without end.
+    Loop(RowId),
+}
+
+const OPEN: &str = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. Check whether it took effect before relying on it or running it again.]";
+const NO_RESPONSE: &str = "No response requested.";
+const CONTINUE: &str = "Continue from where you left off.";
+const NOTIFICATION: &str = "[SYSTEM NOTIFICATION - NOT USER INPUT]";
+
+/// The model that the newest client takes if the one in the file is not to be had any more.
+const DEFAULT_MODEL: &str = "claude-opus-5-5";
+
+/// What a client would send. Errors of reading, and refusals.
+pub fn history(
+    own: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+) -> io::Result<Result<History, Refusal>> {
+    let mut notes = Vec::new();
+    let tree = Tree::new(&own.table, rules, &mut notes);
+    let chain = match tree.chain(&mut notes) {
+        Ok(chain) => chain,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    // Gaps elsewhere are nobody's business.
+    let on: HashSet<RowId> = chain.rows.iter().copied().collect();
+    notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
+    let mut lines = Vec::with_capacity(chain.rows.len());
+    for row in &chain.rows {
+        lines.push(own.look(*row, |entry| Line::read(*row, entry, rules))?);
+    }
+    let model = model(&lines);
+    filter(&mut lines, rules, then.is_some(), &mut notes);
+    if let Some(prompt) = then {
+        fill(&mut lines, rules, &mut notes);
+        lines.push(Line::made(Kind::User, vec![Block::text(prompt)], true));
+    }
+    let messages = merge::merge(lines, rules);
+    let messages = repair::repair(messages, rules, &model, &mut notes);
+    let said = tree.said();
+    Ok(Ok(History {
+        messages,
+        notes,
+        leaf: chain.leaf,
+        rows: chain.rows,
+        said,
+        model: Some(model),
+    }))
+}
+
+/// One record with what it says.
+#[derive(Clone, Debug)]
+struct Line {
+    row: Option<RowId>,
+    kind: Kind,
+    input: Option<Input>,
+    id: Option<String>,
+    model: Option<String>,
+    blocks: Vec<Block>,
+    is_string: bool,
+    /// It stands for an error of the API.
+    is_error: bool,
+    is_local_command: bool,
+    sent: Vec<Sent>,
+}
+
+impl Line {
+    fn read(row: RowId, entry: &Entry<'_>, rules: Rules) -> Line {
+        let mut line = Line::made(entry.kind(), Vec::new(), false);
+        line.row = Some(row);
+        line.input = entry.input();
+        if let Some(message) = entry.message() {
+            line.id = message.text("id").map(std::borrow::Cow::into_owned);
+            line.model = message.text("model").map(std::borrow::Cow::into_owned);
+            line.is_string = message.blocks().next().is_some_and(|block| block.is_string());
+            line.blocks = message.blocks().map(Block::read).collect();
+        }
+        line.is_error =
+            entry.flag("isApiErrorMessage") && line.model.as_deref() == Some("<synthetic>");
+        match line.kind {
+            Kind::Attachment => line.sent = attachment::sent(entry, rules),
+            Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
+                line.is_local_command = true;
+                line.is_string = true;
+                line.blocks = vec![Block::text(&entry.text("content").unwrap_or_default())];
+            }
+            _ => {}
+        }
+        if rules.drops_images {
+            for block in &mut line.blocks {
+                if block.kind() == BlockKind::Image {
+                    *block = Block::text("[image]");
+                }
+            }
+        }
+        // The newest client tells the model that nobody typed this.
+        let origin = entry.get("origin").and_then(|origin| origin.get("kind"));
+        if rules.drops_foreign_thinking && origin.is_some_and(|kind| kind.is("task-notification")) {
+            for block in &mut line.blocks {
+                if let Some(text) = block.words() {
+                    *block = Block::text(&attachment::reminder(&format!("{NOTIFICATION}\n{text}")));
+                }
+            }
+        }
+        if rules.reads_glued {
+            line.blocks = line.blocks.into_iter().map(Block::mended).collect();
+        }
+        line
+    }
+
+    fn made(kind: Kind, blocks: Vec<Block>, is_string: bool) -> Line {
+        Line {
+            row: None,
+            kind,
+            input: None,
+            id: None,
+            model: None,
+            blocks,
+            is_string,
+            is_error: false,
+            is_local_command: false,
+            sent: Vec::new(),
+        }
+    }
+
+    fn is_result(&self) -> bool {
+        self.kind == Kind::User
+            && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
+    }
+
+    fn calls(&self) -> impl Iterator<Item = String> {
+        self.blocks
+            .iter()
+            .filter(|block| block.kind() == BlockKind::ToolUse)
+            .filter_map(Block::call)
+    }
+}
+
+/// The model that goes on: that of the last answer, if it is still to be had.
+fn model(lines: &[Line]) -> String {
+    let answers = lines.iter().rev().filter(|line| line.kind == Kind::Assistant);
+    let mut models =
+        answers.filter_map(|line| line.model.as_deref()).filter(|model| *model != "<synthetic>");
+    models.next().filter(|model| is_offered(model)).unwrap_or(DEFAULT_MODEL).to_owned()
+}
+
+/// Whether the newest client offers a model: 4.5 and later.
+fn is_offered(model: &str) -> bool {
+    let Some(name) = model.strip_prefix("claude-") else { return false };
+    let mut parts = name.split('-');
+    let family = parts.next().unwrap_or_default();
+    let numbers: Vec<u32> =
+        parts.map_while(|part| part.parse().ok().filter(|number| *number < 1_000)).collect();
+    matches!(family, "sonnet" | "opus" | "haiku") && numbers.len() == 2 && numbers >= vec![4, 5]
+}
+
+/// Leaves out what must not be sent, and closes calls at the end if a prompt is to follow.
+fn filter(lines: &mut Vec<Line>, rules: Rules, is_followed: bool, notes: &mut Vec<Note>) {
+    let results = |lines: &[Line]| -> HashSet<String> {
+        let blocks =
+            lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
+        blocks
+            .filter(|block| block.kind() == BlockKind::ToolResult)
+            .filter_map(Block::call)
+            .collect()
+    };
+    let mut answered = results(lines);
+    if rules.closes_calls && is_followed {
+        let made = closing(lines, &answered);
+        if !made.is_empty() {
+            notes.push(Note::ClosedCalls { count: made.len() });
+        }
+        lines.extend(made);
+        answered = results(lines);
+    }
+    let note = |line: &Line, notes: &mut Vec<Note>| {
+        notes.extend(line.row.map(|row| Note::OpenCall { row }));
+    };
+    lines.retain_mut(|line| {
+        if line.kind != Kind::Assistant {
+            return true;
+        }
+        let open = line.calls().filter(|id| !answered.contains(id)).count();
+        if open == 0 {
+            return rules.open_drops_record || !line.blocks.is_empty();
+        }
+        if rules.open_drops_record {
+            let all = open == line.calls().count();
+            if all {
+                note(line, notes);
+            }
+            return !all;
+        }
+        note(line, notes);
+        line.blocks.retain(|block| {
+            block.kind() != BlockKind::ToolUse
+                || block.call().is_some_and(|id| answered.contains(&id))
+        });
+        !line.blocks.is_empty()
+    });
+    if rules.drops_thinking_only {
+        let thinks =
+            |line: &Line| !line.blocks.is_empty() && line.blocks.iter().all(Block::is_thinking);
+        let more: HashSet<Option<String>> = lines
+            .iter()
+            .filter(|line| line.kind == Kind::Assistant && !thinks(line))
+            .map(|line| line.id.clone())
+            .collect();
+        lines.retain(|line| {
+            let goes = line.kind == Kind::Assistant && thinks(line) && !more.contains(&line.id);
+            notes.extend(line.row.filter(|_| goes).map(|row| Note::Empty { row }));
+            !goes
+        });
+    }
+    if rules.drops_blank {
+        lines.retain(|line| {
+            let goes = line.kind == Kind::Assistant
+                && !line.blocks.is_empty()
+                && line.blocks.iter().all(Block::is_blank);
+            notes.extend(line.row.filter(|_| goes).map(|row| Note::Empty { row }));
+            !goes
+        });
+    }
+}
+
+/// Results for the open calls of the last answer, if nobody spoke after it.
+fn closing(lines: &[Line], answered: &HashSet<String>) -> Vec<Line> {
+    let Some(last) = lines.iter().rposition(|line| line.kind == Kind::Assistant) else {
+        return Vec::new();
+    };
+    let spoken = lines[last..].iter().any(|line| line.kind == Kind::User && !line.is_result());
+    if spoken {
+        return Vec::new();
+    }
+    let of_last =
+        lines.iter().filter(|line| line.kind == Kind::Assistant && line.id == lines[last].id);
+    let open = of_last.flat_map(Line::calls).filter(|id| !answered.contains(id));
+    open.map(|id| Line::made(Kind::User, vec![Block::made_result(&id, OPEN, false)], false))
+        .collect()
+}
+
+/// What the client writes between the end of the conversation and the next prompt.
+fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
+    let last = match rules.fill {
+        Fill::Last => lines.last(),
+        Fill::LastSaid => lines
+            .iter()
+            .rfind(|line| matches!(line.kind, Kind::User | Kind::Assistant | Kind::Attachment)),
+        Fill::LastSpoken => {
+            let spoken = |line: &&Line| matches!(line.kind, Kind::User | Kind::Assistant);
+            lines[..without_commands(lines)].iter().rfind(spoken)
+        }
+    };
+    let Some(last) = last else { return };
+    let is_attachment = last.kind == Kind::Attachment && rules.fill == Fill::LastSaid;
+    if last.kind != Kind::User && !is_attachment {
+        return;
+    }
+    if rules.says_continue && (is_attachment || last.is_result()) {
+        lines.push(Line::made(Kind::User, vec![Block::text(CONTINUE)], true));
+    }
+    let mut filler = Line::made(Kind::Assistant, vec![Block::text(NO_RESPONSE)], false);
+    filler.model = Some("<synthetic>".to_owned());
+    filler.id = Some("filler".to_owned());
+    lines.push(filler);
+    notes.push(Note::Filled);
+}
+
+/// How many lines there are before the local commands at the end, if these begin with their caveat.
+fn without_commands(lines: &[Line]) -> usize {
+    let is_command = |line: &Line| {
+        line.kind != Kind::Assistant
+            && (line.kind != Kind::User
+                || matches!(line.input, Some(Input::Command | Input::Output | Input::Preface)))
+    };
+    let run = lines.iter().rev().take_while(|line| is_command(line)).count();
+    let first = lines.len() - run;
+    let caveat = lines[first..].iter().position(|line| {
+        let words = line.blocks.first().and_then(Block::words).unwrap_or_default();
+        words.starts_with("<local-command-caveat>")
+    });
+    caveat.map_or(lines.len(), |at| first + at)
+}

@@ -1,0 +1,114 @@
+//! What a client sends of an attachment.
+//!
+//! The newest client stores with each what it sent; older ones make the text anew, of the types that they know. The words of
+//! the product itself are given in short: who compares takes reminders out.
+
+use super::rules::{Attachments, Rules};
+use crate::content::blocks;
+use crate::entry::Entry;
+use crate::json::{Json, Object};
+
+/// One text of an attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) text: String,
+    /// It goes into the one message of role `system` behind the user's.
+    pub(super) to_system: bool,
+    /// It stands beside a result, never in it.
+    pub(super) is_beside: bool,
+}
+
+/// What is sent of an attachment, one entry a text.
+pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
+    let Some(own) = entry.get("attachment").and_then(Json::object) else { return Vec::new() };
+    let rendered = entry.get("rendered").filter(|_| rules.attachments == Attachments::Rendered);
+    match (rules.attachments, rendered) {
+        (Attachments::No, _) => Vec::new(),
+        (_, Some(rendered)) => stored(entry, &own, rendered),
+        (_, None) => {
+            let texts = known(&own, rules).into_iter();
+            texts.map(|text| Sent { text, to_system: false, is_beside: false }).collect()
+        }
+    }
+}
+
+/// What was stored as sent.
+fn stored(entry: &Entry<'_>, own: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> {
+    let is_system = entry.get("renderedRole").is_some_and(|role| role.is("system"));
+    let is_queued = own.get("type").is_some_and(|name| name.is("queued_command"));
+    let is_beside = entry.flag("renderedBesideToolResult") || (is_system && is_queued);
+    let mut found = Vec::new();
+    for one in rendered.elements() {
+        for block in one.get("content").into_iter().flat_map(blocks) {
+            let text = block.text().unwrap_or_default();
+            let text = if is_system { untagged(&text).to_owned() } else { text.into_owned() };
+            found.push(Sent { text, to_system: is_system && !is_queued, is_beside });
+        }
+    }
+    found
+}
+
+/// A reminder without its tags.
+fn untagged(text: &str) -> &str {
+    let inner = text.trim().strip_prefix("<system-reminder>");
+    inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(text, str::trim)
+}
+
+pub(super) fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
+/// What a client makes of the types that it knows.
+fn known(own: &Object<'_>, rules: Rules) -> Vec<String> {
+    let text = |name: &str| own.text(name).unwrap_or_default();
+    let words = |name: &str| {
+        let texts: Vec<_> = own
+            .get(name)
+            .into_iter()
+            .flat_map(blocks)
+            .filter_map(|block| {
+                block.text().or_else(|| block.json().text()).map(std::borrow::Cow::into_owned)
+            })
+            .collect();
+        texts.join("\n")
+    };
+    match text("type").as_ref() {
+        "queued_command" => {
+            let lead = if rules.version < [2, 1, 29] {
+                "The user sent the following message:"
+            } else {
+                "The user sent a new message while you were working:"
+            };
+            let prompt = words("prompt");
+            vec![reminder(&format!(
+                "{lead}\n{prompt}\n\nPlease address this message and continue with your tasks."
+            ))]
+        }
+        "hook_success" => {
+            let heard = matches!(text("hookEvent").as_ref(), "SessionStart" | "UserPromptSubmit");
+            let content = text("content");
+            if !heard || content.is_empty() {
+                return Vec::new();
+            }
+            vec![reminder(&format!("{} hook success: {content}", text("hookName")))]
+        }
+        "hook_additional_context" => {
+            vec![reminder(&format!(
+                "{} hook additional context: {}",
+                text("hookName"),
+                words("content")
+            ))]
+        }
+        "file" => {
+            let name = text("filename");
+            vec![
+                reminder(&format!(
+                    "Called the Read tool with the following input: {{\"file_path\":\"{name}\"}}"
+                )),
+                reminder(&format!("Result of calling the Read tool: {}", words("content"))),
+            ]
+        }
+        "skill_listing" => vec![reminder(&text("content"))],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,160 @@
+//! From records to messages: attachments move, neighbours are joined, answers come together by their ids.
+
+use super::attachment::Sent;
+use super::block::Block;
+use super::rules::{ResultsFirst, Rules};
+use super::{Line, Message, Role};
+use crate::content::BlockKind;
+use crate::entry::Kind;
+
+/// The messages that records make.
+pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
+    let mut merging = Merging { rules, messages: Vec::new(), to_system: Vec::new() };
+    for line in moved_up(lines) {
+        match line.kind {
+            Kind::Assistant if line.is_error && !rules.sends_errors => {}
+            Kind::Assistant => merging.answer(line),
+            Kind::Attachment => line.sent.into_iter().for_each(|sent| merging.attachment(sent)),
+            Kind::User => merging.user(line.blocks, line.is_string),
+            Kind::System if line.is_local_command && rules.sends_local_commands => {
+                merging.user(line.blocks, line.is_string);
+            }
+            _ => {}
+        }
+    }
+    merging.end_system();
+    merging.messages
+}
+
+/// Attachments go up past what the user and the system say, to just behind the last answer or result, in their order.
+fn moved_up(lines: Vec<Line>) -> Vec<Line> {
+    let mut moved: Vec<Line> = Vec::with_capacity(lines.len());
+    // Where the next attachment goes.
+    let mut place = 0;
+    for line in lines {
+        if line.kind == Kind::Attachment {
+            moved.insert(place, line);
+            place += 1;
+        } else {
+            let holds = line.kind == Kind::Assistant || line.is_result();
+            moved.push(line);
+            if holds {
+                place = moved.len();
+            }
+        }
+    }
+    moved
+}
+
+struct Merging {
+    rules: Rules,
+    messages: Vec<Message>,
+    /// Texts for the message of role `system` behind the user's.
+    to_system: Vec<String>,
+}
+
+impl Merging {
+    fn user(&mut self, blocks: Vec<Block>, is_string: bool) {
+        if let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) {
+            join(last, blocks, self.rules);
+            return;
+        }
+        let mut message = Message::new(Role::User, blocks);
+        message.is_string = is_string;
+        if self.rules.results_first == ResultsFirst::Always {
+            results_first(&mut message.blocks);
+        }
+        self.messages.push(message);
+    }
+
+    fn attachment(&mut self, sent: Sent) {
+        if sent.to_system {
+            self.to_system.push(sent.text);
+            return;
+        }
+        let is_reminder = sent.text.trim_start().starts_with("<system-reminder>");
+        let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) else {
+            let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
+            message.is_attachment = true;
+            self.messages.push(message);
+            return;
+        };
+        if last.is_attachment && last.blocks.len() == 1 && !last.is_joined {
+            // Behind an answer every text is a message of its own.
+            let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
+            message.is_attachment = true;
+            self.messages.push(message);
+            return;
+        }
+        last.is_string = false;
+        let newest = self.rules.drops_blank_blocks;
+        let result = last.blocks.last_mut().filter(|block| block.kind() == BlockKind::ToolResult);
+        let inside = result.filter(|_| is_reminder && !sent.is_beside);
+        if let Some(result) = inside
+            && let Some(with) = result.with_reminder(&sent.text, newest)
+        {
+            *result = with;
+        } else {
+            last.blocks.push(Block::text(&sent.text));
+        }
+    }
+
+    fn answer(&mut self, line: Line) {
+        self.end_system();
+        let mut at = self.messages.len();
+        while at > 0 {
+            at -= 1;
+            let message = &mut self.messages[at];
+            match message.role {
+                Role::Assistant if message.id == line.id => {
+                    message.blocks.extend(line.blocks);
+                    return;
+                }
+                Role::Assistant if !self.rules.joins_across => break,
+                Role::User
+                    if !message
+                        .blocks
+                        .iter()
+                        .any(|block| block.kind() == BlockKind::ToolResult) =>
+                {
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let mut message = Message::new(Role::Assistant, line.blocks);
+        message.id = line.id;
+        message.model = line.model;
+        self.messages.push(message);
+    }
+
+    fn end_system(&mut self) {
+        let texts = std::mem::take(&mut self.to_system);
+        if !texts.is_empty() {
+            self.messages.push(Message::new(Role::System, vec![Block::text(&texts.join("\n\n"))]));
+        }
+    }
+}
+
+/// Adds what the user says to what was said before.
+pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
+    message.is_string = false;
+    message.is_joined = true;
+    if rules.seams
+        && blocks.first().is_some_and(|block| block.kind() == BlockKind::Text)
+        && let Some(last) = message.blocks.last_mut()
+        && let Some(text) = last.words()
+    {
+        *last = last.with_text(&format!("{text}\n"));
+    }
+    message.blocks.extend(blocks);
+    if rules.results_first != ResultsFirst::Never {
+        results_first(&mut message.blocks);
+    }
+}
+
+fn results_first(blocks: &mut Vec<Block>) {
+    let (results, rest): (Vec<_>, Vec<_>) =
+        std::mem::take(blocks).into_iter().partition(|block| block.kind() == BlockKind::ToolResult);
+    blocks.extend(results.into_iter().chain(rest));
+}

@@ -1,0 +1,200 @@
+//! What a client mends before it sends: thinking, blanks, calls without results and results without calls.
+
+use std::collections::HashSet;
+
+use super::block::Block;
+use super::merge::join;
+use super::rules::{Pairing, Rules};
+use super::{Message, Note, Role};
+use crate::content::BlockKind;
+
+const MISSING: &str = "[Tool result missing due to internal error]";
+const INTERRUPTED: &str = "[Tool use interrupted]";
+const REMOVED: &str = "[Orphaned tool result removed due to conversation resume]";
+const NOTHING: &str = "(no content)";
+
+/// Mends messages. `model` is the one that goes on.
+pub(super) fn repair(
+    mut messages: Vec<Message>,
+    rules: Rules,
+    model: &str,
+    notes: &mut Vec<Note>,
+) -> Vec<Message> {
+    if rules.drops_foreign_thinking {
+        drop_foreign_thinking(&mut messages, model, notes);
+    }
+    if rules.drops_thinking_only {
+        drop_thinking_only(&mut messages, notes);
+    }
+    if rules.drops_blank_blocks {
+        drop_blank_blocks(&mut messages);
+        messages = joined(messages, rules);
+    }
+    if rules.drops_blank {
+        let sends_empty = !rules.drops_blank_blocks && rules.pairing == Pairing::Strict;
+        for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+            if message.blocks.is_empty() {
+                message.blocks.push(Block::filler(NOTHING));
+            }
+        }
+        messages.retain(|message| sends_empty || !message.blocks.is_empty());
+    }
+    match rules.pairing {
+        Pairing::No => messages,
+        Pairing::Loose => paired(messages, false, rules, notes),
+        Pairing::Strict => paired(messages, true, rules, notes),
+    }
+}
+
+fn drop_foreign_thinking(messages: &mut [Message], model: &str, notes: &mut Vec<Note>) {
+    for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+        if message.model.as_deref() != Some(model) {
+            let before = message.blocks.len();
+            message.blocks.retain(|block| !block.is_thinking());
+            if message.blocks.len() < before {
+                notes.push(Note::ForeignThinking { id: message.id.clone() });
+            }
+        }
+    }
+}
+
+fn drop_thinking_only(messages: &mut Vec<Message>, notes: &mut Vec<Note>) {
+    let of_id = |id: &Option<String>, messages: &[Message]| {
+        messages.iter().filter(|other| other.role == Role::Assistant && other.id == *id).count()
+    };
+    let doomed: Vec<bool> = messages
+        .iter()
+        .map(|message| {
+            message.role == Role::Assistant
+                && !message.blocks.is_empty()
+                && message.blocks.iter().all(Block::is_thinking)
+                && of_id(&message.id, messages) < 2
+        })
+        .collect();
+    let mut doomed = doomed.into_iter();
+    messages.retain(|message| {
+        let goes = doomed.next().unwrap_or(false);
+        if goes {
+            notes.push(Note::ThinkingOnly { id: message.id.clone() });
+        }
+        !goes
+    });
+}
+
+fn drop_blank_blocks(messages: &mut [Message]) {
+    for message in messages {
+        match message.role {
+            Role::User if message.is_string => {}
+            Role::User => {
+                let had = !message.blocks.is_empty();
+                message.blocks.retain(|block| !block.is_blank());
+                if had && message.blocks.is_empty() {
+                    message.blocks.push(Block::text(NOTHING));
+                }
+            }
+            Role::Assistant => {
+                message.blocks.retain(|block| block.words().is_none_or(|text| !text.is_empty()));
+            }
+            Role::System => {}
+        }
+    }
+}
+
+/// Neighbouring messages of the user, joined again; not those of an attachment behind an answer.
+fn joined(messages: Vec<Message>, rules: Rules) -> Vec<Message> {
+    let mut found: Vec<Message> = Vec::with_capacity(messages.len());
+    for message in messages {
+        match found.last_mut() {
+            Some(last)
+                if last.role == Role::User
+                    && message.role == Role::User
+                    && !(last.is_attachment && message.is_attachment) =>
+            {
+                join(last, message.blocks, rules);
+            }
+            _ => found.push(message),
+        }
+    }
+    found
+}
+
+fn calls(message: &Message, kind: BlockKind) -> Vec<String> {
+    message.blocks.iter().filter(|block| block.kind() == kind).filter_map(Block::call).collect()
+}
+
+fn paired(
+    messages: Vec<Message>,
+    strict: bool,
+    rules: Rules,
+    notes: &mut Vec<Note>,
+) -> Vec<Message> {
+    let mut found: Vec<Message> = Vec::with_capacity(messages.len());
+    let mut used: HashSet<String> = HashSet::new();
+    // The calls of the answer before, which the next message must answer.
+    let mut open: Vec<String> = Vec::new();
+    for mut message in messages {
+        match message.role {
+            Role::System => {}
+            Role::Assistant => {
+                close(&mut found, &mut open, notes);
+                if strict {
+                    let before = message.blocks.len();
+                    message.blocks.retain(|block| {
+                        block.kind() != BlockKind::ToolUse
+                            || block.call().is_none_or(|id| used.insert(id))
+                    });
+                    if message.blocks.is_empty() && before > 0 {
+                        message.blocks.push(Block::filler(INTERRUPTED));
+                    }
+                }
+                open = calls(&message, BlockKind::ToolUse);
+            }
+            Role::User => {
+                let is_first = !found.iter().any(|message| message.role != Role::System);
+                let mut answered: HashSet<String> = HashSet::new();
+                let before = message.blocks.len();
+                if strict || !is_first {
+                    message.blocks.retain(|block| {
+                        block.kind() != BlockKind::ToolResult
+                            || block.call().is_some_and(|id| {
+                                open.contains(&id) && (answered.insert(id) || !strict)
+                            })
+                    });
+                }
+                if message.blocks.len() < before {
+                    notes.push(Note::OrphanResults { count: before - message.blocks.len() });
+                }
+                let has = calls(&message, BlockKind::ToolResult);
+                let missing: Vec<Block> = open
+                    .drain(..)
+                    .filter(|id| !has.contains(id))
+                    .map(|id| Block::made_result(&id, MISSING, true))
+                    .collect();
+                if !missing.is_empty() {
+                    notes.push(Note::MadeResults { count: missing.len() });
+                }
+                message.blocks.splice(0..0, missing);
+                if message.blocks.is_empty() && before > 0 {
+                    if !strict || (is_first && !rules.drops_blank_blocks) {
+                        continue;
+                    }
+                    message.blocks.push(Block::text(if is_first { REMOVED } else { NOTHING }));
+                }
+            }
+        }
+        found.push(message);
+    }
+    close(&mut found, &mut open, notes);
+    found
+}
+
+/// Results for calls that no message follows.
+fn close(found: &mut Vec<Message>, open: &mut Vec<String>, notes: &mut Vec<Note>) {
+    if open.is_empty() {
+        return;
+    }
+    let made: Vec<Block> =
+        open.drain(..).map(|id| Block::made_result(&id, MISSING, true)).collect();
+    notes.push(Note::MadeResults { count: made.len() });
+    found.push(Message::new(Role::User, made));
+}

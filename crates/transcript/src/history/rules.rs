@@ -1,0 +1,293 @@
+//! How each client version rebuilds a conversation: its rules, as data.
+//!
+//! From observation of eight versions (the columns of the table in `docs/history.md`). A version in between goes by the next newer
+//! column, one newer than all by the newest.
+
+/// The rules of one client version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "a table of switches")]
+pub struct Rules {
+    /// The version that was observed.
+    pub version: [u32; 3],
+    /// A line `null` ends the reading.
+    pub null_ends: bool,
+    /// Of two objects on one line the first is read; else none.
+    pub reads_glued: bool,
+    /// `progress` records are links of the chain.
+    pub progress_links: bool,
+    /// A repeated id moves to its last place; else it stays in its first.
+    pub repeats_move: bool,
+    /// What a record hangs on whose parent is missing.
+    pub bridge: Bridge,
+    /// Which record the conversation goes on from.
+    pub leaf: Leaf,
+    /// When it is refused for want of a time.
+    pub timeless: Timeless,
+    /// `progress` can be the leaf.
+    pub progress_leaf: bool,
+    /// A loop of parents is broken; else the client hangs.
+    pub breaks_loops: bool,
+    /// What a compaction keeps word for word.
+    pub kept: Keeps,
+    /// Lost siblings are brought back.
+    pub siblings: Siblings,
+    /// Open calls at the end get a result.
+    pub closes_calls: bool,
+    /// An open call drops its whole record; else only its block.
+    pub open_drops_record: bool,
+    /// Answers of nothing but thinking are dropped.
+    pub drops_thinking_only: bool,
+    /// Blank answers are dropped, empty ones filled.
+    pub drops_blank: bool,
+    /// What decides whether a filler is written before the next prompt.
+    pub fill: Fill,
+    /// "Continue from where you left off." is written before the filler.
+    pub says_continue: bool,
+    /// Which attachments are sent.
+    pub attachments: Attachments,
+    /// Answers that stand for API errors are sent.
+    pub sends_errors: bool,
+    /// `system/local_command` is sent as text of the user.
+    pub sends_local_commands: bool,
+    /// Images become the text `[image]`.
+    pub drops_images: bool,
+    /// When results go to the front of a message.
+    pub results_first: ResultsFirst,
+    /// A newline where text meets text.
+    pub seams: bool,
+    /// Answers are joined across answers of another id.
+    pub joins_across: bool,
+    /// Thinking of another model is dropped.
+    pub drops_foreign_thinking: bool,
+    /// How calls and results are paired.
+    pub pairing: Pairing,
+    /// Blank blocks are dropped and neighbours joined again.
+    pub drops_blank_blocks: bool,
+}
+
+/// What a record hangs on whose parent is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bridge {
+    /// On nothing.
+    No,
+    /// On the record before it.
+    Any,
+    /// On the nearest before it that is of no sidechain.
+    Main,
+}
+
+/// Which record the conversation goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf {
+    /// The newest; the first one, if that has no time.
+    NewestOrFirst,
+    /// The newest of those that have a time.
+    Newest,
+    /// The last end in the file, or below the record that `last-prompt` names.
+    LastEnd,
+}
+
+/// When a session is refused for want of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeless {
+    /// Never.
+    Accepted,
+    /// If the leaf has none.
+    Leaf,
+    /// If the leaf or the first record of the chain has none.
+    LeafOrRoot,
+}
+
+/// What a compaction keeps word for word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Nothing.
+    Nothing,
+    /// What `preservedSegment` names.
+    Segment,
+    /// What `preservedMessages` names, else the segment.
+    Messages,
+}
+
+/// How lost siblings are brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Siblings {
+    /// They stay lost.
+    Lost,
+    /// Results by their times, before those on the chain.
+    ByTime,
+    /// Results by their places in the file, with their attachments.
+    ByPlace,
+}
+
+/// What decides whether a filler is written before the next prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// The last record.
+    Last,
+    /// The last user, assistant or attachment record.
+    LastSaid,
+    /// The last user or assistant record, less local commands.
+    LastSpoken,
+}
+
+/// Which attachments are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachments {
+    /// None.
+    No,
+    /// Those whose types the client knows.
+    Known,
+    /// What was stored as sent; else those that it knows.
+    Rendered,
+}
+
+/// When results go to the front of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultsFirst {
+    /// Never.
+    Never,
+    /// Always, within one record too.
+    Always,
+    /// When records are joined.
+    OnJoining,
+}
+
+/// How calls and results are paired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// Not at all.
+    No,
+    /// Missing results are made up, results without a call dropped.
+    Loose,
+    /// Also, what is there twice is dropped.
+    Strict,
+}
+
+/// 1.0.128, the oldest that was observed.
+const V1_0_128: Rules = Rules {
+    version: [1, 0, 128],
+    null_ends: false,
+    reads_glued: false,
+    progress_links: false,
+    repeats_move: false,
+    bridge: Bridge::No,
+    leaf: Leaf::NewestOrFirst,
+    timeless: Timeless::Accepted,
+    progress_leaf: false,
+    breaks_loops: false,
+    kept: Keeps::Nothing,
+    siblings: Siblings::Lost,
+    closes_calls: false,
+    open_drops_record: false,
+    drops_thinking_only: false,
+    drops_blank: false,
+    fill: Fill::Last,
+    says_continue: false,
+    attachments: Attachments::No,
+    sends_errors: true,
+    sends_local_commands: false,
+    drops_images: false,
+    results_first: ResultsFirst::Never,
+    seams: false,
+    joins_across: false,
+    drops_foreign_thinking: false,
+    pairing: Pairing::No,
+    drops_blank_blocks: false,
+};
+
+const V2_0_42: Rules = Rules {
+    version: [2, 0, 42],
+    attachments: Attachments::Known,
+    results_first: ResultsFirst::Always,
+    ..V1_0_128
+};
+
+const V2_0_50: Rules = Rules { version: [2, 0, 50], sends_errors: false, ..V2_0_42 };
+
+const V2_0_76: Rules =
+    Rules { version: [2, 0, 76], leaf: Leaf::Newest, timeless: Timeless::LeafOrRoot, ..V2_0_50 };
+
+const V2_1_29: Rules = Rules {
+    version: [2, 1, 29],
+    null_ends: true,
+    progress_links: true,
+    progress_leaf: true,
+    drops_thinking_only: true,
+    pairing: Pairing::Loose,
+    ..V2_0_50
+};
+
+const V2_1_45: Rules = Rules {
+    version: [2, 1, 45],
+    breaks_loops: true,
+    open_drops_record: true,
+    drops_blank: true,
+    fill: Fill::LastSaid,
+    says_continue: true,
+    drops_images: true,
+    results_first: ResultsFirst::OnJoining,
+    ..V2_1_29
+};
+
+const V2_1_100: Rules = Rules {
+    version: [2, 1, 100],
+    bridge: Bridge::Any,
+    leaf: Leaf::Newest,
+    timeless: Timeless::Leaf,
+    progress_leaf: false,
+    kept: Keeps::Segment,
+    siblings: Siblings::ByTime,
+    sends_local_commands: true,
+    drops_images: false,
+    seams: true,
+    joins_across: true,
+    pairing: Pairing::Strict,
+    ..V2_1_45
+};
+
+const V2_1_325: Rules = Rules {
+    version: [2, 1, 325],
+    null_ends: false,
+    reads_glued: true,
+    repeats_move: true,
+    bridge: Bridge::Main,
+    leaf: Leaf::LastEnd,
+    kept: Keeps::Messages,
+    siblings: Siblings::ByPlace,
+    closes_calls: true,
+    fill: Fill::LastSpoken,
+    says_continue: false,
+    attachments: Attachments::Rendered,
+    drops_foreign_thinking: true,
+    drops_blank_blocks: true,
+    ..V2_1_100
+};
+
+/// All versions that were observed, the oldest first.
+pub const OBSERVED: [Rules; 8] =
+    [V1_0_128, V2_0_42, V2_0_50, V2_0_76, V2_1_29, V2_1_45, V2_1_100, V2_1_325];
+
+impl Rules {
+    /// The rules of a version: the next newer one that was observed, or the newest. Nothing if it is no version.
+    pub fn of(version: &str) -> Option<Rules> {
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+        let wanted = [parts.next()??, parts.next()??, parts.next()??];
+        if parts.next().is_some() {
+            return None;
+        }
+        let newer = OBSERVED.iter().find(|rules| rules.version >= wanted);
+        Some(*newer.unwrap_or(&V2_1_325))
+    }
+
+    /// The rules of the newest version that was observed.
+    pub fn newest() -> Rules {
+        V2_1_325
+    }
+
+    /// The version, as it is written.
+    pub fn name(&self) -> String {
+        let [major, minor, patch] = self.version;
+        format!("{major}.{minor}.{patch}")
+    }
+}

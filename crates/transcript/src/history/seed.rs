@@ -1,0 +1,57 @@
+//! What seed 003 says would be sent (appendix C): file order, without `isMeta`, again from each `summary`.
+//!
+//! For comparison only: none of it is what clients do.
+
+use std::io;
+
+use super::{Block, Message, Role};
+use crate::content::Message as Content;
+use crate::conversation::Conversation;
+use crate::entry::Kind;
+
+/// The messages of appendix C.
+pub fn seed(own: &Conversation, then: Option<&str>) -> io::Result<Vec<Message>> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut request: Option<String> = None;
+    for (row, known) in own.table.numbered() {
+        match known.kind {
+            Kind::Summary => {
+                let text =
+                    own.look(row, |entry| entry.text("summary").unwrap_or_default().into_owned())?;
+                let text = format!("[Previous conversation summary]: {text}");
+                messages = vec![Message::new(Role::User, vec![Block::text(&text)])];
+            }
+            Kind::User => {
+                let read = own.look(row, |entry| {
+                    let blocks =
+                        entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
+                    (entry.flag("isMeta"), blocks.collect::<Vec<_>>())
+                })?;
+                let (is_meta, blocks) = read;
+                if !is_meta {
+                    messages.push(Message::new(Role::User, blocks));
+                }
+            }
+            Kind::Assistant => {
+                let (of, blocks) = own.look(row, |entry| {
+                    let blocks =
+                        entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
+                    (
+                        entry.text("requestId").map(std::borrow::Cow::into_owned),
+                        blocks.collect::<Vec<_>>(),
+                    )
+                })?;
+                match messages.last_mut() {
+                    Some(last) if last.role == Role::Assistant && of == request => {
+                        last.blocks.extend(blocks);
+                    }
+                    _ => messages.push(Message::new(Role::Assistant, blocks)),
+                }
+                request = of;
+            }
+            _ => {}
+        }
+    }
+    messages.extend(then.map(|prompt| Message::new(Role::User, vec![Block::text(prompt)])));
+    Ok(messages)
+}

@@ -1,0 +1,385 @@
+//! Which records a client goes on from: parse, dedupe, leaf, chain.
+//!
+//! Works on the table alone. The steps and their order are those that were observed; each is one function.
+
+use std::collections::{HashMap, HashSet};
+
+use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
+use super::{Note, Refusal};
+use crate::entry::Kind;
+use crate::input::Input;
+use crate::table::{Boundary, Id, Placed, Row, RowId, Table};
+
+/// The records that a client sees, linked.
+pub(super) struct Tree<'a> {
+    table: &'a Table,
+    rules: Rules,
+    /// The records, in the order that the client has them.
+    nodes: Vec<RowId>,
+    /// What each hangs on, as a place in `nodes`.
+    parents: Vec<Option<usize>>,
+    by_id: HashMap<Id, usize>,
+}
+
+/// What a client goes on from.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    pub(super) leaf: Option<RowId>,
+    pub(super) rows: Vec<RowId>,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(table: &'a Table, rules: Rules, told: &mut Vec<Note>) -> Self {
+        let (nodes, by_id) = nodes(table, rules);
+        let mut parents = parents(table, rules, &nodes, &by_id, told);
+        if rules.breaks_loops && rules.leaf == Leaf::LastEnd {
+            cut_loops(&mut parents);
+        }
+        Tree { table, rules, nodes, parents, by_id }
+    }
+
+    fn row(&self, node: usize) -> &'a Row {
+        self.table.row(self.nodes[node])
+    }
+
+    /// How many records of the conversation there are.
+    pub(super) fn said(&self) -> usize {
+        self.nodes.iter().filter(|row| is_message(self.table.row(**row))).count()
+    }
+
+    /// The records from the root, or from the last compaction, to the leaf, and what the client adds to them.
+    pub(super) fn chain(&self, told: &mut Vec<Note>) -> Result<Chain, Refusal> {
+        let leaf = self.leaf()?;
+        let mut chain = self.walk(leaf)?;
+        let untimed = |node: usize| self.row(node).time.is_none();
+        let refused = match self.rules.timeless {
+            Timeless::Accepted => false,
+            Timeless::Leaf => untimed(leaf),
+            Timeless::LeafOrRoot => {
+                untimed(leaf) || chain.first().is_some_and(|root| untimed(*root))
+            }
+        };
+        if refused {
+            return Err(Refusal::NoTime(self.nodes[leaf]));
+        }
+        let boundary = self.cut(&mut chain, told);
+        if let Some(boundary) = boundary {
+            self.keep(boundary, &mut chain, told);
+        }
+        if self.rules.siblings != Siblings::Lost {
+            let after = boundary.map(|boundary| boundary.row);
+            self.recover(&mut chain, after, told);
+        }
+        let rows = chain.into_iter().map(|node| self.nodes[node]).collect();
+        Ok(Chain { leaf: Some(self.nodes[leaf]), rows })
+    }
+
+    fn leaf(&self) -> Result<usize, Refusal> {
+        let is_candidate = |node: usize| {
+            let row = self.row(node);
+            !row.is_marked_side && (self.rules.progress_leaf || row.kind != Kind::Progress)
+        };
+        let candidates: Vec<usize> =
+            (0..self.nodes.len()).filter(|node| is_candidate(*node)).collect();
+        let first = *candidates.first().ok_or(Refusal::Nothing)?;
+        let newest = || {
+            let timed = candidates.iter().filter(|node| self.row(**node).time.is_some());
+            // Of equals the first.
+            timed.copied().reduce(|best, node| {
+                if self.row(node).time > self.row(best).time { node } else { best }
+            })
+        };
+        match self.rules.leaf {
+            Leaf::NewestOrFirst if self.row(first).time.is_none() => Ok(first),
+            Leaf::NewestOrFirst | Leaf::Newest => Ok(newest().unwrap_or(first)),
+            Leaf::LastEnd => self.last_end(&candidates),
+        }
+    }
+
+    fn last_end(&self, candidates: &[usize]) -> Result<usize, Refusal> {
+        let mut has_child = vec![false; self.nodes.len()];
+        for (node, parent) in self.parents.iter().enumerate() {
+            if let Some(parent) = parent
+                && !self.row(node).is_marked_side
+            {
+                has_child[*parent] = true;
+            }
+        }
+        let named = self.table.named_leaf.and_then(|id| self.by_id.get(&id)).copied();
+        // Whether a message, and whether the named record, is on the way up from each; found once for each.
+        let mut known: Vec<Option<[bool; 2]>> = vec![None; self.nodes.len()];
+        let mut above = |node: usize| {
+            let mut way = Vec::new();
+            let mut at = Some(node);
+            let mut seen = HashSet::new();
+            let mut found = [false, false];
+            while let Some(here) = at {
+                if let Some(of_here) = known[here] {
+                    found = of_here;
+                    break;
+                }
+                if !seen.insert(here) {
+                    break;
+                }
+                way.push(here);
+                at = self.parents[here];
+            }
+            for here in way.into_iter().rev() {
+                found = [found[0] || is_message(self.row(here)), found[1] || Some(here) == named];
+                known[here] = Some(found);
+            }
+            found
+        };
+        let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
+        let found = ends.find(|node| {
+            let [said, below] = above(*node);
+            said && (named.is_none() || below)
+        });
+        found.ok_or(Refusal::NoEnd)
+    }
+
+    /// From the leaf to a root, turned round.
+    fn walk(&self, leaf: usize) -> Result<Vec<usize>, Refusal> {
+        let mut chain = Vec::new();
+        let mut seen = vec![false; self.nodes.len()];
+        let mut at = Some(leaf);
+        while let Some(here) = at {
+            if std::mem::replace(&mut seen[here], true) {
+                if !self.rules.breaks_loops {
+                    return Err(Refusal::Loop(self.nodes[here]));
+                }
+                break;
+            }
+            chain.push(here);
+            at = self.parents[here];
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+
+    /// Cuts the chain behind its last compaction.
+    fn cut(&self, chain: &mut Vec<usize>, told: &mut Vec<Note>) -> Option<&'a Boundary> {
+        let boundary = |node: &usize| {
+            let row = self.nodes[*node];
+            let at = self.table.boundaries.binary_search_by_key(&row, |own| own.row).ok()?;
+            Some(&self.table.boundaries[at])
+        };
+        let at = chain.iter().rposition(|node| boundary(node).is_some())?;
+        let found = boundary(&chain[at]);
+        let said = chain[..at].iter().filter(|node| is_message(self.row(**node))).count();
+        chain.drain(..=at);
+        told.extend(found.map(|found| Note::Compacted { boundary: found.row, records: said }));
+        found
+    }
+
+    /// Puts back what the compaction keeps word for word.
+    fn keep(&self, boundary: &Boundary, chain: &mut Vec<usize>, told: &mut Vec<Note>) {
+        let node = |id: &Id| self.by_id.get(id).copied();
+        let messages = boundary.messages.as_ref().filter(|_| self.rules.kept == Keeps::Messages);
+        let segment = boundary.segment.as_ref().filter(|_| self.rules.kept != Keeps::Nothing);
+        let (kept, anchor): (Vec<usize>, _) = if let Some(messages) = messages {
+            (messages.uuids.iter().filter_map(node).collect(), messages.anchor)
+        } else if let Some(segment) = segment {
+            let mut way = Vec::new();
+            let mut at = node(&segment.tail);
+            while let Some(here) = at.filter(|here| !way.contains(here)) {
+                way.push(here);
+                at = if self.row(here).uuid == Some(segment.head) {
+                    None
+                } else {
+                    self.parents[here]
+                };
+            }
+            way.reverse();
+            (way, segment.anchor)
+        } else {
+            return;
+        };
+        let held: HashSet<usize> = chain.iter().copied().collect();
+        let kept: Vec<usize> = kept.into_iter().filter(|node| !held.contains(node)).collect();
+        let anchor = anchor.as_ref().and_then(node);
+        let at = chain.iter().position(|node| Some(*node) == anchor).map_or(0, |at| at + 1);
+        told.extend(
+            (!kept.is_empty())
+                .then_some(Note::Kept { boundary: boundary.row, records: kept.len() }),
+        );
+        chain.splice(at..at, kept);
+    }
+
+    /// Brings back the records of answers on the chain that hang beside it, and the results of their calls.
+    fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, told: &mut Vec<Note>) {
+        let on: HashSet<usize> = chain.iter().copied().collect();
+        let is_off = |node: &usize| {
+            !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
+        };
+        let answer = |node: usize| {
+            let row = self.row(node);
+            if row.kind == Kind::Assistant { row.message } else { None }
+        };
+        let on_chain: HashSet<Id> = chain.iter().filter_map(|node| answer(*node)).collect();
+        let (mut lines, mut results): (HashMap<Id, Vec<usize>>, HashMap<Id, Vec<usize>>) =
+            Default::default();
+        let mut hanging: HashMap<usize, Vec<usize>> = HashMap::new();
+        for node in (0..self.nodes.len()).filter(is_off) {
+            let of_parent = self.parents[node].and_then(answer).filter(|id| on_chain.contains(id));
+            match (answer(node).filter(|id| on_chain.contains(id)), of_parent) {
+                (Some(id), _) => lines.entry(id).or_default().push(node),
+                (None, Some(id)) if is_result(self.row(node)) => {
+                    results.entry(id).or_default().push(node);
+                }
+                _ if self.row(node).kind == Kind::Attachment => {
+                    hanging.entry(self.parents[node].unwrap_or(node)).or_default().push(node);
+                }
+                _ => {}
+            }
+        }
+        let mut last: HashMap<Id, usize> = HashMap::new();
+        for (at, node) in chain.iter().enumerate() {
+            last.extend(answer(*node).map(|id| (id, at)));
+        }
+        let mut whole = Vec::with_capacity(chain.len());
+        let mut waiting: Vec<usize> = Vec::new();
+        for (at, node) in chain.iter().enumerate() {
+            // Results by their places go in front of the first one on the chain that stands behind them.
+            if is_result(self.row(*node)) {
+                let split =
+                    waiting.iter().position(|result| self.nodes[*result] > self.nodes[*node]);
+                let rest = waiting.split_off(split.unwrap_or(waiting.len()));
+                Self::put(&mut whole, std::mem::replace(&mut waiting, rest), &hanging);
+            } else if !matches!(
+                self.row(*node).kind,
+                Kind::Attachment | Kind::Progress | Kind::System
+            ) {
+                Self::put(&mut whole, std::mem::take(&mut waiting), &hanging);
+            }
+            whole.push(*node);
+            let Some(id) = answer(*node).filter(|id| last.get(id) == Some(&at)) else { continue };
+            let found = lines.remove(&id).unwrap_or_default();
+            let mut found_results = results.remove(&id).unwrap_or_default();
+            let count = found.len() + found_results.len();
+            told.extend(
+                (count > 0).then(|| Note::Recovered { answer: self.nodes[*node], records: count }),
+            );
+            whole.extend(found);
+            if self.rules.siblings == Siblings::ByTime {
+                found_results.sort_by_key(|node| self.row(*node).time);
+                whole.extend(found_results);
+            } else {
+                Self::put(&mut whole, std::mem::take(&mut waiting), &hanging);
+                waiting = found_results;
+            }
+        }
+        Self::put(&mut whole, waiting, &hanging);
+        *chain = whole;
+    }
+
+    /// Results with the attachments that hang on them.
+    fn put(whole: &mut Vec<usize>, results: Vec<usize>, hanging: &HashMap<usize, Vec<usize>>) {
+        for result in results {
+            let mut open = vec![result];
+            while let Some(node) = open.pop() {
+                whole.push(node);
+                open.extend(hanging.get(&node).into_iter().flatten().rev());
+            }
+        }
+    }
+}
+
+/// Whether it is something said.
+fn is_message(row: &Row) -> bool {
+    matches!(row.kind, Kind::User | Kind::Assistant)
+}
+
+pub(super) fn is_result(row: &Row) -> bool {
+    row.kind == Kind::User && row.input == Some(Input::ToolResult)
+}
+
+/// The records that the client takes for links, each id once.
+fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, HashMap<Id, usize>) {
+    let mut slots: Vec<Option<RowId>> = Vec::new();
+    // Records without an id share one.
+    let mut by_id: HashMap<Option<Id>, usize> = HashMap::new();
+    for (id, row) in table.numbered() {
+        if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
+            break;
+        }
+        let is_read = match row.placed {
+            Placed::Alone => true,
+            Placed::First => rules.reads_glued,
+            Placed::Later => false,
+        };
+        let links = match row.kind {
+            Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => true,
+            Kind::Progress => rules.progress_links,
+            _ => false,
+        };
+        if !is_read || !links || !row.is_native {
+            continue;
+        }
+        match by_id.get(&row.uuid).copied() {
+            Some(slot) if !rules.repeats_move => slots[slot] = Some(id),
+            known => {
+                if let Some(slot) = known {
+                    slots[slot] = None;
+                }
+                by_id.insert(row.uuid, slots.len());
+                slots.push(Some(id));
+            }
+        }
+    }
+    let nodes: Vec<RowId> = slots.into_iter().flatten().collect();
+    let named = nodes.iter().enumerate();
+    let by_id = named.filter_map(|(node, row)| Some((table.row(*row).uuid?, node))).collect();
+    (nodes, by_id)
+}
+
+/// What each record hangs on.
+fn parents(
+    table: &Table,
+    rules: Rules,
+    nodes: &[RowId],
+    by_id: &HashMap<Id, usize>,
+    told: &mut Vec<Note>,
+) -> Vec<Option<usize>> {
+    let mut before: Option<usize> = None;
+    let mut parents = Vec::with_capacity(nodes.len());
+    for (node, id) in nodes.iter().enumerate() {
+        let row = table.row(*id);
+        parents.push(match row.parent.map(|parent| by_id.get(&parent)) {
+            None => None,
+            Some(Some(parent)) => Some(*parent),
+            Some(None) if rules.bridge == Bridge::No => {
+                told.push(Note::Missing { row: *id, bridged: None });
+                None
+            }
+            Some(None) => {
+                told.push(Note::Missing { row: *id, bridged: before.map(|before| nodes[before]) });
+                before
+            }
+        });
+        if rules.bridge != Bridge::Main || !row.is_marked_side {
+            before = Some(node);
+        }
+    }
+    parents
+}
+
+/// Cuts every loop of parents before its first record, so that it has an end.
+fn cut_loops(parents: &mut [Option<usize>]) {
+    let mut walk_of = vec![0; parents.len()];
+    for start in 0..parents.len() {
+        let mut at = Some(start);
+        while let Some(here) = at.filter(|here| walk_of[*here] == 0) {
+            walk_of[here] = start + 1;
+            at = parents[here];
+        }
+        if let Some(met) = at.filter(|met| walk_of[*met] == start + 1) {
+            let (mut first, mut here) = (met, met);
+            while let Some(next) = parents[here].filter(|next| *next != met) {
+                first = first.min(next);
+                here = next;
+            }
+            parents[first] = None;
+        }
+    }
+}

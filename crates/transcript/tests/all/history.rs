@@ -1,0 +1,195 @@
+//! The oracle: what real clients sent on resume, and what we say that they send.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use transcript::conversation::Conversation;
+use transcript::history::{History, Rules, history};
+
+fn messages(found: &History) -> Vec<Value> {
+    let message = |message: &transcript::history::Message| {
+        let blocks =
+            message.blocks.iter().map(|block| serde_json::from_slice(block.raw()).unwrap());
+        serde_json::json!({"role": message.role.name(), "content": blocks.collect::<Vec<Value>>()})
+    };
+    found.messages.iter().map(message).collect()
+}
+
+fn sent(path: &Path, version: &str, prompt: &str) -> Option<Vec<Value>> {
+    let own = Conversation::open(path).unwrap();
+    let found = history(&own, Rules::of(version).unwrap(), Some(prompt)).unwrap();
+    found.ok().map(|found| messages(&found))
+}
+
+/// A message as the table of expectations has it: one string.
+fn summary(message: &Value) -> Option<String> {
+    if message["role"] == "system" {
+        return None;
+    }
+    let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    let parts: Vec<String> = message["content"]
+        .as_array()?
+        .iter()
+        .filter_map(|block| {
+            let text = |name: &str| block[name].as_str().unwrap_or_default();
+            Some(match text("type") {
+                "text" => {
+                    let words = text("text").trim();
+                    if words.starts_with("<system-reminder>") {
+                        let known = ["stored rendering", "a queued prompt"];
+                        format!("REMINDER({})", known.iter().find(|known| words.contains(**known))?)
+                    } else {
+                        cut(words, 60)
+                    }
+                }
+                "tool_use" => format!("USE {}", text("id")),
+                "tool_result" => {
+                    let mark = if block["is_error"] == true { "!" } else { "" };
+                    format!(
+                        "RES{mark} {} {}",
+                        text("tool_use_id"),
+                        cut(&python(&block["content"]), 40)
+                    )
+                }
+                "thinking" => format!("THINK {}", text("thinking")),
+                other => other.to_uppercase(),
+            })
+        })
+        .collect();
+    let role = &message["role"].as_str()?[..1];
+    (!parts.is_empty()).then(|| format!("{role}:{}", parts.join(" | ")))
+}
+
+/// A value as the script that made the table writes it.
+fn python(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "None".to_owned(),
+        Value::Array(list) => {
+            let inner = |value: &Value| match value {
+                Value::String(text) => format!("'{text}'"),
+                other => python(other),
+            };
+            format!("[{}]", list.iter().map(inner).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let member = |(name, value): (&String, &Value)| {
+                let value = if let Value::String(text) = value {
+                    format!("'{text}'")
+                } else {
+                    python(value)
+                };
+                format!("'{name}': {value}")
+            };
+            // As they were written; a map here has them sorted.
+            let mut members: Vec<_> = map.iter().collect();
+            members.sort_by_key(|(name, _)| *name != "type");
+            format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn edited_files_in_four_versions() {
+    let folder = testkit::fixtures().join("edited");
+    let expected: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap();
+    let mut count = 0;
+    for (case, versions) in expected {
+        for (version, expected) in versions {
+            let found = sent(&folder.join(format!("{case}.jsonl")), &version, "RESUME PROMPT");
+            match found {
+                None => assert_ne!(expected[0], "rc=0", "{case} {version} is refused"),
+                Some(found) => {
+                    let mut lines = vec!["rc=0".to_owned()];
+                    lines.extend(found.iter().filter_map(summary));
+                    assert_eq!(lines, expected, "{case} {version}");
+                }
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 248);
+}
+
+/// A text without the reminders in it.
+fn without_reminders(text: &str) -> String {
+    let mut rest = text.trim().to_owned();
+    while let Some(start) = rest.find("<system-reminder>") {
+        let end = rest[start..].find("</system-reminder>").map_or(rest.len(), |at| start + at + 18);
+        rest = format!("{}{}", rest[..start].trim_end(), rest[end..].trim_start());
+    }
+    rest.trim().to_owned()
+}
+
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(without_reminders(text)),
+        Value::Array(list) => list.iter().map(plain).collect(),
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(name, _)| *name != "cache_control");
+            kept.map(|(name, value)| (name.clone(), plain(value))).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Messages without what does not count.
+fn normal(messages: &[Value]) -> Vec<Value> {
+    let mut found = Vec::new();
+    for message in messages.iter().filter(|message| message["role"] != "system") {
+        let blocks = match &message["content"] {
+            Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
+            content => content.as_array().cloned().unwrap_or_default(),
+        };
+        let mut kept = Vec::new();
+        for block in blocks.iter().map(plain) {
+            let mut block = block;
+            if block["type"] == "tool_result"
+                && let Some([only]) = block["content"].as_array().map(Vec::as_slice)
+                && only["type"] == "text"
+            {
+                block["content"] = only["text"].clone();
+            }
+            if block["type"] == "text" && block["text"] == "" {
+                continue;
+            }
+            if block["is_error"] == false {
+                block.as_object_mut().unwrap().remove("is_error");
+            }
+            kept.push(block);
+        }
+        if !kept.is_empty() {
+            found.push(serde_json::json!({"role": message["role"], "content": kept}));
+        }
+    }
+    found
+}
+
+/// Every resume that was recorded: the file as the client found it, and what it sent.
+#[test]
+fn recorded_resumes() {
+    let Some(root) = testkit::shared("recordings") else { return };
+    let resumes: Vec<Value> =
+        serde_json::from_slice(&fs::read(root.join("resumes.json")).unwrap()).unwrap();
+    assert!(resumes.len() >= 89);
+    for resume in resumes {
+        let text = |name: &str| resume[name].as_str().unwrap();
+        let base: PathBuf = root.join(text("version")).join(text("scenario"));
+        let number = |name: &str| usize::try_from(resume[name].as_u64().unwrap()).unwrap();
+        let requests = fs::read_to_string(base.join("requests.jsonl")).unwrap();
+        let request: Value =
+            serde_json::from_str(requests.lines().nth(number("request_line")).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let bytes = fs::read(base.join(text("file"))).unwrap();
+        let mut file = fs::File::create(&path).unwrap();
+        std::io::Write::write_all(&mut file, &bytes[..number("cut_at_byte")]).unwrap();
+        let found = sent(&path, text("version"), text("prompt")).unwrap();
+        let expected = normal(request["messages"].as_array().unwrap());
+        assert_eq!(normal(&found), expected, "{} {}", text("version"), text("scenario"));
+    }
+}
