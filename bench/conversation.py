@@ -4,8 +4,8 @@
     bench/conversation.py [--rounds 3] [--bytes]
 
 Makes sessions of 10,000, 100,000 and 1,000,000 entries in several shapes (an ordinary conversation with parallel calls, hooks,
-rewinds and compactions; one parent of everything; one long chain; loops; nothing but roots; one id for all calls), and runs
-`quipu turns`, which reads, links, pairs and groups all of it, and `quipu tree --json`. Prints CPU time and peak
+rewinds and compactions; one parent of everything; one long chain; loops; nothing but roots; one id for all calls; nothing but sidechains; nothing but compactions), and runs
+`quipu turns`, which reads, links, pairs and groups all of it, `quipu tree`, and on some shapes all commands. Prints CPU time and peak
 memory an entry, and how much more an entry costs in the largest file than in the smallest. With --bytes, also the same number of
 entries with a hundred times the text. Everything is under target/bench. Exit 1 if a goal is missed.
 """
@@ -105,6 +105,33 @@ def one_id(count):
                        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_same", "content": ""}]})
 
 
+def sidechains(count):
+    """Calls, each with a sub-agent in the same file."""
+    number = 0
+    last = None
+    while number < count:
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Task", "input": {"prompt": f"do {number}"}}
+        yield line("assistant", number, last, {"id": f"m{number}", "role": "assistant", "content": [block]})
+        yield line("user", number + 1, None, {"role": "user", "content": f"do {number}"}, isSidechain=True)
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": ""}
+        yield line("user", number + 2, number, {"role": "user", "content": [result]}, toolUseResult={"agentId": f"a{number}"})
+        last = number + 2
+        number += 3
+
+
+def compactions(count):
+    """Boundaries that keep a tail."""
+    number, last = 0, None
+    while number < count:
+        yield prompt(number, last)
+        yield prompt(number + 1, number)
+        kept = {"headUuid": uuid(number), "tailUuid": uuid(number + 1), "anchorUuid": uuid(number + 2)}
+        yield line("system", number + 2, None, subtype="compact_boundary", logicalParentUuid=uuid(number + 1),
+                   compactMetadata={"trigger": "auto", "preTokens": 1, "preservedSegment": kept})
+        last = number + 2
+        number += 3
+
+
 def long_texts(count):
     return conversation(count, "x" * 8_000)
 
@@ -144,10 +171,10 @@ def main():
     missed = []
     print(f"{'shape':<14}{'command':<14}{'entries':>10}{'CPU s':>9}{'us/entry':>10}{'MB':>8}{'B/entry':>9}")
     empty = measure(quipu, ["turns"], alone(made(chain, 1)), args.rounds)[2]
-    for shape in (conversation, star, chain, loops, roots, one_id):
-        for command in (["turns"], ["tree", "--json"]):
-            if shape is not conversation and command == ["tree", "--json"]:
-                continue
+    everything = (["turns"], ["tree"], ["tree", "--json"], ["show"], ["turns", "--json"])
+    drawn = (["turns"], ["tree"])
+    for shape in (conversation, star, chain, loops, roots, one_id, sidechains, compactions):
+        for command in everything if shape in (conversation, sidechains) else drawn:
             cost = []
             for count in SIZES:
                 cpu, _, peak = measure(quipu, command, alone(made(shape, count)), args.rounds)

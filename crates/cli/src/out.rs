@@ -8,7 +8,7 @@ use anstyle::Style;
 
 use crate::args::Color;
 use crate::pager::Pager;
-use crate::text::printable;
+use crate::text::{is_harmful, printable, visible};
 
 #[derive(Debug)]
 pub(crate) struct Out {
@@ -109,7 +109,7 @@ impl Out {
 
     /// Writes one JSON value as a line.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.stdout, value)?;
+        write_json(&mut self.stdout, value)?;
         self.stdout.write_all(b"\n")
     }
 
@@ -120,6 +120,63 @@ impl Out {
         // A closed stderr is no reason to stop.
         let _ = writeln!(io::stderr().lock(), "{}", printable(text));
         Ok(())
+    }
+}
+
+/// Writes a value as JSON in which no character can harm a terminal: JSON itself leaves some that do.
+pub(crate) fn write_json(out: impl Write, value: &impl serde::Serialize) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))?;
+    Ok(())
+}
+
+struct Harmless;
+
+impl serde_json::ser::Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
+        harmless(out, text)
+    }
+
+    fn write_raw_fragment<W: ?Sized + Write>(&mut self, out: &mut W, json: &str) -> io::Result<()> {
+        // Between its strings JSON has none of these.
+        harmless(out, json)
+    }
+}
+
+/// Writes a text of JSON with harmful characters escaped.
+fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
+    let mut rest = text;
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
+        out.write_all(&rest.as_bytes()[..at])?;
+        write!(out, "\\u{:04x}", c as u32)?;
+        rest = &rest[at + c.len_utf8()..];
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// Passes text on, with harmful characters made visible; lines and tabs stay.
+#[derive(Debug)]
+pub(crate) struct Visible<'a>(pub(crate) &'a mut Out);
+
+impl Write for Visible<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Callers write whole texts; what is no UTF-8 is a character that was cut in two.
+        let end = match std::str::from_utf8(bytes) {
+            Err(error) if error.valid_up_to() > 0 => error.valid_up_to(),
+            Ok(_) | Err(_) => bytes.len(),
+        };
+        let text = String::from_utf8_lossy(&bytes[..end]);
+        let keep = |c: char| c == '\n' || c == '\t';
+        let safe: String = text.chars().map(|c| if keep(c) { c } else { visible(c) }).collect();
+        self.0.write_all(safe.as_bytes())?;
+        Ok(end)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -91,9 +91,11 @@ impl<'a> Page<'a> {
 
     /// Writes one line as it is.
     pub(crate) fn line(&mut self, spans: &[Span]) -> io::Result<()> {
+        let all: Vec<&Span> = self.margin.rest.iter().chain(spans).collect();
         let mut text = String::new();
-        for span in self.margin.rest.iter().chain(spans) {
-            text.push_str(&self.out.style(span.style, &span.text));
+        for run in all.chunk_by(|one, other| one.style == other.style) {
+            let words: String = run.iter().map(|span| span.text.as_str()).collect();
+            text.push_str(&self.out.style(run[0].style, &words));
         }
         let text = if self.out.has_color() { text } else { text.trim_end().to_owned() };
         writeln!(self.out, "{text}")

@@ -12,7 +12,12 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-fn visible(c: char) -> char {
+/// Whether a terminal would obey a character that JSON leaves as it is.
+pub(crate) fn is_harmful(c: char) -> bool {
+    !c.is_ascii_graphic() && c > '\u{1f}' && visible(c) != c
+}
+
+pub(crate) fn visible(c: char) -> char {
     match c {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
         '\u{7f}' => '␡',
@@ -28,6 +33,25 @@ fn visible(c: char) -> char {
 /// A line of text as a terminal can show it: tabs as spaces, other control characters visible.
 pub(crate) fn shown(line: &str) -> String {
     printable(&line.trim_end_matches('\r').replace('\t', "    "))
+}
+
+/// The text without the colours that the client gives to what its commands print.
+pub(crate) fn uncoloured(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        out.push_str(before);
+        let numbers = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(after.len());
+        if after[numbers..].starts_with('m') {
+            rest = &after[numbers + 1..];
+        } else {
+            // Something else: it is to be seen.
+            out.push_str("\u{1b}[");
+            rest = after;
+        }
+    }
+    out + rest
 }
 
 /// The text on one line: white space squeezed, control characters visible.

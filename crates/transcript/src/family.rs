@@ -13,7 +13,7 @@ use crate::graph::{ChainId, Start};
 use crate::input::Input;
 use crate::json::Json;
 use crate::place::{Agent, Session, agents};
-use crate::table::{BlockId, Id, RowId, StartedBy};
+use crate::table::{BlockId, Id, RowId, Started, StartedBy};
 use crate::turn::Turn;
 
 /// A session and its sub-agents.
@@ -25,6 +25,8 @@ pub struct Family {
     pub agents: Vec<SubAgent>,
     /// Files of sub-agents that cannot be read.
     pub unreadable: Vec<(PathBuf, io::Error)>,
+    /// The sub-agents of each call. One that was gone on with has several.
+    by_call: HashMap<(Owner, BlockId), Vec<usize>>,
 }
 
 /// One sub-agent.
@@ -68,6 +70,8 @@ pub enum Purpose {
     Suggestion,
     /// Nothing: to warm up a cache.
     WarmUp,
+    /// Nothing tells: no prompt is in its file, and no record names it. Warm-ups of 2.0.28 to 2.0.56 look like this.
+    Unknown,
 }
 
 impl Purpose {
@@ -78,6 +82,7 @@ impl Purpose {
             Purpose::Compaction => "compaction",
             Purpose::Suggestion => "suggestion",
             Purpose::WarmUp => "warm-up",
+            Purpose::Unknown => "unknown",
         }
     }
 }
@@ -139,7 +144,8 @@ impl Family {
     /// Reads a session and its sub-agents.
     pub fn open(session: &Session) -> io::Result<Family> {
         let main = Conversation::open(&session.path)?;
-        let mut family = Family { main, agents: Vec::new(), unreadable: Vec::new() };
+        let mut family =
+            Family { main, agents: Vec::new(), unreadable: Vec::new(), by_call: HashMap::new() };
         let mut sidecars = Vec::new();
         for file in agents(session) {
             match Conversation::open(&file.path) {
@@ -184,12 +190,23 @@ impl Family {
         }
     }
 
-    /// The sub-agents that a call started, by their places in the list.
-    pub fn started(&self, owner: Owner, call: BlockId) -> impl Iterator<Item = usize> {
-        let fits = move |agent: &SubAgent| {
-            agent.start.is_some_and(|start| start.owner == owner && start.call == call)
-        };
-        self.agents.iter().enumerate().filter(move |(_, agent)| fits(agent)).map(|(at, _)| at)
+    /// The sub-agents that a call started or went on with, by their places in the list.
+    pub fn started(&self, owner: Owner, call: BlockId) -> &[usize] {
+        self.by_call.get(&(owner, call)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What kind of agent it is and what it was to do: by its `.meta.json`, else by the call.
+    pub fn task(&self, agent: &SubAgent) -> io::Result<[Option<String>; 2]> {
+        let mut found = [agent.kind.clone(), agent.description.clone()];
+        if let Some(start) = agent.start.filter(|_| found.iter().any(Option::is_none)) {
+            let input = self.of(start.owner).call(start.call)?.input;
+            let input = Json::parse(&input).and_then(Json::object);
+            for (known, name) in found.iter_mut().zip(["subagent_type", "description"]) {
+                let told = || Some(input.as_ref()?.text(name)?.into_owned());
+                *known = known.take().or_else(told);
+            }
+        }
+        Ok(found)
     }
 
     /// The sidechains of the session's file: one sub-agent for each root.
@@ -264,82 +281,135 @@ fn first_prompt(own: &Conversation) -> Option<RowId> {
 /// What is looked things up in while sub-agents are joined to calls.
 struct Joining {
     sidecars: Vec<Option<String>>,
-    owners: Vec<(Owner, HashMap<Id, BlockId>)>,
+    files: Vec<File>,
+    /// The sub-agents of the session's file, by their chains.
+    sides: HashMap<ChainId, usize>,
+}
+
+/// What one file tells.
+struct File {
+    owner: Owner,
+    calls: HashMap<Id, BlockId>,
+    /// The records that tell about a sub-agent.
+    told: HashMap<Id, Vec<Started>>,
 }
 
 impl Joining {
     fn new(family: &Family, sidecars: &[Option<String>]) -> Joining {
-        let files = family.agents.iter().enumerate().filter_map(|(at, agent)| match &agent.body {
-            Body::File(own) => Some((Owner::Agent(at), &**own)),
-            Body::Side(_) => None,
-        });
-        let owners = [(Owner::Main, &family.main)].into_iter().chain(files);
-        let owners = owners.map(|(owner, own)| (owner, calls(own))).collect();
-        Joining { sidecars: sidecars.to_vec(), owners }
+        let mut files = vec![File::new(Owner::Main, &family.main)];
+        let mut sides = HashMap::new();
+        for (at, agent) in family.agents.iter().enumerate() {
+            match &agent.body {
+                Body::File(own) => files.push(File::new(Owner::Agent(at), own)),
+                Body::Side(chains) => sides.extend(chains.iter().map(|chain| (*chain, at))),
+            }
+        }
+        Joining { sidecars: sidecars.to_vec(), files, sides }
+    }
+
+    /// Whose a call is: of the sidechain that it stands in, or of the file.
+    fn owner(&self, family: &Family, file: Owner, call: BlockId) -> Owner {
+        if file != Owner::Main {
+            return file;
+        }
+        let row = family.main.table.part(call).row;
+        let side = self.sides.get(&family.main.graph.chain_of(row));
+        side.map_or(Owner::Main, |at| Owner::Agent(*at))
     }
 
     fn join(&self, family: &mut Family) {
+        let mut calls: Vec<Vec<Joined>> = Vec::new();
         for at in 0..family.agents.len() {
-            let start = self.by_id(family, at);
+            let mut found = self.by_id(family, at);
+            found.retain(|joined| joined.owner != Owner::Agent(at));
             let (is_background, notified) = self.told(family, at);
             let agent = &mut family.agents[at];
-            agent.start = start;
+            // Of equally sure ones the first: later calls go on with it.
+            agent.start = found.iter().min_by_key(|joined| joined.how).copied();
             agent.is_background = is_background;
             agent.notified = notified;
+            calls.push(found);
         }
         self.by_prompt(family);
+        break_loops(&mut family.agents);
+        for (at, mut found) in calls.into_iter().enumerate() {
+            let agent = &mut family.agents[at];
+            let file = if let Body::File(own) = &agent.body { Some(own) } else { None };
+            let has_prompt = file.is_none_or(|own| first_prompt(own).is_some());
+            if agent.start.is_none() && agent.purpose == Purpose::Task && !has_prompt {
+                agent.purpose = Purpose::Unknown;
+            }
+            // Notifications tell of an agent, but start none; and who went on with it is who started it.
+            let owner = agent.start.map(|start| start.owner);
+            found.retain(|joined| Some(joined.owner) == owner && joined.how != How::Notification);
+            found.extend(agent.start);
+            for joined in found {
+                let of_call = family.by_call.entry((joined.owner, joined.call)).or_default();
+                if !of_call.contains(&at) {
+                    of_call.push(at);
+                }
+            }
+        }
     }
 
-    /// The owners that may have started an agent: all but itself.
-    fn others(&self, at: usize) -> impl Iterator<Item = &(Owner, HashMap<Id, BlockId>)> {
-        self.owners.iter().filter(move |(owner, _)| *owner != Owner::Agent(at))
+    /// The files that may tell about an agent: all but its own.
+    fn others(&self, at: usize) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(move |file| file.owner != Owner::Agent(at))
     }
 
-    /// The call that an id tells.
-    fn by_id(&self, family: &Family, at: usize) -> Option<Joined> {
+    /// The calls that ids tell.
+    fn by_id(&self, family: &Family, at: usize) -> Vec<Joined> {
         let agent = &family.agents[at];
-        let joined = |owner, call, how| Joined { owner, call, how, is_guess: false };
+        let mut found = Vec::new();
+        let mut add = |file: Owner, call: BlockId, how| {
+            found.push(Joined {
+                owner: self.owner(family, file, call),
+                call,
+                how,
+                is_guess: false,
+            });
+        };
         if let Some(named) = self.sidecars.get(at).and_then(Option::as_deref) {
-            for (owner, calls) in self.others(at) {
-                let id = family.of(*owner).table.ids.find(named);
-                if let Some(call) = id.and_then(|id| calls.get(&id)) {
-                    return Some(joined(*owner, *call, How::Sidecar));
+            for file in self.others(at) {
+                let id = family.of(file.owner).table.ids.find(named);
+                if let Some(call) = id.and_then(|id| file.calls.get(&id)) {
+                    add(file.owner, *call, How::Sidecar);
                 }
             }
         }
         if let Body::Side(chains) = &agent.body {
-            let Start::Side(row) = family.main.graph.chain(chains[0]).start else { return None };
-            let table = &family.main.table;
-            let mut calls = table.parts_of(row).filter(|part| table.part(*part).kind.is_call());
-            return calls.next().map(|call| joined(Owner::Main, call, How::Parent));
+            if let Start::Side(row) = family.main.graph.chain(chains[0]).start {
+                let table = &family.main.table;
+                let mut calls = table.parts_of(row).filter(|part| table.part(*part).kind.is_call());
+                if let Some(call) = calls.next() {
+                    add(Owner::Main, call, How::Parent);
+                }
+            }
+            return found;
         }
-        let mut found: Vec<Joined> = Vec::new();
-        for (owner, calls) in self.others(at) {
-            let table = &family.of(*owner).table;
-            let id = table.ids.find(&agent.id);
-            for fact in table.started.iter().filter(|fact| Some(fact.agent) == id) {
+        for file in self.others(at) {
+            for fact in file.about(family, &agent.id) {
                 let how = match fact.by {
                     StartedBy::Result | StartedBy::Launch => How::Result,
                     StartedBy::Progress => How::Progress,
                     StartedBy::Notification => How::Notification,
                 };
-                let call = fact.call.and_then(|call| calls.get(&call));
-                found.extend(call.map(|call| joined(*owner, *call, how)));
+                if let Some(call) = fact.call.and_then(|call| file.calls.get(&call)) {
+                    add(file.owner, *call, how);
+                }
             }
         }
-        found.into_iter().min_by_key(|joined| joined.how)
+        found
     }
 
     /// Whether it ran in the background, and the record that told of its end.
     fn told(&self, family: &Family, at: usize) -> (bool, Option<(Owner, RowId)>) {
         let (mut is_background, mut notified) = (false, None);
-        for (owner, _) in self.others(at) {
-            let table = &family.of(*owner).table;
-            let id = table.ids.find(&family.agents[at].id);
-            for fact in table.started.iter().filter(|fact| Some(fact.agent) == id) {
+        for file in self.others(at) {
+            for fact in file.about(family, &family.agents[at].id) {
                 match fact.by {
                     StartedBy::Launch => is_background = true,
-                    StartedBy::Notification => notified = Some((*owner, fact.row)),
+                    StartedBy::Notification => notified = Some((file.owner, fact.row)),
                     StartedBy::Result | StartedBy::Progress => {}
                 }
             }
@@ -353,10 +423,11 @@ impl Joining {
         let taken: HashSet<(Owner, BlockId)> =
             starts.map(|start| (start.owner, start.call)).collect();
         let mut free: HashMap<u64, Vec<(Owner, BlockId)>> = HashMap::new();
-        for (owner, _) in &self.owners {
-            for (call, prompt) in &family.of(*owner).table.prompts {
-                if !taken.contains(&(*owner, *call)) {
-                    free.entry(*prompt).or_default().push((*owner, *call));
+        for file in &self.files {
+            for (call, prompt) in &family.of(file.owner).table.prompts {
+                let owner = self.owner(family, file.owner, *call);
+                if !taken.contains(&(owner, *call)) {
+                    free.entry(*prompt).or_default().push((owner, *call));
                 }
             }
         }
@@ -382,6 +453,40 @@ impl Joining {
                 family.agents[at].start =
                     call.map(|(owner, call)| Joined { owner, call, how: How::Prompt, is_guess });
             }
+        }
+    }
+}
+
+impl File {
+    fn new(owner: Owner, own: &Conversation) -> File {
+        let mut told: HashMap<Id, Vec<Started>> = HashMap::new();
+        for fact in &own.table.started {
+            told.entry(fact.agent).or_default().push(*fact);
+        }
+        File { owner, calls: calls(own), told }
+    }
+
+    /// The records that tell about a sub-agent.
+    fn about(&self, family: &Family, agent: &str) -> &[Started] {
+        let id = family.of(self.owner).table.ids.find(agent);
+        id.and_then(|id| self.told.get(&id)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Agents that would have started each other: one of them was started by nobody that is known.
+fn break_loops(agents: &mut [SubAgent]) {
+    let mut walk_of = vec![0; agents.len()];
+    for start in 0..agents.len() {
+        let mut at = Some(start);
+        while let Some(here) = at.filter(|here| walk_of[*here] == 0) {
+            walk_of[here] = start + 1;
+            at = match agents[here].start.map(|joined| joined.owner) {
+                Some(Owner::Agent(up)) => Some(up),
+                Some(Owner::Main) | None => None,
+            };
+        }
+        if let Some(met) = at.filter(|met| walk_of[*met] == start + 1) {
+            agents[met].start = None;
         }
     }
 }

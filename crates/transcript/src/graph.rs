@@ -11,6 +11,8 @@ mod link;
 pub use chain::{Chain, ChainId, Start};
 pub use link::Link;
 
+use crate::input::Input;
+use crate::limit::LONGEST_SEGMENT;
 use crate::table::{Boundary, Id, RowId, Table};
 
 /// The records of a table, linked.
@@ -26,17 +28,20 @@ pub struct Graph {
     /// The rows where the conversation was taken up again in another way.
     branches: Vec<RowId>,
     leaf: Option<RowId>,
+    /// The first row of each id.
+    index: Vec<Option<RowId>>,
 }
 
 impl Graph {
     /// Links the records of a table.
     pub fn new(table: &Table) -> Graph {
-        let links = link::links(table);
+        let index = link::index(table);
+        let links = link::links(table, &index);
         let tree = chain::Tree::new(&links);
         let chain::Division { order, chain_of, chains, branches } =
             chain::chains(table, &links, &tree);
         let leaf = leaf::live(table, &links, &tree);
-        Graph { links, order, chain_of, chains, branches, leaf }
+        Graph { links, order, chain_of, chains, branches, leaf, index }
     }
 
     /// What a row hangs on, and how.
@@ -75,6 +80,15 @@ impl Graph {
         &self.branches
     }
 
+    /// How many compactions there are: boundaries, and in old files summaries without one.
+    pub fn compactions(&self, table: &Table) -> usize {
+        let alone = self.chains.iter().filter(|chain| {
+            matches!(chain.start, Start::CompactionGuess(_))
+                && table.row(chain.first).input == Some(Input::Summary)
+        });
+        table.boundaries.len() + alone.count()
+    }
+
     /// The end of the conversation that the newest client goes on with.
     pub fn leaf(&self) -> Option<RowId> {
         self.leaf
@@ -98,16 +112,15 @@ impl Graph {
     }
 
     /// The rows that a compaction keeps word for word and that are in the file.
-    pub fn kept(&self, table: &Table, boundary: &Boundary) -> Vec<RowId> {
-        let index = link::index(table);
-        let row = |id: &Id| index[id.index()];
+    pub fn kept(&self, boundary: &Boundary) -> Vec<RowId> {
+        let row = |id: &Id| self.index[id.index()];
         if let Some(messages) = &boundary.messages {
             return messages.uuids.iter().filter_map(row).collect();
         }
         let Some(segment) = &boundary.segment else { return Vec::new() };
         let (head, mut at) = (row(&segment.head), row(&segment.tail));
         let mut found = Vec::new();
-        while let Some(here) = at {
+        while let Some(here) = at.filter(|_| found.len() < LONGEST_SEGMENT) {
             found.push(here);
             at = if at == head { None } else { self.link(here).parent() };
         }

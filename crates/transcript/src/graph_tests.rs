@@ -172,7 +172,7 @@ fn a_compaction_goes_on_from_what_it_names_or_from_what_stands_before_it() {
     ");
     let table = table(&script);
     let graph = Graph::new(&table);
-    assert_eq!(graph.kept(&table, &table.boundaries[0]), [RowId(1)]);
+    assert_eq!(graph.kept(&table.boundaries[0]), [RowId(1)]);
     assert_eq!(graph.live().len(), 4);
 }
 

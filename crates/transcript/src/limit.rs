@@ -49,3 +49,6 @@ pub const SIDECAR: u64 = 16 << 20;
 
 /// Longest text that is taken as a name or an id. Those of clients have less than a hundred bytes.
 pub const LONGEST_NAME: usize = 1 << 10;
+
+/// How many records a segment that a compaction keeps is followed. Clients keep a handful; a wrong end would lead to the root.
+pub const LONGEST_SEGMENT: usize = 1 << 10;

@@ -179,8 +179,7 @@ impl<'a, W: Write> Writer<'a, W> {
         if let Some(touched) = &call.touched {
             self.fenced("diff", &patch(touched), "  ")?;
         }
-        let started: Vec<usize> = self.family.started(owner, block).collect();
-        for at in started {
+        for at in self.family.started(owner, block).to_vec() {
             let agent = &self.family.agents[at];
             let guess = agent.start.is_some_and(|start| start.is_guess);
             let guess = if guess { ", perhaps" } else { "" };

@@ -3,14 +3,14 @@
 //! Clients copy records into new files: `--fork-session`, resumes up to 2.0.x, leaving plan mode. The copies keep their ids, so the files know
 //! each other. Which is the older one is said only where something tells.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 
 use crate::conversation::Conversation;
 use crate::file::Lines;
 use crate::place::Session;
-use crate::table::{Id, RowId};
+use crate::table::{Id, RowId, Table};
 
 /// A session that is related to another.
 #[derive(Debug)]
@@ -96,6 +96,19 @@ struct Seen {
     begins_with_us: bool,
 }
 
+/// The sessions that records of a file name, as their own or as what they were copied from, with the number of records; most first.
+pub fn named_sessions(table: &Table) -> Vec<(String, u64)> {
+    let mut counts: HashMap<Id, u64> = HashMap::new();
+    let own = table.rows().iter().filter_map(|row| row.session);
+    for id in own.chain(table.forked_from.iter().map(|(_, id)| *id)) {
+        *counts.entry(id).or_default() += 1;
+    }
+    let mut named: Vec<_> =
+        counts.into_iter().map(|(id, count)| (table.ids.text(id).to_owned(), count)).collect();
+    named.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    named
+}
+
 /// The sessions among `others` that are related to one.
 pub fn relatives(session: &Session, own: &Conversation, others: &[Session]) -> Vec<Relative> {
     let mut rows: HashMap<Id, RowId> = HashMap::new();
@@ -127,6 +140,7 @@ fn look(
     let mut seen = Seen::default();
     let mut lines = Lines::new(File::open(&other.path)?);
     let mut is_first = true;
+    let mut counted = HashSet::new();
     while let Some(line) = lines.next_line()? {
         for entry in line.records().filter_map(|record| record.entry) {
             let named = entry.session();
@@ -140,6 +154,9 @@ fn look(
                 seen.beyond += 1;
                 continue;
             };
+            if !counted.insert(*row) {
+                continue;
+            }
             seen.shared += 1;
             seen.last = seen.last.max(Some(*row));
             let here = own.table.row(*row);

@@ -279,6 +279,12 @@ impl Table {
         &self.answers[id.0 as usize]
     }
 
+    /// The compaction that a row is the boundary of.
+    pub fn boundary(&self, row: RowId) -> Option<&Boundary> {
+        let at = self.boundaries.binary_search_by_key(&row, |boundary| boundary.row).ok()?;
+        Some(&self.boundaries[at])
+    }
+
     /// The text of an id, if there is one.
     pub fn text(&self, id: Option<Id>) -> Option<&str> {
         id.map(|id| self.ids.text(id))

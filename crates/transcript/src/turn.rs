@@ -35,6 +35,8 @@ pub struct Turn {
     pub times: Option<[Time; 2]>,
     /// How long the client says it took, in milliseconds.
     pub measured: Option<u64>,
+    /// A compaction ended it.
+    pub is_cut: bool,
 }
 
 /// How a turn follows what was before, in the words of seed 004.
@@ -96,6 +98,8 @@ pub enum Outcome {
     Failed,
     /// The client did it by itself.
     Local,
+    /// A compaction came, and the next turn goes on with it.
+    Compacted,
     /// A call has no result, or the last result no answer.
     Open,
     /// Nobody answered.
@@ -110,6 +114,7 @@ impl Outcome {
             Outcome::Interrupted => "interrupted",
             Outcome::Failed => "failed",
             Outcome::Local => "local",
+            Outcome::Compacted => "compacted",
             Outcome::Open => "open",
             Outcome::Unanswered => "unanswered",
         }

@@ -155,7 +155,7 @@ fn after_a_compaction_the_summary_opens_the_turn_if_nobody_else_does() {
         .record("user", "s", "c", summary)
         .says("b", "s", "m2", "going on");
     insta::assert_snapshot!(turns(&script), @r"
-    plain, new_session, open
+    plain, new_session, compacted
       said 1 (plain)
       answer m1: 2->3
     summary, continue, answered
@@ -261,6 +261,20 @@ fn the_seeds_find_what_they_say() {
             ("new_session", "ide_opened_file"),
         ]
     );
+}
+
+#[test]
+fn without_ids_the_last_word_is_what_stands_behind_the_last_result() {
+    let script = Script::new()
+        .raw(r#"{"type":"user","content":"go"}"#)
+        .raw(r#"{"message":{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Read","input":{}}]}}"#)
+        .raw(r#"{"type":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}"#)
+        .raw(r#"{"message":{"role":"assistant","content":"All done."}}"#);
+    insta::assert_snapshot!(turns(&script), @r"
+    plain, new_session, answered
+      said 1 (plain)
+      answer ?: 2->3 4
+    ");
 }
 
 #[test]

@@ -5,6 +5,9 @@
 
 mod turn;
 
+use std::collections::HashMap;
+use std::io;
+
 use serde::Serialize;
 use transcript::conversation::{Conversation, Turns};
 use transcript::family::{Body, Family, Owner, SubAgent};
@@ -36,7 +39,8 @@ pub(super) struct Run<'a> {
 
 /// All turns there are: the live ones, those of dead branches, and those of each sub-agent.
 pub(super) fn runs(family: &Family, found: Turns) -> Vec<Run<'_>> {
-    let Turns { live, dead, mut side, .. } = found;
+    let Turns { live, dead, side, .. } = found;
+    let mut side: HashMap<ChainId, Vec<Turn>> = side.into_iter().collect();
     let main = Place { number: 0, owner: Owner::Main, agent: None, chain: None };
     let mut runs = vec![Run { place: main, turns: live }];
     let aside = |place, (chain, turns)| Run { place: Place { chain: Some(chain), ..place }, turns };
@@ -51,8 +55,7 @@ pub(super) fn runs(family: &Family, found: Turns) -> Vec<Run<'_>> {
             }
             Body::Side(chains) => {
                 for (number, chain) in chains.iter().enumerate() {
-                    let turns = side.iter_mut().find(|(own, _)| own == chain);
-                    let turns = turns.map(|(_, turns)| std::mem::take(turns)).unwrap_or_default();
+                    let turns = side.remove(chain).unwrap_or_default();
                     let chain = (number > 0).then_some(*chain);
                     runs.push(Run { place: Place { chain, ..place }, turns });
                 }
@@ -111,7 +114,7 @@ pub(super) fn session(id: &str, family: &Family, turns: &Turns) -> impl Serializ
         dead_turns: turns.dead.iter().map(|(_, turns)| turns.len()).sum(),
         chains: own.graph.chains().len(),
         branches: own.graph.branches().len(),
-        compactions: own.table.boundaries.len(),
+        compactions: own.graph.compactions(&own.table),
         agents: family.agents.len(),
         consumed: turns.consumed,
         orphans: loose(own.pairs.orphans(&own.table)),
@@ -126,8 +129,8 @@ struct AgentHead<'a> {
     id: &'a str,
     path: Option<String>,
     purpose: &'static str,
-    kind: Option<&'a str>,
-    description: Option<&'a str>,
+    kind: Option<String>,
+    description: Option<String>,
     start: Option<StartOf>,
     background: bool,
     notified_line: Option<u64>,
@@ -162,27 +165,32 @@ pub(super) fn start(family: &Family, agent: &SubAgent) -> Option<StartOf> {
 }
 
 /// A sub-agent, before its turns.
-pub(super) fn agent<'a>(family: &'a Family, agent: &'a SubAgent, turns: &[Turn]) -> impl Serialize {
+pub(super) fn agent<'a>(
+    family: &'a Family,
+    agent: &'a SubAgent,
+    turns: &[Turn],
+) -> io::Result<impl Serialize> {
+    let [kind, description] = family.task(agent)?;
     let own = family.body(agent);
     let mut tokens = Tokens::default();
     for turn in turns {
         tokens.add(turn.tokens(&own.table));
     }
     let is_file = matches!(agent.body, Body::File(_));
-    AgentHead {
+    Ok(AgentHead {
         v: JSON_VERSION,
         r#type: "agent",
         id: &agent.id,
         path: is_file.then(|| own.path.to_string_lossy().into_owned()),
         purpose: agent.purpose.name(),
-        kind: agent.kind.as_deref(),
-        description: agent.description.as_deref(),
+        kind,
+        description,
         start: start(family, agent),
         background: agent.is_background,
         notified_line: agent.notified.map(|(owner, row)| family.of(owner).table.row(row).line),
         turns: turns.len(),
         tokens: tokens.into(),
-    }
+    })
 }
 
 #[derive(Serialize)]

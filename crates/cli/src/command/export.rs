@@ -10,6 +10,7 @@ use transcript::markdown::{Options, Writer};
 use super::JSON_VERSION;
 use super::as_json::{self, Place};
 use crate::failure::Failure;
+use crate::out::Visible;
 use crate::world::World;
 
 /// Write a session as one document, to stdout
@@ -63,7 +64,7 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     world.agents_unreadable(&family)?;
     let seen = glance(&session.path).map_err(unreadable)?;
     let options = Options { thinking: args.thinking, full: args.full };
-    let mut writer = Writer::new(&family, options, &mut world.out);
+    let mut writer = Writer::new(&family, options, Visible(&mut world.out));
     let failed = |error| Failure::mixed(&session.path, error);
     writer.head(&session.id, &seen).map_err(failed)?;
     for (number, turn) in (1..).zip(&family.main.turns().live) {
@@ -95,7 +96,10 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     for run in runs.iter().filter(|run| run.place.chain.is_none()) {
         if let Some(agent) = run.place.agent {
             out.write_all(std::mem::replace(&mut between, b","))?;
-            out.json(&as_json::agent(&family, agent, &run.turns))?;
+            out.json(
+                &as_json::agent(&family, agent, &run.turns)
+                    .map_err(|error| Failure::unreadable(&family.main.path, error))?,
+            )?;
         }
     }
     Ok(out.write_all(b"]}\n")?)

@@ -1,6 +1,6 @@
 //! `quipu history`: what the model would be sent.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde::Serialize;
 use transcript::conversation::Conversation;
@@ -8,7 +8,7 @@ use transcript::history::{self, History, Message, Note, Refusal, Rules};
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
-use crate::out::{BOLD, DIM};
+use crate::out::{BOLD, DIM, write_json};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, one_line, shown};
 use crate::world::World;
@@ -144,9 +144,11 @@ fn json(
     notes: &[String],
 ) -> Result<(), Failure> {
     let head = Head { v: JSON_VERSION, r#as: version, notes };
-    let head = serde_json::to_string(&head).map_err(io::Error::from)?;
+    let mut text = Vec::new();
+    write_json(&mut text, &head)?;
+    text.pop();
     let out = &mut world.out;
-    out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+    out.write_all(&text)?;
     out.write_all(b",\"messages\":[")?;
     for (number, message) in messages.iter().enumerate() {
         let comma = if number > 0 { "," } else { "" };

@@ -17,7 +17,7 @@ use transcript::turn::Turn;
 use super::as_json::{self, Place};
 use super::range::range;
 use crate::failure::Failure;
-use crate::out::{BOLD, DIM, WARN};
+use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, local, one_line};
 use crate::world::World;
@@ -111,7 +111,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     if args.markdown {
         let options = markdown::Options { thinking: args.thinking, full: args.full };
-        let mut writer = markdown::Writer::new(&family, options, &mut world.out);
+        let mut writer = markdown::Writer::new(&family, options, Visible(&mut world.out));
         let failed = |error| Failure::mixed(&session.path, error);
         writer.head(&session.id, &seen).map_err(failed)?;
         for (_, number, turn) in chosen {
@@ -120,7 +120,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let page = &mut Page::new(&mut world.out);
-    head(page, &session, &seen, &family, &left_out)?;
+    head(page, &session, &seen, &family, &left_out, last)?;
     let wanted = Wanted { full: args.full, thinking: args.thinking, cwd: seen.cwd.as_deref() };
     let mut chain_before = None;
     for (chain, number, turn) in chosen {
@@ -132,6 +132,13 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     if !args.all && args.branch.is_none() {
         left_out.tell(page, &args.session)?;
+    }
+    let alone = family.agents.iter().filter(|agent| agent.start.is_none()).count();
+    if alone > 0 {
+        let name = one_line(&args.session);
+        let alone = count(alone as u64, "sub-agent");
+        let text = format!("{alone} that no call is known for: quipu tree {name}.");
+        page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
     }
     Ok(())
 }
@@ -160,8 +167,10 @@ fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Fa
             "give more of it",
         ));
     }
-    let turns = own.turns_in(&own.graph.path(own.graph.chain_of(row)));
-    Ok(vec![Part { chain: None, turns }])
+    let chain = own.graph.chain_of(row);
+    let turns = own.turns_in(&own.graph.path(chain));
+    let is_live = own.graph.live().contains(&chain);
+    Ok(vec![Part { chain: (!is_live).then_some(chain), turns }])
 }
 
 /// What is not shown.
@@ -198,6 +207,7 @@ fn head(
     seen: &Glance,
     family: &Family,
     left: &Left,
+    shown: usize,
 ) -> Result<(), Failure> {
     let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or("(nothing was said)");
     let title: String = title.chars().take(200).collect();
@@ -211,7 +221,7 @@ fn head(
         let form = if first == last { "%H:%M" } else { "%Y-%m-%d %H:%M" };
         facts.push(format!("{} to {}", local(start, "%Y-%m-%d %H:%M"), local(end, form)));
     }
-    facts.push(count(left.live as u64, "turn"));
+    facts.push(count(shown as u64, "turn"));
     if !family.agents.is_empty() {
         facts.push(count(family.agents.len() as u64, "sub-agent"));
     }

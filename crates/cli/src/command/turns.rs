@@ -8,19 +8,19 @@ use transcript::conversation::{Conversation, Turns};
 use transcript::family::Family;
 use transcript::file::Lines;
 use transcript::turn::seed::{self, Seeds};
-use transcript::turn::{Outcome, Step, Tokens, Turn};
+use transcript::turn::{Outcome, Tokens, Turn};
 
 use super::as_json::{self, Place};
 use super::{JSON_VERSION, headline};
 use crate::failure::Failure;
 use crate::table::{Column, Table};
-use crate::text::{clock, short_number, span};
+use crate::text::{local, short_number, span};
 use crate::world::World;
 
 /// List the turns of a session: what was asked, and what came of it
 ///
 /// A turn begins with what a person, another session or a finished task says, and holds everything up to the next. Answers are joined
-/// by their ids, calls are paired with their results. `>` before the tokens: the output is only a lower bound. With `--json` one object a line:
+/// by their ids, calls are paired with their results, and those that failed are marked `✗`. `>` before the tokens: the output is only a lower bound. With `--json` one object a line:
 /// the session, its turns (the live ones, then those of dead branches), its sub-agents and their turns.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TurnsArgs {
@@ -69,7 +69,10 @@ fn everything(world: &mut World, family: &Family, found: Turns) -> Result<(), Fa
     let runs = as_json::runs(family, found);
     for run in &runs {
         if let Some(agent) = run.place.agent.filter(|_| run.place.chain.is_none()) {
-            world.out.json(&as_json::agent(family, agent, &run.turns))?;
+            world.out.json(
+                &as_json::agent(family, agent, &run.turns)
+                    .map_err(|error| Failure::unreadable(&family.main.path, error))?,
+            )?;
         }
         for (number, turn) in (1..).zip(&run.turns) {
             as_json::turn(family, turn, Place { number, ..run.place }, &mut world.out)?;
@@ -84,29 +87,27 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
         Column::right("turn"),
         Column::left("began"),
         Column::right("took"),
-        Column::right("answers"),
         Column::right("calls"),
-        Column::right("failed"),
         Column::right("in"),
         Column::right("out"),
         Column::left("end"),
         Column::left("asked"),
     ])
-    .flexible(9);
+    .flexible(7);
     let mut row = |name: String, turn: &Turn| -> Result<(), Failure> {
         let tokens = turn.tokens(&own.table);
-        let answers = turn.steps.iter().filter(|step| matches!(step, Step::Answer { .. })).count();
         let calls: Vec<_> = turn.calls(&own.table).collect();
         let failed = calls.iter().filter(|call| {
             own.pairs.of(**call).is_some_and(|result| own.table.part(result).is_error)
         });
         table.row(&[
             name,
-            turn.times.map(|[start, _]| clock(start)).unwrap_or_default(),
+            turn.times.map(|[start, _]| local(start, "%m-%d %H:%M")).unwrap_or_default(),
             turn.times.map(|[start, end]| span(end.0 - start.0)).unwrap_or_default(),
-            answers.to_string(),
-            calls.len().to_string(),
-            failed.count().to_string(),
+            match failed.count() {
+                0 => calls.len().to_string(),
+                failed => format!("{} ({failed}✗)", calls.len()),
+            },
             short_number(tokens.input + tokens.cache_read + tokens.cache_write),
             output(tokens),
             turn.outcome.name().to_owned(),

@@ -1,8 +1,10 @@
 //! What each record hangs on.
 
+use std::collections::HashMap;
+
 use crate::entry::Kind;
 use crate::input::Input;
-use crate::table::{Boundary, Row, RowId, Table};
+use crate::table::{Boundary, Id, Row, RowId, Table};
 
 /// What a record hangs on, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +71,13 @@ pub(super) fn index(table: &Table) -> Vec<Option<RowId>> {
 }
 
 /// What each row hangs on. No loops are left.
-pub(super) fn links(table: &Table) -> Vec<Link> {
-    let index = index(table);
+pub(super) fn links(table: &Table, index: &[Option<RowId>]) -> Vec<Link> {
     let mut boundaries = table.boundaries.iter().peekable();
     // The steps before a record in the file, of the main conversation and of sidechains.
     let mut before: [Option<RowId>; 2] = [None, None];
     let (mut last, mut first) = (None, None);
+    // Records that name one parent which is not there hang on one place.
+    let mut bridges: HashMap<Id, RowId> = HashMap::new();
     let mut early = Vec::new();
     let mut links = Vec::with_capacity(table.rows().len());
     for (id, row) in table.numbered() {
@@ -84,12 +87,18 @@ pub(super) fn links(table: &Table) -> Vec<Link> {
             Some(uuid) if index[uuid.index()] != Some(id) => {
                 Link::Repeat(index[uuid.index()].unwrap_or(id))
             }
-            Some(_) => named(row, boundary, &index, before[side]),
+            Some(_) => {
+                let known = row.parent.and_then(|parent| bridges.get(&parent)).copied();
+                named(row, boundary, index, known.or(before[side]))
+            }
             None if matches!(row.kind, Kind::User | Kind::Assistant) => {
                 before[side].map_or(Link::Root, Link::Order)
             }
             None => last.map_or(Link::Root, Link::Aside),
         };
+        if let (Link::Bridged(to), Some(parent)) = (link, row.parent) {
+            bridges.insert(parent, to);
+        }
         if row.uuid.is_none() && link == Link::Root && row.answer.is_none() && row.input.is_none() {
             early.push(id);
         } else if link.is_step() {

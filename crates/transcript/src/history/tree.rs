@@ -159,11 +159,7 @@ impl<'a> Tree<'a> {
 
     /// Cuts the chain behind its last compaction.
     fn cut(&self, chain: &mut Vec<usize>, told: &mut Vec<Note>) -> Option<&'a Boundary> {
-        let boundary = |node: &usize| {
-            let row = self.nodes[*node];
-            let at = self.table.boundaries.binary_search_by_key(&row, |own| own.row).ok()?;
-            Some(&self.table.boundaries[at])
-        };
+        let boundary = |node: &usize| self.table.boundary(self.nodes[*node]);
         let at = chain.iter().rposition(|node| boundary(node).is_some())?;
         let found = boundary(&chain[at]);
         let said = chain[..at].iter().filter(|node| is_message(self.row(**node))).count();

@@ -13,7 +13,7 @@ use super::{
 use crate::content::{BlockKind, Message};
 use crate::entry::{Entry, Kind};
 use crate::file::{Lines, Record, State};
-use crate::input::Input;
+use crate::input::{Input, attached_prompt};
 use crate::json::{Json, Shape};
 
 impl Table {
@@ -50,11 +50,11 @@ struct Reading {
     held: HashSet<u64>,
     /// Sub-agents whose progress was seen.
     seen: HashSet<Id>,
-    /// What was said by whom ever, as hashes.
-    said: HashSet<u64>,
-    /// Prompts that wait in the queue, and those that were removed from it.
+    /// What was said, as hashes, and where.
+    said: HashMap<u64, VecDeque<RowId>>,
+    /// Prompts that wait in the queue, and those that left it: removed, or taken.
     waiting: VecDeque<(RowId, u64)>,
-    removed: Vec<(RowId, u64)>,
+    left: Vec<(RowId, u64, bool)>,
 }
 
 impl Reading {
@@ -177,7 +177,7 @@ impl Reading {
             };
             let name = if kind.is_call() { self.name(get("name")) } else { None };
             if row.kind == Kind::User && kind == BlockKind::Text {
-                self.said.insert(hash);
+                self.said.entry(hash).or_default().push_back(id);
             }
             let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
             if kind == BlockKind::ToolUse
@@ -212,9 +212,8 @@ impl Reading {
             Kind::User => self.started(entry, known.input, row),
             Kind::Progress => self.progress(entry, row),
             Kind::Attachment => {
-                let prompt = entry.get("attachment").and_then(|inner| inner.get("prompt")?.text());
-                let prompt = prompt.unwrap_or_default();
-                self.said.insert(digest(&*prompt));
+                let prompt = attached_prompt(entry);
+                self.said.entry(digest(&*prompt)).or_default().push_back(row);
                 if known.input == Some(Input::Notification) {
                     self.notified(&prompt, row);
                 }
@@ -231,13 +230,22 @@ impl Reading {
     /// Follows the queue: what is taken out becomes a record, what is removed goes to the model while it works (without any other record
     /// up to 2.1.45), and `popAll` gives all back to the person.
     fn queue(&mut self, entry: &Entry<'_>, row: RowId) {
-        let hash = entry.text("content").map(|text| digest(&*text));
+        let content = entry.text("content");
+        let hash = content.as_deref().map(digest);
         match entry.text("operation").as_deref() {
-            Some("enqueue") => self.waiting.extend(hash.map(|hash| (row, hash))),
-            Some("dequeue") => drop(self.waiting.pop_front()),
+            Some("enqueue") => {
+                self.waiting.extend(hash.map(|hash| (row, hash)));
+                if let Some(text) = content.filter(|text| text.starts_with("<task-notification>")) {
+                    self.notified(&text, row);
+                }
+            }
+            Some("dequeue") => {
+                self.left.extend(self.waiting.pop_front().map(|(row, hash)| (row, hash, false)));
+            }
             Some("remove") => {
                 let named = self.waiting.iter().position(|(_, own)| Some(*own) == hash);
-                self.removed.extend(self.waiting.remove(named.unwrap_or(0)));
+                let gone = self.waiting.remove(named.unwrap_or(0));
+                self.left.extend(gone.map(|(row, hash)| (row, hash, true)));
             }
             Some("popAll") => self.waiting.clear(),
             _ => {}
@@ -251,9 +259,19 @@ impl Reading {
         if self.table.is_agent {
             self.table.rows.iter_mut().for_each(|row| row.is_side = false);
         }
-        self.removed.retain(|(_, hash)| !self.said.contains(hash));
-        self.table.unsaid = self.removed.into_iter().map(|(row, _)| row).collect();
-        self.table.unsaid.sort_unstable();
+        // What left the queue and was said later has a record of its own, each one once.
+        self.left.sort_unstable();
+        for (row, hash, removed) in std::mem::take(&mut self.left) {
+            let later = self.said.get_mut(&hash).and_then(|said| {
+                while said.front().is_some_and(|place| *place < row) {
+                    said.pop_front();
+                }
+                said.pop_front()
+            });
+            if removed && later.is_none() {
+                self.table.unsaid.push(row);
+            }
+        }
         self.table
     }
 

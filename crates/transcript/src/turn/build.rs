@@ -100,11 +100,7 @@ impl<'a> Builder<'a> {
             }
             (_, Some(Input::ToolResult)) => self.results(run, id),
             (_, Some(Input::Preface)) => run.ahead.push(id),
-            (_, Some(Input::Summary)) => {
-                run.is_cut = true;
-                run.is_running = false;
-                run.ahead.push(id);
-            }
+            (_, Some(Input::Summary)) => cut(run, id),
             // What a hook or the client says belongs to the turn that runs, or to the next.
             (_, Some(Input::Meta | Input::Hook)) if !run.is_running => run.ahead.push(id),
             (_, Some(_)) => self.within(run, id, Some(Step::Said(id))),
@@ -149,6 +145,7 @@ impl<'a> Builder<'a> {
             rows: [RowId(u32::MAX), RowId(0)],
             times: None,
             measured: None,
+            is_cut: false,
         });
         run.is_running = true;
         run.is_cut = false;
@@ -227,11 +224,9 @@ impl<'a> Builder<'a> {
         let find = |list: &[(RowId, u64)]| {
             list.binary_search_by_key(&id, |(row, _)| *row).ok().map(|at| list[at].1)
         };
-        let is_boundary = self.table.boundaries.binary_search_by_key(&id, |own| own.row).is_ok();
+        let is_boundary = self.table.boundary(id).is_some();
         if is_boundary {
-            run.is_cut = true;
-            run.is_running = false;
-            run.ahead.push(id);
+            cut(run, id);
         } else if let Some(taken) = find(&self.table.durations) {
             self.within(run, id, None);
             if let Some(turn) = run.turns.last_mut() {
@@ -269,7 +264,7 @@ impl<'a> Builder<'a> {
             return Outcome::Failed;
         }
         if self.waits(turn, last) {
-            return Outcome::Open;
+            return if turn.is_cut { Outcome::Compacted } else { Outcome::Open };
         }
         Outcome::Answered
     }
@@ -280,15 +275,33 @@ impl<'a> Builder<'a> {
         let Some(Step::Answer { blocks, .. }) = turn.steps.iter().rfind(of_last) else {
             return false;
         };
-        let calls = blocks.iter().filter(|block| self.table.part(**block).kind.is_call());
-        let mut results = calls.map(|call| self.pairs.of(*call)).peekable();
+        let row = |block: &BlockId| self.table.part(*block).row;
+        let calls = || blocks.iter().filter(|block| self.table.part(**block).kind.is_call());
+        let results = || calls().filter_map(|call| self.pairs.of(*call));
         let settles = |result: BlockId| {
             let part = self.table.part(result);
             // The API goes on by itself after its own tools.
             part.kind == BlockKind::ServerToolResult || self.table.row(part.row).ends_turn
         };
-        results.peek().is_some() && !results.any(|result| result.is_some_and(settles))
+        // In dialects without ids all answers of a turn are one: what stands behind the last result is the last word.
+        let last_call = calls().map(row).max();
+        let last_result = results().map(|result| row(&result)).max();
+        let last_word = blocks.iter().map(row).max();
+        let goes_on = last_word > last_result && last_word > last_call;
+        last_call.is_some() && !goes_on && !results().any(settles)
     }
+}
+
+/// Ends the turn that runs at a compaction.
+fn cut(run: &mut Run, id: RowId) {
+    if run.is_running
+        && let Some(turn) = run.turns.last_mut()
+    {
+        turn.is_cut = true;
+    }
+    run.is_cut = true;
+    run.is_running = false;
+    run.ahead.push(id);
 }
 
 /// Notes that a row is in a turn.

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::content::{Block, BlockKind, Message};
+use crate::content::{Block, BlockKind, Message, blocks};
 use crate::conversation::Conversation;
 use crate::diff::{Touched, touched};
 use crate::entry::{Entry, Kind};
@@ -97,9 +97,9 @@ impl Conversation {
 
     /// What a record says beside results: a message, a queued prompt, an event of the client.
     pub fn said(&self, row: RowId) -> io::Result<Vec<Piece>> {
-        let blocks: Vec<BlockId> = self.table.parts_of(row).collect();
-        if !blocks.is_empty() {
-            let beside = blocks.into_iter().filter(|block| {
+        let own: Vec<BlockId> = self.table.parts_of(row).collect();
+        if !own.is_empty() {
+            let beside = own.into_iter().filter(|block| {
                 let part = self.table.part(*block);
                 !part.is_repeat && !part.kind.is_result()
             });
@@ -107,7 +107,11 @@ impl Conversation {
         }
         let is_cut = self.table.row(row).is_long();
         self.look(row, |entry| {
-            aside(entry).map(|what| Piece { block: None, what, is_cut }).into_iter().collect()
+            let prompt = entry.get("attachment").and_then(|own| own.get("prompt"));
+            let pieces = prompt.into_iter().flat_map(blocks).map(what).collect::<Vec<_>>();
+            let pieces =
+                if pieces.is_empty() { aside(entry).into_iter().collect() } else { pieces };
+            pieces.into_iter().map(|what| Piece { block: None, what, is_cut }).collect()
         })
     }
 
@@ -205,14 +209,7 @@ fn aside(entry: &Entry<'_>) -> Option<What> {
     match entry.kind() {
         Kind::Attachment => {
             let inner = entry.get("attachment").and_then(Json::object)?;
-            let prompt = || {
-                let blocks = inner.get("prompt").into_iter().flat_map(crate::content::blocks);
-                let texts: Vec<_> =
-                    blocks.filter_map(|block| Some(block.text()?.into_owned())).collect();
-                (!texts.is_empty()).then(|| What::Text(texts.join("\n")))
-            };
-            prompt()
-                .or_else(|| text(inner.get("content").or_else(|| inner.get("stdout"))))
+            text(inner.get("content").or_else(|| inner.get("stdout")))
                 .or_else(|| whole("attachment"))
         }
         Kind::System => text(entry.get("content"))

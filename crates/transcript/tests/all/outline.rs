@@ -33,7 +33,7 @@ fn block(family: &Family, owner: Owner, id: BlockId) -> String {
             None => text.push_str("->?"),
         }
         for at in family.started(owner, id) {
-            write!(text, "(starts {})", family.agents[at].id).unwrap();
+            write!(text, "(starts {})", family.agents[*at].id).unwrap();
         }
     }
     text
@@ -123,7 +123,7 @@ fn outline(path: &Path) -> String {
             .unwrap();
     }
     for boundary in &own.table.boundaries {
-        let kept = own.graph.kept(&own.table, boundary);
+        let kept = own.graph.kept(boundary);
         let kept: Vec<u64> = kept.into_iter().map(|row| line(own, row)).collect();
         writeln!(text, "  boundary {} keeps {kept:?}", line(own, boundary.row)).unwrap();
     }

@@ -17,6 +17,7 @@ use transcript::turn::{Call, Piece, Step, Turn, What};
 use super::{Place, TokensOf, stamp, text};
 use crate::command::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::write_json;
 
 #[derive(Serialize)]
 struct TurnHead<'a> {
@@ -71,8 +72,7 @@ pub(in crate::command) fn turn(
             .collect(),
         tokens: turn.tokens(&own.table).into(),
     };
-    let head = serde_json::to_string(&head).map_err(io::Error::from)?;
-    out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+    open_object(out, &head)?;
     out.write_all(b",\"steps\":[")?;
     for (at, step) in turn.steps.iter().enumerate() {
         if at > 0 {
@@ -120,8 +120,16 @@ pub(in crate::command) fn turn(
     Ok(out.write_all(b"]}")?)
 }
 
+/// Writes an object without its end, so that more can follow.
+fn open_object(out: &mut impl Write, head: &impl Serialize) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    write_json(&mut text, head)?;
+    text.pop();
+    Ok(out.write_all(&text)?)
+}
+
 fn write(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {
-    Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
+    Ok(write_json(out, value)?)
 }
 
 #[derive(Serialize)]
@@ -233,8 +241,7 @@ fn answer(
         error: known.is_error,
         usage: counted.map(|counted| usage(own, counted, known.is_final())),
     };
-    let head = serde_json::to_string(&head).map_err(io::Error::from)?;
-    out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+    open_object(out, &head)?;
     out.write_all(b",\"blocks\":[")?;
     let unreadable = |error| Failure::unreadable(&own.path, error);
     for (at, block) in blocks.iter().enumerate() {
@@ -313,6 +320,8 @@ struct CallOf {
     tool: String,
     about: String,
     input: Raw,
+    #[serde(skip_serializing_if = "is_false")]
+    cut: bool,
     result: Option<ResultOf>,
     file: Option<FileOf>,
     agents: Vec<String>,
@@ -327,6 +336,8 @@ struct ResultOf {
     outcome: Option<String>,
     content: Vec<PieceOf>,
     structured: Option<Raw>,
+    #[serde(skip_serializing_if = "is_false")]
+    cut: bool,
 }
 
 #[derive(Serialize)]
@@ -357,6 +368,7 @@ fn call(family: &Family, owner: Owner, block: BlockId, read: &Call) -> CallOf {
             outcome: result.outcome.clone(),
             content: result.pieces.iter().map(piece).collect(),
             structured: result.structured.as_deref().map(raw),
+            cut: row.is_long(),
         }
     });
     CallOf {
@@ -366,9 +378,14 @@ fn call(family: &Family, owner: Owner, block: BlockId, read: &Call) -> CallOf {
         tool: read.tool.clone(),
         about: read.about.clone(),
         input: raw(&read.input),
+        cut: own.table.row(part.row).is_long(),
         result,
         file: read.touched.as_ref().map(file),
-        agents: family.started(owner, block).map(|at| family.agents[at].id.clone()).collect(),
+        agents: family
+            .started(owner, block)
+            .iter()
+            .map(|at| family.agents[*at].id.clone())
+            .collect(),
     }
 }
 

@@ -6,12 +6,14 @@ use anstyle::Style;
 use transcript::conversation::Conversation;
 use transcript::diff::{Action, Touched};
 use transcript::family::{Family, Owner, SubAgent};
+use transcript::json::Json;
 use transcript::table::BlockId;
 use transcript::turn::{Call, Piece, Step, Tokens, What};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, turn};
 use crate::failure::Failure;
+use crate::markup;
 use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, fit, one_line, short_number, shown, span};
@@ -19,6 +21,9 @@ use crate::text::{count, fit, one_line, short_number, shown, span};
 /// How many lines of a diff, and of an error, are shown if not all are wanted.
 const DIFF_LINES: usize = 14;
 const ERROR_LINES: usize = 3;
+
+/// How deep agents of agents are shown.
+const DEEPEST: usize = 8;
 
 /// Quicker than this is not worth a word.
 const QUICK: i64 = 1_000;
@@ -35,6 +40,7 @@ pub(super) fn write(
     let call = own.call(block).map_err(|error| Failure::unreadable(&own.path, error))?;
     headline(page, &call, wanted.cwd)?;
     let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
+    asked(page, &call, wanted)?;
     match &call.result {
         Some(result) if result.is_error => {
             let most = if wanted.full { usize::MAX } else { ERROR_LINES };
@@ -48,9 +54,36 @@ pub(super) fn write(
     if let Some(touched) = &call.touched {
         diff(page, touched, if wanted.full { usize::MAX } else { DIFF_LINES })?;
     }
-    let started: Vec<usize> = family.started(owner, block).collect();
-    for at in started {
-        agent(page, family, at, wanted)?;
+    for at in family.started(owner, block) {
+        agent(page, family, *at, wanted)?;
+    }
+    Ok(())
+}
+
+/// What a call was asked, where its line does not say all: a plan always, other inputs if everything is wanted.
+fn asked(page: &mut Page<'_>, call: &Call, wanted: Wanted<'_>) -> io::Result<()> {
+    let Some(input) = Json::parse(&call.input).and_then(Json::object) else { return Ok(()) };
+    let lead = Lead::spaces(6);
+    if let Some(plan) = input.text("plan").filter(|_| call.tool.to_lowercase().contains("plan")) {
+        return markup::write(page, &lead, &plan);
+    }
+    // What was changed is shown as a diff.
+    if !wanted.full || call.touched.is_some() {
+        return Ok(());
+    }
+    for (name, value) in input.members() {
+        let name = Span::new(DIM, format!("{}: ", one_line(&name)));
+        match value.text() {
+            Some(text) if text.contains('\n') => {
+                page.paragraph(&lead, &[name])?;
+                lines(page, &Lead::spaces(8), &text, DIM, usize::MAX)?;
+            }
+            Some(text) => page.paragraph(&lead, &[name, Span::new(DIM, shown(&text))])?,
+            None => {
+                let json = String::from_utf8_lossy(value.raw()).into_owned();
+                page.paragraph(&lead, &[name, Span::new(DIM, one_line(&json))])?;
+            }
+        }
     }
     Ok(())
 }
@@ -226,10 +259,11 @@ fn agent(
         format!("{} tokens", short_number(tokens.total())),
     ];
     facts.extend(doubt(agent));
-    let kind = agent.kind.as_deref().map(|kind| format!("{} ", one_line(kind))).unwrap_or_default();
+    let [kind, _] = family.task(agent).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let kind = kind.map(|kind| format!("{} ", one_line(&kind))).unwrap_or_default();
     let text = format!("    ↳ {kind}agent {}: {}", one_line(&agent.id), facts.join(", "));
     page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
-    if wanted.full {
+    if wanted.full && page.margin.rest.len() < DEEPEST {
         let margin = page.margin.clone();
         page.margin = margin.then(&Lead::all(Span::new(DIM, "    │ ")));
         for (number, turn) in (1..).zip(&turns) {

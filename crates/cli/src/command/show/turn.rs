@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::markup;
 use crate::out::{BAD, BOLD, DIM, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, local, one_line, short_number, shown, size, span};
+use crate::text::{count, local, one_line, short_number, shown, size, span, uncoloured};
 
 const PROMPT: Style = AnsiColor::Blue.on_default().bold();
 const THINKING: Style = DIM.italic();
@@ -74,7 +74,11 @@ pub(super) fn write(
     let end = match turn.outcome {
         Outcome::Open => "the model did not go on",
         Outcome::Unanswered => "not answered",
-        Outcome::Answered | Outcome::Interrupted | Outcome::Failed | Outcome::Local => {
+        Outcome::Answered
+        | Outcome::Interrupted
+        | Outcome::Failed
+        | Outcome::Local
+        | Outcome::Compacted => {
             return Ok(());
         }
     };
@@ -156,7 +160,7 @@ fn said(
     });
     let words = typed(texts).unwrap_or_default();
     let name = match input {
-        Some(Input::Output) => return glimpse(page, before, "", &words, wanted),
+        Some(Input::Output) => return glimpse(page, before, "", &uncoloured(&words), wanted),
         Some(Input::Summary) => return glimpse(page, before, "summary: ", &words, wanted),
         Some(Input::Hook) => return glimpse(page, before, "hook: ", &words, wanted),
         Some(Input::Meta | Input::Preface) => {
@@ -286,15 +290,14 @@ fn note(
     before: &mut Apart,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    if let Ok(at) = own.table.boundaries.binary_search_by_key(&row, |boundary| boundary.row) {
-        let boundary = &own.table.boundaries[at];
+    if let Some(boundary) = own.table.boundary(row) {
         let mut facts =
             vec![if boundary.is_auto { "compacted by itself" } else { "compacted" }.to_owned()];
         if let [Some(from), to] = boundary.tokens {
             let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
             facts.push(format!("from {}{to} tokens", short_number(from)));
         }
-        let kept = own.graph.kept(&own.table, boundary).len();
+        let kept = own.graph.kept(boundary).len();
         facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
         let text = facts.join(" · ");
         apart(page, before, Apart::Note)?;

@@ -1,10 +1,12 @@
 //! The tree of a session on the screen.
 
+use std::collections::HashSet;
+
 use transcript::conversation::{Conversation, Turns};
 use transcript::family::{Body, Family, Owner, Purpose, SubAgent};
 use transcript::graph::{ChainId, Start};
 use transcript::place::Session;
-use transcript::relative::{Relation, Relative, Sign};
+use transcript::relative::{Relation, Relative, Sign, named_sessions};
 use transcript::table::{BlockId, RowId};
 use transcript::turn::{Outcome, Step, Turn};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +30,8 @@ pub(super) fn draw(
     drawing.live()?;
     drawing.elsewhere()?;
     drawing.agents_alone()?;
-    drawing.relatives(kin)
+    drawing.relatives(kin)?;
+    drawing.strangers(session, kin)
 }
 
 struct Drawing<'a, 'p, 'o> {
@@ -42,6 +45,8 @@ struct Drawing<'a, 'p, 'o> {
     alone: Vec<ChainId>,
     /// How many chains were passed over because nothing was said in them.
     silent: u64,
+    /// The sub-agents that were drawn.
+    drawn: HashSet<usize>,
 }
 
 impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
@@ -61,7 +66,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 None => alone.push(id),
             }
         }
-        Drawing { page, family, found, live, below, alone, silent: 0 }
+        Drawing { page, family, found, live, below, alone, silent: 0, drawn: HashSet::new() }
     }
 
     fn own(&self) -> &'a Conversation {
@@ -75,7 +80,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(self.found.live.len() as u64, "turn"),
             format!("{dead} dead"),
             count(own.graph.branches().len() as u64, "branch point"),
-            count(own.table.boundaries.len() as u64, "compaction"),
+            count(own.graph.compactions(&own.table) as u64, "compaction"),
             count(self.family.agents.len() as u64, "sub-agent"),
         ];
         self.page.line(&[Span::new(BOLD, session.id.clone())])?;
@@ -117,6 +122,10 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let own = self.own();
         let known = own.graph.chain(chain);
         let line = own.table.row(known.first).line;
+        // A file may begin with the compaction of another.
+        if own.table.boundary(known.first).is_some() {
+            return self.compaction(chain);
+        }
         let text = match known.start {
             Start::Root => format!("root, line {line}"),
             Start::Lost => format!("line {line}, whose parent is not in the file"),
@@ -133,14 +142,13 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let own = self.own();
         let known = own.graph.chain(chain);
         let mut facts = vec![format!("line {}", own.table.row(known.first).line)];
-        let boundary = own.table.boundaries.iter().find(|boundary| boundary.row == known.first);
-        if let Some(boundary) = boundary {
+        if let Some(boundary) = own.table.boundary(known.first) {
             facts.push(if boundary.is_auto { "by itself" } else { "asked for" }.to_owned());
             if let [Some(from), to] = boundary.tokens {
                 let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
                 facts.push(format!("from {}{to} tokens", short_number(from)));
             }
-            let kept = own.graph.kept(&own.table, boundary).len();
+            let kept = own.graph.kept(boundary).len();
             facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
         }
         if matches!(known.start, Start::CompactionGuess(_)) {
@@ -180,10 +188,12 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     /// The sub-agents that a call started, and theirs.
     fn agents_of(&mut self, owner: Owner, call: BlockId, depth: usize) -> Result<(), Failure> {
         let family = self.family;
-        let started: Vec<usize> = family.started(owner, call).collect();
-        for at in started {
+        for at in family.started(owner, call).iter().copied() {
             let agent = &family.agents[at];
-            let text = about(family, agent);
+            if !self.drawn.insert(at) || depth > DEEPEST {
+                continue;
+            }
+            let text = about(family, agent)?;
             let lead = format!("{:>width$}↳ ", "", width = 4 * depth);
             let lead = Lead {
                 first: vec![Span::new(GOOD, "│"), Span::plain(lead.clone())],
@@ -216,9 +226,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let own = self.own();
         let known = own.graph.chain(chain);
         let leaf = own.table.text(own.table.row(known.last).uuid).unwrap_or("(no id)");
-        let turns =
-            self.found.dead.iter().find(|(id, _)| *id == chain).map(|(_, turns)| turns.as_slice());
-        let turns = turns.unwrap_or_default();
+        let Ok(at) = self.found.dead.binary_search_by_key(&chain, |(id, _)| *id) else {
+            self.silent += 1;
+            return Ok(());
+        };
+        let turns = &self.found.dead[at].1;
         let from = match known.start.after() {
             Some(row) => format!("off line {}", own.table.row(row).line),
             None => format!("line {}", own.table.row(known.first).line),
@@ -259,17 +271,25 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         Ok(())
     }
 
+    /// The sub-agents that are not on the live chain: of dead branches, or of no call that is known.
     fn agents_alone(&mut self) -> Result<(), Failure> {
         let family = self.family;
-        let alone: Vec<&SubAgent> =
-            family.agents.iter().filter(|agent| agent.start.is_none()).collect();
-        if alone.is_empty() {
-            return Ok(());
-        }
-        self.page.blank()?;
-        self.page.line(&[Span::new(BOLD, "Sub-agents that no call is known for")])?;
-        for agent in alone {
-            self.page.paragraph(&Lead::spaces(2), &[Span::plain(about(family, agent))])?;
+        for (title, joined) in
+            [("Sub-agents of dead branches", true), ("Sub-agents that no call is known for", false)]
+        {
+            let left =
+                family.agents.iter().enumerate().filter(|(at, agent)| {
+                    agent.start.is_some() == joined && !self.drawn.contains(at)
+                });
+            let left: Vec<&SubAgent> = left.map(|(_, agent)| agent).collect();
+            if left.is_empty() {
+                continue;
+            }
+            self.page.blank()?;
+            self.page.line(&[Span::new(BOLD, title)])?;
+            for agent in left {
+                self.page.paragraph(&Lead::spaces(2), &[Span::plain(about(family, agent)?)])?;
+            }
         }
         Ok(())
     }
@@ -291,12 +311,19 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             let line =
                 one.last.map(|row| format!(" up to line {}", self.own().table.row(row).line));
             let text = format!(
-                "{relation} {}: {} in both{}, {} only there (told by {})",
+                "{relation} {}: {} in both{}, {} only there ({})",
                 one.session.id,
                 count(one.shared, "record"),
                 line.unwrap_or_default(),
                 one.beyond,
-                one.sign.name().replace('-', " ")
+                match one.sign {
+                    Sign::ForkedFrom => "records say that they were copied",
+                    Sign::FirstRecord => "the first record says so",
+                    Sign::SessionIds => "records still name the other",
+                    Sign::Times => "its records are older",
+                    Sign::Contained => "one has all of the other",
+                    Sign::Shared => "nothing tells which came first",
+                }
             );
             self.page.paragraph(&Lead::spaces(2), &[Span::plain(text)])?;
         }
@@ -306,7 +333,32 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         }
         Ok(())
     }
+
+    /// Sessions that records name and that are not among the files here.
+    fn strangers(&mut self, session: &Session, kin: &[Relative]) -> Result<(), Failure> {
+        let own = self.own();
+        if own.table.is_agent {
+            return Ok(());
+        }
+        let known: HashSet<&str> =
+            kin.iter().map(|one| one.session.id.as_str()).chain([session.id.as_str()]).collect();
+        let named = named_sessions(&own.table);
+        let named: Vec<_> =
+            named.into_iter().filter(|(id, _)| !known.contains(id.as_str())).collect();
+        for (id, records) in named.iter().take(MOST_RELATIVES) {
+            let text = format!(
+                "{} of session {}, which is not in this folder",
+                count(*records, "record"),
+                one_line(id)
+            );
+            self.page.paragraph(&Lead::spaces(2), &[Span::new(DIM, text)])?;
+        }
+        Ok(())
+    }
 }
+
+/// How deep agents of agents are drawn.
+const DEEPEST: usize = 16;
 
 /// How many related sessions are drawn.
 const MOST_RELATIVES: usize = 12;
@@ -321,15 +373,23 @@ fn opening(own: &Conversation, turn: &Turn) -> RowId {
 }
 
 /// A sub-agent in a line.
-fn about(family: &Family, agent: &SubAgent) -> String {
+fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
     let own = family.body(agent);
     let turns = family.turns(agent);
     let calls: usize = turns.iter().map(|turn| turn.calls(&own.table).count()).sum();
     let mut facts = Vec::new();
-    facts.extend(agent.kind.clone());
-    facts.extend(agent.description.clone());
-    if agent.purpose != Purpose::Task {
-        facts.push(format!("no task but {}", agent.purpose.name()));
+    let task = family.task(agent).map_err(|error| Failure::unreadable(&own.path, error))?;
+    facts.extend(task.into_iter().flatten());
+    match agent.purpose {
+        Purpose::Task => {}
+        Purpose::Unknown => facts.push("nothing tells what for".to_owned()),
+        purpose => facts.push(format!("no task but {}", purpose.name())),
+    }
+    if let Body::Side(chains) = &agent.body
+        && let Some(last) = chains.last()
+    {
+        let leaf = own.table.row(own.graph.chain(*last).last);
+        facts.extend(own.table.text(leaf.uuid).map(|uuid| format!("leaf {}", short(uuid))));
     }
     facts.push(count(calls as u64, "call"));
     if agent.is_background {
@@ -344,7 +404,7 @@ fn about(family: &Family, agent: &SubAgent) -> String {
         facts.push(format!("by {}{guess}", start.how.name()));
     }
     let facts: Vec<String> = facts.iter().map(|fact| one_line(fact)).collect();
-    format!("agent {}: {}", one_line(&agent.id), facts.join(" · "))
+    Ok(format!("agent {}: {}", one_line(&agent.id), facts.join(" · ")))
 }
 
 fn short(id: &str) -> String {

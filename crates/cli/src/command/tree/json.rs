@@ -108,7 +108,7 @@ pub(super) fn write(
         })?;
     }
     for boundary in &table.boundaries {
-        let kept = own.graph.kept(table, boundary);
+        let kept = own.graph.kept(boundary);
         world.out.json(&BoundaryLine {
             v: JSON_VERSION,
             r#type: "compaction",
@@ -122,7 +122,10 @@ pub(super) fn write(
         })?;
     }
     for agent in &family.agents {
-        world.out.json(&as_json::agent(family, agent, &family.turns(agent)))?;
+        world.out.json(
+            &as_json::agent(family, agent, &family.turns(agent))
+                .map_err(|error| Failure::unreadable(&family.main.path, error))?,
+        )?;
     }
     for one in kin {
         world.out.json(&RelativeLine {
