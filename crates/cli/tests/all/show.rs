@@ -153,7 +153,7 @@ fn markdown() {
 #[test]
 fn what_is_hostile_is_shown_and_not_sent() {
     let env = Env::bare();
-    let evil = "\\u001b]0;owned\\u0007\\u001b[2J\\u202e";
+    let evil = "\\u001b]0;owned\\u0007\\u001b[2J\\u202e\u{9b}\u{202e}\u{7f}";
     let line = |kind: &str, message: &str| {
         format!(
             r#"{{"type":"{kind}","uuid":"{kind}","parentUuid":null,"cwd":"/{evil}","gitBranch":"{evil}","version":"{evil}","message":{message}}}"#
@@ -176,7 +176,18 @@ fn what_is_hostile_is_shown_and_not_sent() {
     ]
     .join("\n");
     let path = env.put("evil.jsonl", text);
-    for args in [&["show", "--full", "--thinking"][..], &["tree"], &["turns"], &["show", "--all"]] {
+    for args in [
+        &["show", "--full", "--thinking"][..],
+        &["tree"],
+        &["turns"],
+        &["show", "--all"],
+        &["show", "--markdown", "--full"],
+        &["export", "md", "--thinking"],
+        &["show", "--json"],
+        &["turns", "--json"],
+        &["export", "json"],
+        &["tree", "--json"],
+    ] {
         let output = run(&env, "80", args, &path);
         assert!(output.status.success());
         let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();

@@ -8,8 +8,11 @@ use std::fmt::Write;
 use serde_json::Value;
 use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
+use transcript::family::{Body, Family};
 use transcript::graph::Link;
 use transcript::input::Input;
+use transcript::place::{Session, sessions_in};
+use transcript::relative::relatives;
 
 /// Two counts of one thing.
 #[derive(Default)]
@@ -83,6 +86,139 @@ fn file(figures: &mut Figures, lines: &[Value], own: &Conversation) {
     of_walks(figures, lines, own);
     of_answers(figures, lines, own);
     of_calls(figures, lines, own);
+    of_sessions(figures, lines, own);
+}
+
+/// 27, 38 to 40, 46, 53, 55, 56: what else records tell.
+fn of_sessions(figures: &mut Figures, lines: &[Value], own: &Conversation) {
+    let table = &own.table;
+    let mut held: HashSet<String> = HashSet::new();
+    let mut twice = 0;
+    for line in lines.iter().filter(|line| is(line, "assistant")) {
+        let id = line["message"]["id"].as_str().unwrap_or("");
+        let keys: Vec<String> = blocks(line).iter().map(|block| format!("{id} {block}")).collect();
+        twice += keys.iter().filter(|key| held.contains(*key)).count() as u64;
+        held.extend(keys);
+    }
+    let repeats = table.parts().iter().filter(|part| {
+        part.is_repeat && table.row(part.row).kind == transcript::entry::Kind::Assistant
+    });
+    figures.add(
+        "27 blocks that an earlier record of the answer has",
+        twice,
+        repeats.count() as u64,
+    );
+    let queued = lines.iter().filter(|line| {
+        line["attachment"]["type"] == "queued_command"
+            && line["attachment"]["commandMode"] != "task-notification"
+    });
+    let own_queued = table.rows().iter().filter(|row| row.input == Some(Input::Queued));
+    figures.add("39 prompts in attachments", queued.count() as u64, own_queued.count() as u64);
+    let noted = lines.iter().filter(|line| line["origin"]["kind"] == "task-notification");
+    figures.add(
+        "40 notifications by origin (ours: all notifications)",
+        noted.count() as u64,
+        count(table.rows().iter().map(|row| row.input == Some(Input::Notification))),
+    );
+    // 46: the record that a result names as its source is the one that holds its call.
+    let uuids: HashMap<&str, &Value> =
+        lines.iter().filter_map(|line| Some((line["uuid"].as_str()?, line))).collect();
+    let mut right = 0;
+    for line in lines.iter().filter(|line| line["sourceToolAssistantUUID"].is_string()) {
+        let source = uuids.get(line["sourceToolAssistantUUID"].as_str().unwrap());
+        let ids: Vec<Value> =
+            blocks(line).iter().map(|block| block["tool_use_id"].clone()).collect();
+        right +=
+            u64::from(source.is_some_and(|source| {
+                blocks(source).iter().any(|block| ids.contains(&block["id"]))
+            }));
+    }
+    let paired_there = table.numbered().filter(|(row, _)| {
+        let source = own
+            .look(*row, |entry| {
+                entry.text("sourceToolAssistantUUID").map(std::borrow::Cow::into_owned)
+            })
+            .unwrap();
+        source.is_some_and(|source| {
+            table.parts_of(*row).filter_map(|block| own.pairs.of(block)).any(|call| {
+                table.text(table.row(table.part(call).row).uuid) == Some(source.as_str())
+            })
+        })
+    });
+    figures.add(
+        "46 results paired with a call on the record that they name (of those with one)",
+        right,
+        paired_there.count() as u64,
+    );
+    let sessions: HashSet<&str> =
+        lines.iter().filter_map(|line| line["sessionId"].as_str()).collect();
+    let named = transcript::relative::named_sessions(table).len() as u64;
+    figures.add("53 sessions that records name", sessions.len() as u64, named);
+    let summaries = lines.iter().filter(|line| line["isCompactSummary"] == true);
+    figures.add(
+        "55 compaction summaries",
+        summaries.count() as u64,
+        count(table.rows().iter().map(|row| row.input == Some(Input::Summary))),
+    );
+    let forked = lines.iter().filter(|line| line["forkedFrom"].is_object()).count() as u64;
+    figures.add("56 records that were forked", forked, table.forked_from.len() as u64);
+}
+
+/// 47 to 52: sub-agents and copies, over a whole folder.
+fn of_families(figures: &mut Figures, folder: &std::path::Path) {
+    let mut ids: HashMap<String, HashSet<std::path::PathBuf>> = HashMap::new();
+    let files = testkit::files_under(&[folder.to_owned()]);
+    for file in &files {
+        for line in file.bytes.split(|byte| *byte == b'\n') {
+            let Ok(value) = serde_json::from_slice::<Value>(line) else { continue };
+            if let Some(uuid) = value["uuid"].as_str() {
+                ids.entry(uuid.to_owned()).or_default().insert(file.path.clone());
+            }
+        }
+    }
+    let mut pairs: HashSet<(std::path::PathBuf, std::path::PathBuf)> = HashSet::new();
+    let is_session = |path: &std::path::PathBuf| {
+        !path.file_name().unwrap().to_string_lossy().starts_with("agent-")
+    };
+    for paths in ids.values() {
+        for one in paths.iter().filter(|path| is_session(path)) {
+            let beside = |other: &&std::path::PathBuf| {
+                other.parent() == one.parent() && *other > one && is_session(other)
+            };
+            pairs.extend(paths.iter().filter(beside).map(|other| (one.clone(), other.clone())));
+        }
+    }
+    let mut kin = 0;
+    let (mut agents, mut joined, mut sides) = (0, 0, 0);
+    for file in files.iter().filter(|file| is_session(&file.path)) {
+        let session = Session::at(&file.path).unwrap();
+        let family = Family::open(&session).unwrap();
+        let others = sessions_in(file.path.parent().unwrap());
+        let related = relatives(&session, &family.main, &others);
+        kin +=
+            related.iter().filter(|one| one.shared > 0 && one.session.path > session.path).count()
+                as u64;
+        for agent in &family.agents {
+            agents += u64::from(matches!(agent.body, Body::File(_)));
+            sides += u64::from(matches!(agent.body, Body::Side(_)));
+            joined += u64::from(agent.start.is_some());
+        }
+    }
+    let agent_files = files.iter().filter(|file| !is_session(&file.path)).count() as u64;
+    figures.add(
+        "48 files of sub-agents (ours: those that belong to a session here)",
+        agent_files,
+        agents,
+    );
+    let side_roots = files.iter().filter(|file| is_session(&file.path)).map(|file| {
+        let lines = file.bytes.split(|byte| *byte == b'\n');
+        let values = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+        values.filter(|value| value["isSidechain"] == true && value["parentUuid"].is_null()).count()
+            as u64
+    });
+    figures.add("47 sidechain roots in sessions' files", side_roots.sum(), sides);
+    figures.add("50 sub-agents (ours: joined to a call)", agents + sides, joined);
+    figures.add("52 pairs of sessions that share records", pairs.len() as u64, kin);
 }
 
 /// The records with ids, and where the first of each id is.
@@ -322,10 +458,10 @@ fn of_calls(figures: &mut Figures, lines: &[Value], own: &Conversation) {
 }
 
 /// The files of a folder whose lines are all whole, so that a plain reader sees what we see.
-fn figures(folder: std::path::PathBuf) -> String {
+fn figures(folder: &std::path::Path) -> String {
     let mut figures = Figures::default();
     let (mut whole, mut broken) = (0, 0);
-    for real in testkit::files_under(&[folder]) {
+    for real in testkit::files_under(&[folder.to_owned()]) {
         let lines: Result<Vec<Value>, _> = real
             .bytes
             .split(|byte| *byte == b'\n')
@@ -340,6 +476,7 @@ fn figures(folder: std::path::PathBuf) -> String {
             _ => broken += 1,
         }
     }
+    of_families(&mut figures, folder);
     format!(
         "{whole} files; left out, because of broken lines or no line: {broken}\n  plain    ours\n{}",
         figures.text()
@@ -348,12 +485,12 @@ fn figures(folder: std::path::PathBuf) -> String {
 
 #[test]
 fn of_the_recordings() {
-    insta::assert_snapshot!("recordings", figures(testkit::fixtures().join("recordings")));
+    insta::assert_snapshot!("recordings", figures(&testkit::fixtures().join("recordings")));
 }
 
 #[test]
 fn of_the_corpus() {
     if let Some(folder) = testkit::shared("corpus") {
-        insta::assert_snapshot!("corpus", figures(folder));
+        insta::assert_snapshot!("corpus", figures(&folder));
     }
 }
