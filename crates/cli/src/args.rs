@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable";
+3 session not found or ambiguous, 4 unreadable, 12 Claude Code does not resume it";
 
 /// Options of every command.
 #[derive(Args, Debug)]

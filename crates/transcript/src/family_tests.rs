@@ -127,3 +127,68 @@ fn equal_prompts_are_a_guess() {
     line-8 task started by t3 of main (parent)
     ");
 }
+
+#[test]
+fn sidechains_start_sidechains_and_none_starts_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = |kind: &str, uuid: &str, parent: &str, message: &str| {
+        format!(
+            r#"{{"type":"{kind}","uuid":"{uuid}","parentUuid":{parent},"isSidechain":true,"message":{message}}}"#
+        )
+    };
+    let says = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    let calls = |call: &str, prompt: &str| {
+        format!(r#"{{"id":"m-{call}","role":"assistant","content":[{}]}}"#, spawn(call, prompt))
+    };
+    let main = Script::new()
+        .prompt("p", "-", "go")
+        .block("c1", "p", "m1", &spawn("t1", "outer"))
+        .raw(&side("user", "s1", "null", &says("outer")))
+        .raw(&side("assistant", "s2", "\"s1\"", &calls("t2", "inner")))
+        .raw(&side("user", "s3", "null", &says("inner")))
+        .raw(&side("user", "s4", "null", &says("myself")))
+        .raw(&side("assistant", "s5", "\"s4\"", &calls("t3", "myself")));
+    put(folder.path(), "s.jsonl", main.text());
+    insta::assert_snapshot!(agents_of(folder.path()), @r"
+    line-3 task started by t1 of main (prompt)
+    line-5 task started by t2 of line-3 (prompt)
+    line-6 task
+    ");
+}
+
+#[test]
+fn agents_that_name_each_other_and_one_that_was_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let result = |agent: &str, call: &str| {
+        format!(
+            r#""toolUseResult":{{"agentId":"{agent}"}},"message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}"}}]}}"#
+        )
+    };
+    let main = Script::new()
+        .prompt("p", "-", "go")
+        .block("c1", "p", "m1", &spawn("t1", "one"))
+        .record("user", "r1", "c1", &result("again", "t1"))
+        .block("c2", "r1", "m2", &spawn("t2", "more"))
+        .record("user", "r2", "c2", &result("again", "t2"));
+    put(folder, "s.jsonl", main.text());
+    put(folder, "s/subagents/agent-again.jsonl", agent("one").text());
+    let naming = |own: &str, other: &str| {
+        agent(own).block("x", own, "mx", &spawn("tx", "?")).record(
+            "user",
+            "y",
+            "x",
+            &result(other, "tx"),
+        )
+    };
+    put(folder, "s/subagents/agent-left.jsonl", naming("l", "right").text());
+    put(folder, "s/subagents/agent-right.jsonl", naming("r", "left").text());
+    insta::assert_snapshot!(agents_of(folder), @r"
+    again task started by t1 of main (result)
+    left task
+    right task started by tx of left (result)
+    ");
+    let family = Family::open(&Session::at(&folder.join("s.jsonl")).unwrap()).unwrap();
+    let calls: Vec<BlockId> = calls(&family.main).into_values().collect();
+    assert!(calls.iter().all(|call| family.started(Owner::Main, *call) == [0]));
+}

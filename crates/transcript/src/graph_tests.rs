@@ -223,3 +223,19 @@ fn what_has_no_id_goes_with_what_stands_before_it() {
     live leaf: none
     ");
 }
+
+#[test]
+fn records_that_name_one_lost_parent_hang_on_one_place() {
+    let script = Script::new()
+        .prompt("p", "-", "go")
+        .says("a", "p", "m1", "yes")
+        .prompt("wrong", "lost", "one way")
+        .says("b", "wrong", "m2", "no")
+        .prompt("right", "lost", "another way");
+    insta::assert_snapshot!(chains(&script), @r"
+    root: p a
+    branch at a: wrong b
+    branch at a: right
+    live leaf: right
+    ");
+}

@@ -117,3 +117,37 @@ fn a_record_is_read_again_where_it_stands() {
     File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
     assert_eq!(said(RowId(1)).unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
+
+#[test]
+fn a_queued_prompt_is_matched_with_one_record_only() {
+    let queue = |operation: &str, content: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"{operation}"{content}}}"#)
+    };
+    let attached = r#""attachment":{"type":"queued_command","prompt":[{"type":"text","text":"look"},{"type":"image","source":{}}]}"#;
+    let script = Script::new()
+        .prompt("p", "-", "continue")
+        .raw(&queue("enqueue", r#","content":"continue""#))
+        .raw(&queue("remove", ""))
+        .raw(&queue("enqueue", r#","content":"look""#))
+        .raw(&queue("remove", ""))
+        .record("attachment", "a", "p", attached);
+    // "continue" was said before it was queued; "look" is in the attachment.
+    assert_eq!(table(&script).unsaid, [RowId(1)]);
+}
+
+#[test]
+fn a_notification_may_be_blocks_or_stand_only_in_the_queue() {
+    let note = |id: &str| format!("<task-notification><task-id>{id}</task-id></task-notification>");
+    let attached = format!(
+        r#""attachment":{{"type":"queued_command","prompt":[{{"type":"text","text":"{}"}}]}}"#,
+        note("a1")
+    );
+    let script = Script::new().record("attachment", "a", "-", &attached).raw(&format!(
+        r#"{{"type":"queue-operation","operation":"enqueue","content":"{}"}}"#,
+        note("a2")
+    ));
+    let table = table(&script);
+    let agents: Vec<&str> = table.started.iter().map(|fact| table.ids.text(fact.agent)).collect();
+    assert_eq!(agents, ["a1", "a2"]);
+    assert_eq!(table.rows()[0].input, Some(Input::Notification));
+}
