@@ -1,7 +1,7 @@
 //! Markdown on a terminal.
 //!
 //! What the model writes is Markdown. Here it becomes lines with colours: headings, lists, quotes, code, tables, links. Whatever
-//! is not understood is shown as it was written; nothing is left out.
+//! is not understood is shown as it was written. Marks that only say how words look (`**`, the language of a code block) are left out.
 
 use std::io;
 
@@ -14,6 +14,9 @@ use crate::text::shown;
 
 const CODE: Style = AnsiColor::Cyan.on_default();
 const LINK: Style = Style::new().underline();
+
+/// How deep quotes and lists are indented.
+const DEEPEST: usize = 12;
 
 /// Writes Markdown.
 pub(crate) fn write(page: &mut Page<'_>, lead: &Lead, text: &str) -> io::Result<()> {
@@ -28,7 +31,7 @@ pub(crate) fn write(page: &mut Page<'_>, lead: &Lead, text: &str) -> io::Result<
         code: None,
         rows: Vec::new(),
         table: None,
-        link: None,
+        links: Vec::new(),
         started: false,
     };
     for event in Parser::new_ext(text, options) {
@@ -49,7 +52,8 @@ struct Writer<'p, 'o> {
     code: Option<String>,
     rows: Vec<Vec<Vec<Span>>>,
     table: Option<Vec<Alignment>>,
-    link: Option<(String, usize)>,
+    /// The targets of the links that are open, and the words of each so far.
+    links: Vec<(String, String)>,
     /// Something was written: the next block stands apart from it.
     started: bool,
 }
@@ -104,8 +108,7 @@ impl Writer<'_, '_> {
             }
             Tag::BlockQuote(_) => {
                 self.gap()?;
-                let lead = self.lead().inside().then(&Lead::all(Span::new(DIM, "│ ")));
-                self.leads.push(lead);
+                self.deeper(&Lead::all(Span::new(DIM, "│ ")));
                 self.started = false;
             }
             Tag::CodeBlock(_) => {
@@ -129,8 +132,7 @@ impl Writer<'_, '_> {
                     }
                     _ => "• ".to_owned(),
                 };
-                let lead = self.lead().inside().then(&Lead::hanging(Span::plain(mark)));
-                self.leads.push(lead);
+                self.deeper(&Lead::hanging(Span::plain(mark)));
                 self.started = false;
             }
             Tag::Emphasis => self.push(Style::italic),
@@ -140,7 +142,7 @@ impl Writer<'_, '_> {
                 self.text("~~");
             }
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.link = Some((dest_url.into_string(), self.spans.len()));
+                self.links.push((dest_url.into_string(), String::new()));
                 self.push(|_| LINK);
             }
             Tag::Table(alignments) => {
@@ -190,12 +192,11 @@ impl Writer<'_, '_> {
             }
             TagEnd::Link | TagEnd::Image => {
                 self.styles.pop();
-                if let Some((target, at)) = self.link.take() {
-                    let words: String =
-                        self.spans[at..].iter().map(|span| span.text.as_str()).collect();
-                    if words != target && !target.is_empty() {
-                        self.span(DIM, &format!(" ({target})"));
-                    }
+                if let Some((target, words)) = self.links.pop()
+                    && words != target
+                    && !target.is_empty()
+                {
+                    self.span(DIM, &format!(" ({target})"));
                 }
             }
             TagEnd::TableCell => {
@@ -215,6 +216,12 @@ impl Writer<'_, '_> {
         self.leads.last().unwrap_or(&self.leads[0])
     }
 
+    /// Goes one level in; what is nested too deep to be seen is shown flat.
+    fn deeper(&mut self, inner: &Lead) {
+        let lead = self.lead().inside();
+        self.leads.push(if self.leads.len() < DEEPEST { lead.then(inner) } else { lead });
+    }
+
     fn push(&mut self, change: impl FnOnce(Style) -> Style) {
         let style = self.styles.last().copied().unwrap_or_default();
         self.styles.push(change(style));
@@ -226,6 +233,9 @@ impl Writer<'_, '_> {
     }
 
     fn span(&mut self, style: Style, text: &str) {
+        for (_, words) in &mut self.links {
+            words.push_str(text);
+        }
         self.spans.push(Span::new(style, shown(text)));
     }
 

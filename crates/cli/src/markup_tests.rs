@@ -46,3 +46,13 @@ fn a_table_that_is_too_wide_wraps_its_cells() {
     let text = "| what | why |\n|---|---|\n| short | because it is so very long that it cannot stand on one line |";
     insta::assert_snapshot!(drawn(text, 30));
 }
+
+#[test]
+fn links_may_wrap_and_stand_in_each_other_and_nesting_has_an_end() {
+    insta::assert_snapshot!(drawn("a `b` c **d** [link\ntext](http://x.y) [![alt](img)](outer)", 60), @r"
+    a `b` c d link
+    text (http://x.y) alt (img) (outer)
+    ");
+    assert!(drawn(&format!("{}x", "> ".repeat(20_000)), 80).len() < 1_000);
+    assert!(drawn(&format!("{}x", "- ".repeat(3_000)), 80).len() < 100_000);
+}

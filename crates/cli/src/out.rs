@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use anstyle::Style;
 
 use crate::args::Color;
-use crate::pager::Pager;
+use crate::pager::{Choice, Pager};
 use crate::text::{is_harmful, printable, visible};
 
 #[derive(Debug)]
@@ -79,10 +79,10 @@ impl Out {
     }
 
     /// Sends what follows through a pager, if it goes to a terminal.
-    pub(crate) fn page(&mut self, command: &str) -> io::Result<()> {
+    pub(crate) fn page(&mut self, choice: &Choice) -> io::Result<()> {
         self.stdout.flush()?;
         if self.is_terminal
-            && let Some(pager) = Pager::start(command)
+            && let Some(pager) = Pager::start(choice)
         {
             self.stdout = BufWriter::with_capacity(1 << 16, Sink::Pager(pager));
         }

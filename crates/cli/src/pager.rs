@@ -1,12 +1,20 @@
 //! A pager, for what is longer than the screen.
 //!
-//! What `QUIPU_PAGER` or `PAGER` names, else `less`; if it cannot be started, there is none, and nothing is lost. `less` is told to
-//! end by itself if all fits on one screen.
+//! What `QUIPU_PAGER` or `PAGER` names, else `less`; if there is none, nothing is lost. `less` is told to
+//! end by itself if all fits on one screen, unless the user has options for it.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Which pager the user wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    pub(crate) command: String,
+    /// The user has told `less` how to behave.
+    pub(crate) has_less_options: bool,
+}
 
 #[derive(Debug)]
 pub(crate) struct Pager {
@@ -16,15 +24,25 @@ pub(crate) struct Pager {
 
 impl Pager {
     /// Starts a pager; `None` if there is none, or none is wanted.
-    pub(crate) fn start(command: &str) -> Option<Pager> {
-        let mut words = command.split_whitespace();
-        let program = words.next().filter(|program| *program != "cat")?;
-        let mut pager = Command::new(program);
-        pager.args(words).stdin(Stdio::piped());
-        if program.ends_with("less") {
-            // As other tools do: quit if it fits, pass colours on, leave the text on the screen.
-            pager.env("LESS", "FRX").env("LESSCHARSET", "utf-8");
+    pub(crate) fn start(Choice { command, has_less_options }: &Choice) -> Option<Pager> {
+        let has_less_options = *has_less_options;
+        if command.trim().is_empty() || command.trim() == "cat" {
+            return None;
         }
+        // It may have options, quotes, pipes: that is the shell's business.
+        let mut pager = if cfg!(windows) {
+            Command::new(command)
+        } else {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", command]);
+            shell
+        };
+        pager.stdin(Stdio::piped());
+        if !has_less_options {
+            // As other tools do: quit if it fits, pass colours on, leave the text on the screen.
+            pager.env("LESS", "FRX");
+        }
+        pager.env("LESSCHARSET", "utf-8");
         let mut child = pager.spawn().ok()?;
         // The interrupt key belongs to the pager while it runs.
         #[cfg(unix)]

@@ -23,6 +23,7 @@ pub(crate) fn visible(c: char) -> char {
         '\u{7f}' => '␡',
         // C1 controls, line separators, and marks that turn the direction of text round.
         '\u{80}'..='\u{9f}'
+        | '\u{61c}'
         | '\u{200e}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}' => '\u{fffd}',
@@ -52,6 +53,13 @@ pub(crate) fn uncoloured(text: &str) -> String {
         }
     }
     out + rest
+}
+
+/// A word of a command line, as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-~:".contains(c);
+    let word = one_line(word);
+    if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The text on one line: white space squeezed, control characters visible.

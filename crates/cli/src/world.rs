@@ -16,6 +16,7 @@ use crate::command::which::Which;
 use crate::config::{Config, split_homes};
 use crate::failure::Failure;
 use crate::out::Out;
+use crate::pager::Choice;
 use crate::samples;
 
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct World {
     pub(crate) out: Out,
     pub(crate) cwd: PathBuf,
     /// The command that shows long output.
-    pub(crate) pager: String,
+    pub(crate) pager: Choice,
     pub(crate) now: SystemTime,
     /// Where homes may be, and who says so.
     looked: Vec<PathBuf>,
@@ -56,7 +57,7 @@ impl World {
         let (looked, named_by) = home_folders(global, &config);
         Ok(World {
             out: Out::new(color, env("COLUMNS").and_then(|text| text.parse().ok())),
-            pager: env("QUIPU_PAGER").or_else(|| env("PAGER")).unwrap_or_else(|| "less".to_owned()),
+            pager: Choice { command: pager(), has_less_options: env("LESS").is_some() },
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
             looked,
@@ -218,6 +219,20 @@ fn user_folder(variable: &str, windows: &str, mac: &str, other: &str) -> Option<
 fn user_home() -> Option<PathBuf> {
     let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
     env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The pager that the user names; `less`, if there is one.
+fn pager() -> String {
+    let named = env("QUIPU_PAGER").or_else(|| env("PAGER"));
+    named.unwrap_or_else(|| {
+        let folders = env("PATH").unwrap_or_default();
+        let mut folders = folders.split(':').map(Path::new);
+        if folders.any(|folder| folder.join("less").is_file()) {
+            "less".to_owned()
+        } else {
+            String::new()
+        }
+    })
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]

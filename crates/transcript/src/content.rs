@@ -101,10 +101,7 @@ impl<'a> Iterator for Blocks<'_, 'a> {
 /// The blocks of a content value: of a list its elements, of a string the string itself.
 pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
     let alone = (content.shape() == Shape::String).then_some(content);
-    alone.into_iter().chain(content.elements()).filter_map(|json| {
-        // The bytes were accepted before.
-        Block::scan(Scanner::new(json.raw()), 0).ok().map(|(block, _)| block)
-    })
+    alone.into_iter().chain(content.elements()).filter_map(Block::of)
 }
 
 /// One block of content.
@@ -160,6 +157,11 @@ impl<'a> Block<'a> {
             None => BlockKind::Other,
         };
         Ok((Block { json, type_name, tool, kind }, end))
+    }
+
+    /// A value as a block: an object, or a string. The bytes were accepted before.
+    pub(crate) fn of(json: Json<'a>) -> Option<Block<'a>> {
+        Block::scan(Scanner::new(json.raw()), 0).ok().map(|(block, _)| block)
     }
 
     /// The block as it stands: an object, or a string that is all of the content.

@@ -7,10 +7,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::content::Block;
 use crate::entry::Entry;
 use crate::file::Lines;
 use crate::graph::{ChainId, Graph};
-use crate::table::{RowId, Table};
+use crate::place::is_agent;
+use crate::table::{BlockId, RowId, Table};
 use crate::turn::{Builder, Pairs, Turn};
 
 /// A file, read and linked.
@@ -18,7 +20,8 @@ use crate::turn::{Builder, Pairs, Turn};
 pub struct Conversation {
     /// Where it stands.
     pub path: PathBuf,
-    file: File,
+    /// Kept open, so that what is shown is what was read; closed for those of which there are many.
+    file: Option<File>,
     /// Its records.
     pub table: Table,
     /// How they hang together.
@@ -44,15 +47,41 @@ impl Conversation {
     /// Reads a file.
     pub fn open(path: &Path) -> io::Result<Conversation> {
         let file = File::open(path)?;
-        let table = Table::read(Lines::new(&file))?;
+        let mut table = Table::read(Lines::new(&file))?;
+        if is_agent(path) {
+            table.unmark_sides();
+        }
         let graph = Graph::new(&table);
+        table.mark_repeats(&graph);
         let pairs = Pairs::new(&table);
-        Ok(Conversation { path: path.to_owned(), file, table, graph, pairs })
+        Ok(Conversation { path: path.to_owned(), file: Some(file), table, graph, pairs })
+    }
+
+    /// Gives the file back; it is opened again when something in it is looked at. There may be more sub-agents than files may be open.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Works on the file.
+    fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &self.file {
+            Some(file) => work(file),
+            None => work(&File::open(&self.path)?),
+        }
+    }
+
+    /// One block.
+    pub(crate) fn look_at<T>(
+        &self,
+        block: BlockId,
+        see: impl FnOnce(Option<Block<'_>>) -> T,
+    ) -> io::Result<T> {
+        self.with_file(|file| self.table.look_at(file, block, see))
     }
 
     /// The record of a row.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
-        self.table.look(&self.file, row, see)
+        self.with_file(|file| self.table.look(file, row, see))
     }
 
     /// The rows of these chains, one after the other.

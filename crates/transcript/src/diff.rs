@@ -3,6 +3,8 @@
 //! Taken from the client's own patch (`structuredPatch`) where the record has one; else worked out from the call's input, as in the files
 //! of sub-agents. Invariant: a call that failed changed nothing.
 
+use std::time::Duration;
+
 use similar::{ChangeTag, TextDiff};
 
 use crate::json::{Json, Object, Shape};
@@ -57,11 +59,19 @@ impl Touched {
     }
 }
 
+/// How long a diff may take; after that it is coarser.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// How many lines around a change are kept where a diff is worked out.
 const AROUND: usize = 3;
 
-/// The file that a call touched, if its tool is one that touches files.
-pub fn touched(tool: &str, input: Json<'_>, structured: Option<Json<'_>>) -> Option<Touched> {
+/// The file that a call touched, if its tool is one that touches files. `told` is what the model was told came of it.
+pub fn touched(
+    tool: &str,
+    input: Json<'_>,
+    structured: Option<Json<'_>>,
+    told: &str,
+) -> Option<Touched> {
     let input = input.object()?;
     let result = structured.filter(|own| own.shape() == Shape::Object).and_then(Json::object);
     let of_result = |name: &str| result.as_ref().and_then(|own| own.text(name));
@@ -76,11 +86,12 @@ pub fn touched(tool: &str, input: Json<'_>, structured: Option<Json<'_>>) -> Opt
             Some(Touched { path, action: Action::Read, hunks: Vec::new() })
         }
         "Write" => {
-            let action = if of_result("type").as_deref() == Some("update") {
-                Action::Changed
-            } else {
-                Action::Created
+            let updated = match of_result("type") {
+                Some(kind) => kind == "update",
+                // Sub-agents' files have no structured result.
+                None => told.contains("has been updated") || told.contains("overwritten"),
             };
+            let action = if updated { Action::Changed } else { Action::Created };
             let content =
                 of_result("content").or_else(|| input.text("content")).unwrap_or_default();
             let hunks = patch(result.as_ref()).unwrap_or_else(|| {
@@ -136,7 +147,7 @@ fn edits(input: &Object<'_>) -> Vec<Hunk> {
 
 /// The differences between two texts. `first` is the number of their first line, if it is known.
 fn compare(before: &str, after: &str, first: Option<u64>) -> Vec<Hunk> {
-    let diff = TextDiff::from_lines(before, after);
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
     let mut hunks = Vec::new();
     for group in diff.grouped_ops(AROUND) {
         let start = group.first().map(|op| [op.old_range().start, op.new_range().start]);

@@ -5,7 +5,7 @@ use super::*;
 fn of(tool: &str, input: &str, structured: Option<&str>) -> Option<Touched> {
     let parse = |text: &'static str| Json::parse(text.as_bytes()).unwrap();
     let leak = |text: &str| parse(text.to_owned().leak());
-    touched(tool, leak(input), structured.map(leak))
+    touched(tool, leak(input), structured.map(leak), "")
 }
 
 fn shown(touched: &Touched) -> String {

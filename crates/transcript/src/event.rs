@@ -43,7 +43,10 @@ fn system(entry: &Entry<'_>, subtype: &str) -> Option<String> {
             let error = entry.get("error").and_then(Json::object);
             let status = error.as_ref().and_then(|own| own.get("status")?.integer());
             let status = status.map(|status| format!(" {status}")).unwrap_or_default();
-            let message = error.as_ref().and_then(|own| own.text("message"));
+            let message = error.as_ref().and_then(|own| {
+                let cause = || own.get("cause")?.get("code")?.text();
+                own.text("formatted").or_else(|| own.text("message")).or_else(cause)
+            });
             let message = message.map(|text| format!(": {text}")).unwrap_or_default();
             let attempt = number("retryAttempt").zip(number("maxRetries"));
             let attempt =

@@ -149,7 +149,8 @@ impl Family {
         let mut sidecars = Vec::new();
         for file in agents(session) {
             match Conversation::open(&file.path) {
-                Ok(own) => {
+                Ok(mut own) => {
+                    own.close();
                     let (agent, call) = of_file(file, own);
                     family.agents.push(agent);
                     sidecars.push(call);
@@ -380,9 +381,22 @@ impl Joining {
         if let Body::Side(chains) = &agent.body {
             if let Start::Side(row) = family.main.graph.chain(chains[0]).start {
                 let table = &family.main.table;
-                let mut calls = table.parts_of(row).filter(|part| table.part(*part).kind.is_call());
-                if let Some(call) = calls.next() {
-                    add(Owner::Main, call, How::Parent);
+                let calls: Vec<BlockId> =
+                    table.parts_of(row).filter(|part| table.part(*part).kind.is_call()).collect();
+                let prompt = table.text_hash(family.main.graph.chain(chains[0]).first);
+                let asked = |call: &&BlockId| {
+                    let prompts = &table.prompts;
+                    let at = prompts.binary_search_by_key(*call, |(block, _)| *block);
+                    at.is_ok_and(|at| Some(prompts[at].1) == prompt)
+                };
+                let call = calls.iter().find(asked).or(calls.first());
+                if let Some(call) = call {
+                    add(Owner::Main, *call, How::Parent);
+                    // Of several calls on the record, only the prompt tells which.
+                    let is_guess = calls.len() > 1 && !asked(&call);
+                    for joined in &mut found {
+                        joined.is_guess = is_guess;
+                    }
                 }
             }
             return found;

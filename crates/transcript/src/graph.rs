@@ -12,7 +12,7 @@ pub use chain::{Chain, ChainId, Start};
 pub use link::Link;
 
 use crate::input::Input;
-use crate::limit::LONGEST_SEGMENT;
+use crate::limit::{BRANCHES_UP, LONGEST_SEGMENT};
 use crate::table::{Boundary, Id, RowId, Table};
 
 /// The records of a table, linked.
@@ -104,6 +104,19 @@ impl Graph {
         }
         path.reverse();
         path
+    }
+
+    /// Whether a chain is on the way to another, or is it. Looked for a few branches up, no further.
+    pub(crate) fn is_above(&self, above: ChainId, below: ChainId) -> bool {
+        let mut at = Some(below);
+        for _ in 0..BRANCHES_UP {
+            match at {
+                Some(here) if here == above => return true,
+                Some(here) => at = self.chain(here).start.after().map(|row| self.chain_of(row)),
+                None => return false,
+            }
+        }
+        false
     }
 
     /// The chains of the live conversation; none if there is nothing to go on with.

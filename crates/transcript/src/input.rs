@@ -117,31 +117,47 @@ const TAGS: [(&str, Input); 17] = [
     ("[Request interrupted by user for tool use]", Input::Interrupt),
 ];
 
-/// What was typed, of the texts of a record: a command or a shell line as it was typed, the words of a notification, without what an
-/// editor adds. Nothing if there are no words.
-pub fn typed<'a>(mut texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
+/// What was typed, of the texts of a record: a command or a shell line as it was typed, the words of a notification, what a command printed,
+/// without what an editor or the client adds. Nothing if there are no words.
+pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     // What an editor adds stands in blocks of its own before what was typed.
-    let said = texts.find(|text| !text.starts_with("<ide_"))?;
+    let texts: Vec<Cow<'a, str>> = texts.collect();
+    let is_added = |text: &str| text.starts_with("<ide_") || is_reminder(text);
+    let own: Vec<&str> = texts.iter().map(Cow::as_ref).filter(|text| !is_added(text)).collect();
+    let said = if own.is_empty() {
+        texts.iter().find(|text| !text.starts_with("<ide_"))?.to_string()
+    } else {
+        own.join("\n\n")
+    };
     let begins = |tag: &str| said.starts_with(&format!("<{tag}>"));
     let between = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         let (_, rest) = said.split_once(&open)?;
         Some(rest.split_once(&close)?.0.trim().to_owned())
     };
-    let plain = || said.trim().to_owned();
+    let joined = |tags: &[&str], seam: &str| {
+        let parts = tags.iter().filter_map(|tag| between(tag)).filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(seam)
+    };
     let typed = if begins("command-name") || begins("command-message") {
-        let arguments = between("command-args").unwrap_or_default();
-        between("command-name").map(|command| format!("{command} {arguments}").trim().to_owned())
+        between("command-name").map(|_| joined(&["command-name", "command-args"], " "))
     } else if begins("bash-input") {
         between("bash-input").map(|command| format!("! {command}"))
     } else if begins("user-memory-input") {
         between("user-memory-input").map(|note| format!("# {note}"))
     } else if begins("task-notification") {
-        between("summary")
+        Some(joined(&["summary", "result"], "\n\n")).filter(|text| !text.is_empty())
+    } else if OUTPUT_TAGS.iter().any(|tag| begins(tag)) {
+        Some(joined(&OUTPUT_TAGS, "\n"))
     } else {
-        OUTPUT_TAGS.iter().find(|tag| begins(tag)).and_then(|tag| between(tag))
+        None
     };
-    Some(typed.unwrap_or_else(plain)).filter(|text| !text.is_empty())
+    Some(typed.unwrap_or_else(|| said.trim().to_owned())).filter(|text| !text.is_empty())
+}
+
+/// Whether a text is one that the client adds: a prompt may begin like it, but is not closed.
+fn is_reminder(text: &str) -> bool {
+    text.starts_with("<system-reminder>") && text.trim_end().ends_with("</system-reminder>")
 }
 
 /// Tags around what a command printed.
@@ -149,8 +165,7 @@ const OUTPUT_TAGS: [&str; 4] =
     ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"];
 
 fn tagged(text: &str) -> Option<Input> {
-    // A prompt may begin like a reminder; one of the client's is closed.
-    if text.starts_with("<system-reminder>") && text.contains("</system-reminder>") {
+    if is_reminder(text) {
         return Some(Input::Preface);
     }
     TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
@@ -185,7 +200,13 @@ fn said(entry: &Entry<'_>) -> Input {
         None | Some("human") => {}
         Some(_) => return Input::Peer,
     }
-    let text = message.and_then(Message::first_text).unwrap_or_default();
+    // What the client adds may stand before what was typed.
+    let texts = || {
+        let blocks = message.into_iter().flat_map(Message::blocks);
+        blocks.filter(|block| block.kind() == BlockKind::Text).filter_map(|block| block.text())
+    };
+    let text =
+        texts().find(|text| !is_reminder(text)).or_else(|| texts().next()).unwrap_or_default();
     // What the client writes where there is nothing to say.
     if text == "(no content)" {
         return Input::Output;

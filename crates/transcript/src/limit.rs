@@ -52,3 +52,7 @@ pub const LONGEST_NAME: usize = 1 << 10;
 
 /// How many records a segment that a compaction keeps is followed. Clients keep a handful; a wrong end would lead to the root.
 pub const LONGEST_SEGMENT: usize = 1 << 10;
+
+/// How many branches up the records of one answer are looked for. An answer is written in one go: it lies on one side of a branch, or on both
+/// sides of one.
+pub const BRANCHES_UP: usize = 16;

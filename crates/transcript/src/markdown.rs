@@ -1,7 +1,8 @@
 //! A conversation as Markdown.
 //!
-//! For reading elsewhere: prompts as quotes, answers as they were written, calls as list items, diffs and results as code blocks. What is
-//! inside a code block cannot end it: its fence is longer than any in it.
+//! For reading elsewhere: prompts as quotes, answers as they were written, calls as list items, diffs and results as code blocks. What people and
+//! the model wrote is Markdown already and stays so; a code block that it leaves open is closed. What is inside a code block of ours cannot end it: its fence is
+//! longer than any in it.
 
 use std::io::{self, Write};
 
@@ -9,6 +10,7 @@ use crate::diff::{Action, Touched};
 use crate::event::event;
 use crate::family::{Family, Owner};
 use crate::glance::Glance;
+use crate::graph::ChainId;
 use crate::input::{Input, typed};
 use crate::table::{BlockId, RowId};
 use crate::time::Time;
@@ -29,12 +31,17 @@ pub struct Writer<'a, W> {
     family: &'a Family,
     options: Options,
     out: W,
+    /// How deep in agents of agents.
+    depth: usize,
 }
+
+/// How deep agents of agents are written.
+const DEEPEST: usize = 8;
 
 impl<'a, W: Write> Writer<'a, W> {
     /// For the turns of a session.
     pub fn new(family: &'a Family, options: Options, out: W) -> Self {
-        Writer { family, options, out }
+        Writer { family, options, out, depth: 0 }
     }
 
     /// Writes what the session is.
@@ -51,6 +58,14 @@ impl<'a, W: Write> Writer<'a, W> {
         fact("Claude Code", seen.version.as_deref())?;
         fact("From", seen.started.map(stamp).as_deref())?;
         fact("To", seen.ended.map(stamp).as_deref())
+    }
+
+    /// Writes where the turns of a dead branch begin.
+    pub fn dead_end(&mut self, chain: Option<ChainId>) -> io::Result<()> {
+        let Some(chain) = chain else { return Ok(()) };
+        let own = &self.family.main;
+        let line = own.table.row(own.graph.chain(chain).first).line;
+        writeln!(self.out, "\n---\n\n*Not on the live chain: from line {line} on*")
     }
 
     /// Writes one turn.
@@ -134,13 +149,12 @@ impl<'a, W: Write> Writer<'a, W> {
     fn piece(&mut self, piece: &Piece) -> io::Result<()> {
         match &piece.what {
             What::Text(text) if text.trim().is_empty() => Ok(()),
-            What::Text(text) => writeln!(self.out, "{}\n", text.trim_end()),
+            What::Text(text) => writeln!(self.out, "{}\n", closed(text.trim_end())),
             What::Thinking(text) => {
                 if !self.options.thinking || text.trim().is_empty() {
                     return Ok(());
                 }
-                writeln!(self.out, "<details><summary>Thinking</summary>\n")?;
-                writeln!(self.out, "{}\n\n</details>\n", text.trim())
+                self.folded("Thinking", text)
             }
             What::Redacted if !self.options.thinking => Ok(()),
             what => writeln!(self.out, "*[{}]*\n", plain(&aside(what))),
@@ -176,6 +190,9 @@ impl<'a, W: Write> Writer<'a, W> {
         {
             self.fenced("", &words(&result.pieces), "  ")?;
         }
+        if call.is_cut {
+            writeln!(self.out, "  *(too long to be held: texts have lost their middle)*\n")?;
+        }
         if let Some(touched) = &call.touched {
             self.fenced("diff", &patch(touched), "  ")?;
         }
@@ -184,13 +201,21 @@ impl<'a, W: Write> Writer<'a, W> {
             let guess = agent.start.is_some_and(|start| start.is_guess);
             let guess = if guess { ", perhaps" } else { "" };
             writeln!(self.out, "  Sub-agent {}{guess}\n", code(&one_line(&agent.id, 100)))?;
-            if self.options.full {
+            if self.options.full && self.depth < DEEPEST {
+                self.depth += 1;
                 for (number, turn) in (1..).zip(self.family.turns(agent)) {
                     self.turn(Owner::Agent(at), &turn, number)?;
                 }
+                self.depth -= 1;
             }
         }
         Ok(())
+    }
+
+    /// A text that is folded away. Nothing in it ends the fold.
+    fn folded(&mut self, title: &str, text: &str) -> io::Result<()> {
+        let text = closed(text.trim()).replace("</details>", "&lt;/details>");
+        writeln!(self.out, "<details><summary>{title}</summary>\n\n{text}\n\n</details>\n")
     }
 
     /// A code block that nothing in it can end. Nothing for no text.
@@ -206,6 +231,27 @@ impl<'a, W: Write> Writer<'a, W> {
             writeln!(self.out, "{}", format!("{indent}{line}").trim_end())?;
         }
         writeln!(self.out, "{indent}{fence}\n")
+    }
+}
+
+/// A text of Markdown whose last code block is closed, so that it ends with the text.
+fn closed(text: &str) -> String {
+    let mut open: Option<(char, usize)> = None;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let Some(mark) = line.chars().next().filter(|mark| "`~".contains(*mark)) else { continue };
+        let run = line.chars().take_while(|c| *c == mark).count();
+        match open {
+            None if run >= 3 => open = Some((mark, run)),
+            Some((own, least)) if own == mark && run >= least && line[run..].trim().is_empty() => {
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    match open {
+        Some((mark, run)) => format!("{text}\n{}", mark.to_string().repeat(run)),
+        None => text.to_owned(),
     }
 }
 

@@ -33,3 +33,10 @@ fn nothing_inside_ends_a_code_block_or_becomes_markup() {
     assert_eq!(plain("*[x](y)* <b>"), "\\*\\[x\\](y)\\* \\<b\\>");
     assert_eq!(longest_run("a ```` b ``"), 4);
 }
+
+#[test]
+fn what_is_left_open_is_closed() {
+    assert_eq!(closed("a\n```rust\nfn"), "a\n```rust\nfn\n```");
+    assert_eq!(closed("~~~~\n```\n~~~~"), "~~~~\n```\n~~~~");
+    assert_eq!(closed("```\nx\n```\n"), "```\nx\n```\n");
+}

@@ -191,7 +191,8 @@ fn is_jsonl(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "jsonl")
 }
 
-fn is_agent(path: &Path) -> bool {
+/// Whether a file is a sub-agent's, by its name.
+pub(crate) fn is_agent(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
 }
 

@@ -9,6 +9,7 @@ mod answer;
 mod ids;
 mod read;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
@@ -16,10 +17,12 @@ use std::path::Path;
 pub use answer::{Answer, AnswerId, Usage};
 pub use ids::{Id, Ids};
 
-use crate::content::BlockKind;
+use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
-use crate::file::Lines;
+use crate::file::{Lines, read_at};
+use crate::graph::{ChainId, Graph};
 use crate::input::Input;
+use crate::json::Json;
 use crate::limit::HELD_LINE;
 use crate::time::Time;
 
@@ -115,6 +118,8 @@ pub struct Part {
     /// A result that is an error.
     pub is_error: bool,
     hash: u64,
+    /// Where it stands in its record, and its length; zero if it cannot be read alone.
+    place: [u32; 2],
 }
 
 /// A compaction: what was said before is summed up.
@@ -301,6 +306,67 @@ impl Table {
         parts.find(|part| part.kind == BlockKind::Text).map(|part| part.hash)
     }
 
+    /// Marks the blocks of answers that an earlier record of the same answer holds, on the same way through the conversation. Copies on
+    /// another branch are no repeats.
+    pub(crate) fn mark_repeats(&mut self, graph: &Graph) {
+        let mut held: HashMap<(AnswerId, u64), Vec<ChainId>> = HashMap::new();
+        for (chain, _) in graph.numbered() {
+            for row in graph.rows(chain) {
+                let Some(answer) = self.row(*row).answer else { continue };
+                // Without an id nothing says that two records are of one answer.
+                if self.answer(answer).id.is_none() {
+                    continue;
+                }
+                let mut fresh = Vec::new();
+                for block in self.parts_of(*row) {
+                    let part = &self.parts[block.index()];
+                    let call = part.id.filter(|_| part.kind.is_call());
+                    let key = (answer, call.map_or(part.hash, |call| u64::from(call.number())));
+                    let is_repeat = held.get(&key).is_some_and(|chains| {
+                        chains.iter().any(|other| graph.is_above(*other, chain))
+                    });
+                    self.parts[block.index()].is_repeat = is_repeat;
+                    if !is_repeat {
+                        fresh.push(key);
+                    }
+                }
+                for key in fresh {
+                    held.entry(key).or_default().push(chain);
+                }
+            }
+        }
+        let parts = &self.parts;
+        self.prompts.retain(|(block, _)| !parts[block.index()].is_repeat);
+    }
+
+    /// In the file of a sub-agent nothing is a sidechain, whatever it says.
+    pub(crate) fn unmark_sides(&mut self) {
+        self.is_agent = true;
+        self.rows.iter_mut().for_each(|row| row.is_side = false);
+    }
+
+    /// Shows one block, read again from its file: no more than its own bytes, if it can be read alone.
+    pub(crate) fn look_at<T>(
+        &self,
+        file: &File,
+        block: BlockId,
+        see: impl FnOnce(Option<Block<'_>>) -> T,
+    ) -> io::Result<T> {
+        let part = self.part(block);
+        if part.place[1] == 0 {
+            let place = self.place(block);
+            return self.look(file, part.row, |entry| {
+                see(entry.message().and_then(|message| message.blocks().nth(place)))
+            });
+        }
+        let offset = self.row(part.row).offset + u64::from(part.place[0]);
+        let bytes = read_at(file, offset, u64::from(part.place[1]))?;
+        match Json::parse(&bytes) {
+            Some(json) => Ok(see(Block::of(json))),
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED)),
+        }
+    }
+
     /// Shows the record of a row, read again from its file. Long strings of a record that is too long to hold are cut.
     ///
     /// An error also if the file holds something else there by now.
@@ -320,9 +386,11 @@ impl Table {
                 return Ok(see(&entry));
             }
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the file has changed while it was read"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED))
     }
 }
+
+const CHANGED: &str = "the file has changed while it was read";
 
 /// Rows are counted in 32 bits: a file with more is read as far as that goes.
 fn row_id(index: usize) -> RowId {

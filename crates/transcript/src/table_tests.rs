@@ -57,7 +57,9 @@ fn a_block_that_an_earlier_record_has_is_a_repeat() {
         .says("c", "b", "other", "one")
         .prompt("p", "c", "again")
         .prompt("p", "c", "again");
-    let table = table(&script);
+    let mut table = table(&script);
+    let graph = Graph::new(&table);
+    table.mark_repeats(&graph);
     let repeats: Vec<bool> = table.parts().iter().map(|part| part.is_repeat).collect();
     // Two equal blocks on one record are two blocks; a record that stands twice is one.
     assert_eq!(repeats, [false, true, false, false, false, false, true]);
@@ -150,4 +152,23 @@ fn a_notification_may_be_blocks_or_stand_only_in_the_queue() {
     let agents: Vec<&str> = table.started.iter().map(|fact| table.ids.text(fact.agent)).collect();
     assert_eq!(agents, ["a1", "a2"]);
     assert_eq!(table.rows()[0].input, Some(Input::Notification));
+}
+
+#[test]
+fn a_copy_on_another_branch_is_no_repeat() {
+    let script = Script::new()
+        .prompt("p", "-", "go")
+        .call("a", "p", "m", "t", "Read")
+        .result("ra", "a", "t", "x")
+        .prompt("q", "ra", "on")
+        .call("b", "p", "m", "t", "Read")
+        .result("rb", "b", "t", "x")
+        .prompt("z", "rb", "on");
+    let mut table = table(&script);
+    let graph = Graph::new(&table);
+    table.mark_repeats(&graph);
+    // One answer under one prompt: a fork, but both ways go on.
+    assert!(table.parts().iter().all(|part| !part.is_repeat), "{:?}", table.parts());
+    let pairs = crate::turn::Pairs::new(&table);
+    assert!(pairs.open(&table).is_empty() && pairs.orphans(&table).is_empty());
 }

@@ -80,6 +80,8 @@ struct SessionHead<'a> {
     branches: usize,
     compactions: usize,
     agents: usize,
+    leaf: Option<String>,
+    leaf_line: Option<u64>,
     consumed: u64,
     orphans: Vec<Loose>,
     open: Vec<Loose>,
@@ -102,6 +104,7 @@ pub(super) fn session(id: &str, family: &Family, turns: &Turns) -> impl Serializ
         };
         blocks.into_iter().map(one).collect()
     };
+    let leaf = own.graph.leaf().map(|row| own.table.row(row));
     SessionHead {
         v: JSON_VERSION,
         r#type: "session",
@@ -116,6 +119,8 @@ pub(super) fn session(id: &str, family: &Family, turns: &Turns) -> impl Serializ
         branches: own.graph.branches().len(),
         compactions: own.graph.compactions(&own.table),
         agents: family.agents.len(),
+        leaf: leaf.and_then(|row| text(own, row.uuid)),
+        leaf_line: leaf.map(|row| row.line),
         consumed: turns.consumed,
         orphans: loose(own.pairs.orphans(&own.table)),
         open: loose(own.pairs.open(&own.table)),
@@ -214,8 +219,6 @@ fn text(own: &Conversation, id: Option<Id>) -> Option<String> {
 }
 
 /// A moment, as JSON output has them.
-pub(super) fn stamp(time: Time) -> String {
-    jiff::Timestamp::from_millisecond(time.0)
-        .map(|moment| format!("{moment:.3}"))
-        .unwrap_or_default()
+pub(super) fn stamp(time: Time) -> Option<String> {
+    jiff::Timestamp::from_millisecond(time.0).ok().map(|moment| format!("{moment:.3}"))
 }

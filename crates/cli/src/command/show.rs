@@ -19,7 +19,7 @@ use super::range::range;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, local, one_line};
+use crate::text::{count, fit, local, one_line, quoted};
 use crate::world::World;
 
 /// Show a session as a conversation
@@ -82,7 +82,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     let parts = parts(&family, found, args)?;
     let wanted =
         |number: usize| args.turn.as_ref().is_none_or(|turn| turn.contains(&(number as u64)));
-    let last = parts[0].turns.len();
+    let last = parts.iter().map(|part| part.turns.len()).max().unwrap_or(0);
     if let Some(turn) = args.turn.as_ref().filter(|turn| *turn.start() > last as u64) {
         let message = format!("there is no turn {}", turn.start());
         return Err(Failure::usage(
@@ -114,7 +114,12 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         let mut writer = markdown::Writer::new(&family, options, Visible(&mut world.out));
         let failed = |error| Failure::mixed(&session.path, error);
         writer.head(&session.id, &seen).map_err(failed)?;
-        for (_, number, turn) in chosen {
+        let mut before = None;
+        for (chain, number, turn) in chosen {
+            if chain != before {
+                writer.dead_end(chain).map_err(failed)?;
+                before = chain;
+            }
             writer.turn(Owner::Main, turn, number).map_err(failed)?;
         }
         return Ok(());
@@ -135,7 +140,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     let alone = family.agents.iter().filter(|agent| agent.start.is_none()).count();
     if alone > 0 {
-        let name = one_line(&args.session);
+        let name = quoted(&args.session);
         let alone = count(alone as u64, "sub-agent");
         let text = format!("{alone} that no call is known for: quipu tree {name}.");
         page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
@@ -190,7 +195,7 @@ impl Left {
         if self.chains == 0 {
             return Ok(());
         }
-        let name = one_line(name);
+        let name = quoted(name);
         let text = format!(
             "Not on the live chain: {} in {} (quipu show {name} --all; quipu tree {name}).",
             count(self.turns as u64, "turn"),
@@ -210,8 +215,9 @@ fn head(
     shown: usize,
 ) -> Result<(), Failure> {
     let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or("(nothing was said)");
-    let title: String = title.chars().take(200).collect();
-    page.paragraph(&Lead::default(), &[Span::new(BOLD, one_line(&title))])?;
+    let title: String = title.chars().take(1_000).collect();
+    let title = fit(&one_line(&title), page.width * 2 - 2);
+    page.paragraph(&Lead::default(), &[Span::new(BOLD, title)])?;
     let mut facts = vec![session.id.clone()];
     facts.extend(seen.cwd.clone());
     facts.extend(seen.branch.clone().filter(|branch| !branch.is_empty()));
@@ -232,7 +238,7 @@ fn head(
             format!("{} could not be read (quipu cat --kind damaged).", count(damaged, "piece"));
         page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
     }
-    if left.turns > left.live {
+    if left.turns > left.live && shown == left.live {
         let text = format!(
             "On the live chain: {} of {} turns. Claude Code would go on without the others.",
             left.live,

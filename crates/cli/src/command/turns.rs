@@ -103,7 +103,7 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
         table.row(&[
             name,
             turn.times.map(|[start, _]| local(start, "%m-%d %H:%M")).unwrap_or_default(),
-            turn.times.map(|[start, end]| span(end.0 - start.0)).unwrap_or_default(),
+            turn.times.map(|[start, end]| span(end.0.saturating_sub(start.0))).unwrap_or_default(),
             match failed.count() {
                 0 => calls.len().to_string(),
                 failed => format!("{} ({failed}✗)", calls.len()),

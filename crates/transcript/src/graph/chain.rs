@@ -1,10 +1,10 @@
 //! Chains: the records between two branch points.
 //!
 //! Most records with several children are no branches (parallel calls, progress, hooks). What makes one is that two
-//! children lead to different *voices*. For each row the first two voices below it are kept, which is enough to leave
-//! out the answer that a branch point belongs to itself.
+//! children lead to different *voices*, or to copies of one that lead to different voices. For each row the first three voices below it are kept, which is
+//! enough to leave out the answer that a branch point belongs to itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::Link;
@@ -132,23 +132,38 @@ enum Voice {
     Answer(AnswerId),
 }
 
-/// The first voices at and below a row: the nearest, and the nearest other one.
+/// The first voices at and below a row, the nearest first, each once.
 #[derive(Clone, Copy, Debug, Default)]
-struct Voices([Option<Voice>; 2]);
+struct Voices([Option<Voice>; 3]);
 
 impl Voices {
     fn add(&mut self, voice: Option<Voice>) {
-        match (&mut self.0, voice) {
-            ([first @ None, _], Some(_)) => *first = voice,
-            ([first, second @ None], Some(_)) if *first != voice => *second = voice,
-            _ => {}
+        if voice.is_some()
+            && !self.0.contains(&voice)
+            && let Some(free) = self.0.iter_mut().find(|slot| slot.is_none())
+        {
+            *free = voice;
         }
     }
 
-    /// The nearest voice that is not this answer.
-    fn beside(self, own: Option<AnswerId>) -> Option<Voice> {
+    /// The nearest two that are not this answer: who goes on, and who after that.
+    fn beside(self, own: Option<AnswerId>) -> Way {
         let own = own.map(Voice::Answer);
-        self.0.into_iter().flatten().find(|voice| Some(*voice) != own)
+        let mut others = self.0.into_iter().flatten().filter(|voice| Some(*voice) != own);
+        [others.next(), others.next()]
+    }
+}
+
+/// Who goes on from a record, and who after that.
+type Way = [Option<Voice>; 2];
+
+/// Whether two ways part: other voices, or one voice whose copies lead to others.
+fn part(one: Way, other: Way) -> bool {
+    match (one, other) {
+        ([Some(one), after], [Some(other), later]) => {
+            one != other || matches!((after, later), (Some(after), Some(later)) if after != later)
+        }
+        _ => false,
     }
 }
 
@@ -216,20 +231,37 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
             if table.row(child).is_side == own.is_side {
                 voices[child.index()].beside(own.answer)
             } else {
-                None
+                [None, None]
             }
         };
         let children = tree.children(row);
-        let mut apart = children.iter().filter_map(|child| on(*child));
-        let first = apart.next();
-        let is_branch = apart.any(|voice| Some(voice) != first);
+        let mut ahead = children.iter().map(|child| on(*child)).filter(|way| way[0].is_some());
+        let first = ahead.next().unwrap_or_default();
+        // The first whose voice goes on to another stands for all copies of that voice.
+        let mut lead = first;
+        let is_branch = ahead.any(|way| {
+            let parts = part(lead, way);
+            if lead[1].is_none() && way[0] == lead[0] {
+                lead = way;
+            }
+            parts
+        });
         if is_branch {
             branches.push(row);
         }
-        let mut ways: HashMap<Voice, ChainId> = HashMap::new();
+        let mut ways: HashMap<Way, ChainId> = HashMap::new();
+        let goes_on: HashSet<Voice> = if is_branch {
+            let long = children.iter().map(|child| on(*child)).filter(|way| way[1].is_some());
+            long.filter_map(|way| way[0]).collect()
+        } else {
+            HashSet::new()
+        };
         for child in children {
             let link = links[child.index()];
-            let chain = match on(*child) {
+            let way = on(*child);
+            // A copy that leads nowhere, of a voice that goes on elsewhere, is no way of its own.
+            let is_way = way[0].is_some_and(|voice| way[1].is_some() || !goes_on.contains(&voice));
+            let chain = match way {
                 _ if table.row(*child).is_side != own.is_side => {
                     found.begin(*child, Start::Side(row))
                 }
@@ -239,13 +271,13 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
                         if guess { Start::CompactionGuess(row) } else { Start::Compaction(row) };
                     found.begin(*child, start)
                 }
-                Some(voice) if is_branch => {
-                    *ways.entry(voice).or_insert_with(|| found.begin(*child, Start::Branch(row)))
+                _ if is_branch && is_way => {
+                    *ways.entry(way).or_insert_with(|| found.begin(*child, Start::Branch(row)))
                 }
                 _ => found.chain_of[row.index()],
             };
             found.chain_of[child.index()] = chain;
-            if on(*child).is_some() { loud.push(*child) } else { quiet.push(*child) }
+            if way[0].is_some() { loud.push(*child) } else { quiet.push(*child) }
         }
         // What leads nowhere comes first, then the way on.
         open.extend(loud.drain(..).rev());

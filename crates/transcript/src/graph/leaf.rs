@@ -37,6 +37,16 @@ pub(super) fn live(table: &Table, links: &[Link], tree: &Tree) -> Option<RowId> 
         let mut children = tree.children(row).iter().copied();
         is_step(row) && said[row.index()] && !children.any(|child| is_step(child) && hangs(child))
     };
-    let ends = || table.numbered().map(|(row, _)| row).rev().filter(|row| is_end(*row));
-    ends().find(|row| named.is_some() && below[row.index()]).or_else(|| ends().next())
+    // A record that stands twice counts where it stands last.
+    let mut place: Vec<RowId> = table.numbered().map(|(row, _)| row).collect();
+    for (row, link) in table.numbered().map(|(row, _)| row).zip(links) {
+        if let Link::Repeat(first) = link {
+            place[first.index()] = row;
+        }
+    }
+    let last = |wanted: &dyn Fn(RowId) -> bool| {
+        let ends = table.numbered().map(|(row, _)| row).filter(|row| is_end(*row) && wanted(*row));
+        ends.max_by_key(|row| place[row.index()])
+    };
+    last(&|row| named.is_some() && below[row.index()]).or_else(|| last(&|_| true))
 }

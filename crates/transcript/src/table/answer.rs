@@ -55,7 +55,10 @@ impl Answer {
     /// Takes one more record in.
     pub(super) fn join(&mut self, message: &Message<'_>, ids: &mut Ids) {
         self.rows += 1;
-        let mut name = |name: &str| message.text(name).and_then(|text| ids.keep(&text));
+        let mut name = |name: &str| {
+            let text = message.text(name).filter(|text| !text.is_empty())?;
+            ids.keep(&text)
+        };
         self.model = self.model.or(name("model"));
         self.stop = name("stop_reason").or(self.stop);
         if let Some(object) = message.get("usage").and_then(Json::object) {

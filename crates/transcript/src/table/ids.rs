@@ -20,6 +20,11 @@ impl Id {
         self.0.get() as usize - 1
     }
 
+    /// As a number.
+    pub(crate) fn number(self) -> u32 {
+        self.0.get()
+    }
+
     fn new(index: usize) -> Option<Self> {
         u32::try_from(index + 1).ok().and_then(NonZeroU32::new).map(Id)
     }

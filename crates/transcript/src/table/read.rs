@@ -37,6 +37,9 @@ impl Table {
     }
 }
 
+/// How many blocks of a record are compared with those of one that has its id.
+const COMPARED: usize = 256;
+
 /// A table that is being read, and what is known for that time only.
 #[derive(Default)]
 struct Reading {
@@ -46,8 +49,6 @@ struct Reading {
     running: Option<AnswerId>,
     /// The first record of each id.
     first: HashMap<Id, RowId>,
-    /// What answers hold already.
-    held: HashSet<u64>,
     /// Sub-agents whose progress was seen.
     seen: HashSet<Id>,
     /// What was said, as hashes, and where.
@@ -146,59 +147,50 @@ impl Reading {
         let Some(message) = entry.message() else { return };
         let index = entry.get("apiBlockIndex").and_then(Json::integer);
         let repeated = row.uuid.and_then(|uuid| self.first.get(&uuid)).copied();
-        let mut fresh = Vec::new();
         for block in message.blocks() {
             let kind = block.kind();
             let object = block.json().object();
             let get = |name: &str| object.as_ref().and_then(|own| own.get(name));
             let hash = match kind {
                 // Equal for a string and for a block of the same text.
-                BlockKind::Text => digest(block.text().as_deref().unwrap_or_default()),
-                _ => digest(block.json().raw()),
+                BlockKind::Text if row.answer.is_none() => {
+                    digest(block.text().as_deref().unwrap_or_default())
+                }
+                // Where the client numbers blocks, equal ones of different numbers are two.
+                _ => digest(&(index, block.json().raw())),
             };
             let call = match kind {
                 _ if kind.is_call() => self.name(get("id")),
                 _ if kind.is_result() => self.name(get("tool_use_id")),
                 _ => None,
             };
-            let key = row.answer.map(|answer| match (kind, call) {
-                (BlockKind::ToolUse, Some(call)) => digest(&(answer, call)),
-                _ => digest(&(answer, index, hash)),
-            });
-            let is_repeat = match (key, repeated) {
-                (Some(key), _) => {
-                    fresh.push(key);
-                    self.held.contains(&key)
-                }
-                (None, Some(first)) => {
-                    self.table.parts_of(first).any(|part| self.table.part(part).hash == hash)
-                }
-                (None, None) => false,
-            };
+            // Of answers this is told by the chain that they stand in, later.
+            let is_repeat = row.answer.is_none()
+                && repeated.is_some_and(|first| {
+                    let mut earlier = self.table.parts_of(first).take(COMPARED);
+                    earlier.any(|part| self.table.part(part).hash == hash)
+                });
             let name = if kind.is_call() { self.name(get("name")) } else { None };
             if row.kind == Kind::User && kind == BlockKind::Text {
                 self.said.entry(hash).or_default().push_back(id);
             }
             let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
             if kind == BlockKind::ToolUse
-                && !is_repeat
                 && matches!(self.table.text(name), Some("Task" | "Agent"))
                 && let Some(prompt) = get("input").and_then(|input| input.get("prompt")?.text())
             {
                 self.table.prompts.push((number, digest(&*prompt)));
             }
             let is_error = kind.is_result() && get("is_error").and_then(Json::bool) == Some(true);
-            self.table.parts.push(Part {
-                row: id,
-                kind,
-                id: call,
-                name,
-                is_repeat,
-                is_error,
-                hash,
-            });
+            // Where it stands, so that it can be read alone; a condensed record is read as a whole.
+            let own = block.json().raw();
+            let at = (own.as_ptr() as usize).wrapping_sub(entry.raw().as_ptr() as usize);
+            let is_held = !row.is_long() && at.saturating_add(own.len()) <= entry.raw().len();
+            let place = [at, own.len()].map(|number| u32::try_from(number).unwrap_or_default());
+            let place = if is_held { place } else { [0, 0] };
+            let part = Part { row: id, kind, id: call, name, is_repeat, is_error, hash, place };
+            self.table.parts.push(part);
         }
-        self.held.extend(fresh);
     }
 
     /// What records tell beside the conversation.

@@ -3,6 +3,8 @@
 //! A [`Builder`] goes through the rows of a path or of a chain. It is used for all chains of a table one after the other, the live ones
 //! first, so that it can see to it that an answer that stands in two of them counts once.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{BREAK, Outcome, Pairs, Round, Step, Turn};
 use crate::content::BlockKind;
 use crate::entry::Kind;
@@ -16,10 +18,9 @@ pub struct Builder<'a> {
     table: &'a Table,
     pairs: &'a Pairs,
     /// Which answers were counted.
-    counted: Vec<bool>,
-    /// Where each answer was put by the run of this number: turn and step.
-    placed: Vec<(u32, usize, usize)>,
-    runs: u32,
+    counted: HashSet<AnswerId>,
+    /// Where each answer of this run was put: turn and step.
+    placed: HashMap<AnswerId, (usize, usize)>,
 }
 
 /// One run: a path or a chain.
@@ -39,14 +40,7 @@ struct Run {
 impl<'a> Builder<'a> {
     /// For the rows of a table.
     pub fn new(table: &'a Table, pairs: &'a Pairs) -> Self {
-        let answers = table.answers().len();
-        Builder {
-            table,
-            pairs,
-            counted: vec![false; answers],
-            placed: vec![(0, 0, 0); answers],
-            runs: 0,
-        }
+        Builder { table, pairs, counted: HashSet::new(), placed: HashMap::new() }
     }
 
     /// The turns in these rows, which go on from another, if they are not the beginning.
@@ -55,7 +49,7 @@ impl<'a> Builder<'a> {
         after: Option<RowId>,
         rows: impl IntoIterator<Item = RowId>,
     ) -> Vec<Turn> {
-        self.runs += 1;
+        self.placed = HashMap::new();
         let mut run = Run {
             turns: Vec::new(),
             ahead: Vec::new(),
@@ -93,6 +87,9 @@ impl<'a> Builder<'a> {
                 }
             }
             (Kind::Attachment, Some(_)) => self.within(run, id, Some(Step::Said(id))),
+            (_, Some(input)) if input.opens() && self.is_same_prompt(run, id) => {
+                self.within(run, id, Some(Step::Said(id)));
+            }
             (_, Some(input)) if input.opens() => {
                 self.open(run, Some(id));
                 self.take_ahead(run);
@@ -116,9 +113,43 @@ impl<'a> Builder<'a> {
             _ if run.is_running && row.uuid.is_some() => self.within(run, id, None),
             _ => {}
         }
-        if row.uuid.is_some() || row.input.is_some() || row.answer.is_some() {
+        if self.is_doing(id) {
             run.last_time = row.time.or(run.last_time);
         }
+    }
+
+    /// Whether somebody did something here: not hooks, notes of the client, what stands ahead of a prompt, or a filler.
+    fn is_doing(&self, id: RowId) -> bool {
+        let row = self.table.row(id);
+        match (row.kind, row.input) {
+            (_, Some(input)) => {
+                !matches!(input, Input::Preface | Input::Meta | Input::Hook | Input::Summary)
+            }
+            (Kind::Assistant, None) => !row.answer.is_some_and(|answer| self.is_filler(answer)),
+            _ => false,
+        }
+    }
+
+    /// Whether the client wrote the answer itself, where none came. Errors are no fillers.
+    fn is_filler(&self, id: AnswerId) -> bool {
+        let answer = self.table.answer(id);
+        !answer.is_error && self.table.text(answer.model) == Some("<synthetic>")
+    }
+
+    /// Whether a record goes on with the prompt before it: old clients wrote one prompt as several records of one time.
+    fn is_same_prompt(&self, run: &Run, id: RowId) -> bool {
+        let Some(turn) = run.turns.last().filter(|_| run.is_running && run.ahead.is_empty()) else {
+            return false;
+        };
+        let Some(Step::Said(before)) = turn.steps.last() else { return false };
+        let (one, other) = (self.table.row(*before), self.table.row(id));
+        let is_prompt = |input: Option<Input>| {
+            matches!(input, Some(Input::Plain | Input::IdeSelection | Input::IdeOpenedFile))
+        };
+        is_prompt(one.input)
+            && is_prompt(other.input)
+            && one.time.is_some()
+            && one.time == other.time
     }
 
     /// Begins a turn, with what opens it, if anything does.
@@ -130,7 +161,7 @@ impl<'a> Builder<'a> {
             None => summed_up().then_some(Input::Summary),
         };
         let time = with.and_then(|row| self.table.row(row).time);
-        let silence = time.zip(run.last_time).map_or(0, |(now, last)| now.0 - last.0);
+        let silence = time.zip(run.last_time).map_or(0, |(now, last)| now.0.saturating_sub(last.0));
         let round = match input {
             None | Some(Input::Summary) => Round::Continue,
             Some(_) if run.is_first => Round::NewSession,
@@ -174,7 +205,16 @@ impl<'a> Builder<'a> {
         }
         if let Some(turn) = run.turns.last_mut() {
             turn.steps.extend(step);
-            touch(turn, id, self.table);
+            self.touch(turn, id);
+        }
+    }
+
+    /// Notes that a row is in a turn.
+    fn touch(&self, turn: &mut Turn, id: RowId) {
+        turn.rows = [turn.rows[0].min(id), turn.rows[1].max(id)];
+        if let Some(time) = self.table.row(id).time.filter(|_| self.is_doing(id)) {
+            let [first, last] = turn.times.unwrap_or([time, time]);
+            turn.times = Some([first.min(time), last.max(time)]);
         }
     }
 
@@ -203,20 +243,19 @@ impl<'a> Builder<'a> {
         let Some(answer) = self.table.row(id).answer else { return };
         let table = self.table;
         let fresh = table.parts_of(id).filter(|block| !table.part(*block).is_repeat);
-        let (of_run, turn, step) = self.placed[answer.0 as usize];
-        if of_run == self.runs
+        if let Some((turn, step)) = self.placed.get(&answer).copied()
             && let Some(Step::Answer { blocks, .. }) =
                 run.turns.get_mut(turn).and_then(|turn| turn.steps.get_mut(step))
         {
             blocks.extend(fresh);
-            touch(&mut run.turns[turn], id, self.table);
+            self.touch(&mut run.turns[turn], id);
             return;
         }
-        let counts = !std::mem::replace(&mut self.counted[answer.0 as usize], true);
+        let counts = self.counted.insert(answer);
         let blocks = fresh.collect();
         self.within(run, id, Some(Step::Answer { id: answer, blocks, counts }));
         if let Some(turn) = run.turns.last() {
-            self.placed[answer.0 as usize] = (self.runs, run.turns.len() - 1, turn.steps.len() - 1);
+            self.placed.insert(answer, (run.turns.len() - 1, turn.steps.len() - 1));
         }
     }
 
@@ -238,27 +277,37 @@ impl<'a> Builder<'a> {
     }
 
     fn outcome(&self, turn: &Turn) -> Outcome {
-        let mut last_answer = None;
-        let mut end = None;
+        let (mut last_answer, mut is_stopped) = (None, false);
+        let (mut is_printed, mut is_expanded, mut is_orphan) = (false, false, false);
         for step in &turn.steps {
             match step {
-                Step::Said(row) => end = self.table.row(*row).input,
-                Step::Answer { id, .. } => {
-                    end = None;
+                Step::Said(row) => match self.table.row(*row).input {
+                    Some(Input::Interrupt) => is_stopped = true,
+                    Some(Input::Output) => is_printed = true,
+                    Some(Input::Meta) => is_expanded = true,
+                    _ => {}
+                },
+                Step::Answer { id, .. } if !self.is_filler(*id) => {
+                    is_stopped = false;
                     last_answer = Some(*id);
                 }
-                Step::Orphan(_) | Step::Event(_) => {}
+                Step::Orphan(_) => is_orphan = true,
+                Step::Answer { .. } | Step::Event(_) => {}
             }
         }
-        if end == Some(Input::Interrupt) {
+        if is_stopped {
             return Outcome::Interrupted;
         }
         let Some(last) = last_answer else {
-            let local = matches!(
-                turn.input,
-                None | Some(Input::Command | Input::Shell | Input::Memory | Input::Summary)
-            );
-            return if local { Outcome::Local } else { Outcome::Unanswered };
+            return match turn.input {
+                None if is_orphan => Outcome::Open,
+                // A command of the user's own is text for the model.
+                Some(Input::Command) if is_expanded && !is_printed => Outcome::Unanswered,
+                None | Some(Input::Command | Input::Shell | Input::Memory | Input::Summary) => {
+                    Outcome::Local
+                }
+                Some(_) => Outcome::Unanswered,
+            };
         };
         if self.table.answer(last).is_error {
             return Outcome::Failed;
@@ -288,7 +337,8 @@ impl<'a> Builder<'a> {
         let last_result = results().map(|result| row(&result)).max();
         let last_word = blocks.iter().map(row).max();
         let goes_on = last_word > last_result && last_word > last_call;
-        last_call.is_some() && !goes_on && !results().any(settles)
+        let is_open = calls().any(|call| self.pairs.of(*call).is_none());
+        is_open || (last_call.is_some() && !goes_on && !results().all(settles))
     }
 }
 
@@ -302,13 +352,4 @@ fn cut(run: &mut Run, id: RowId) {
     run.is_cut = true;
     run.is_running = false;
     run.ahead.push(id);
-}
-
-/// Notes that a row is in a turn.
-fn touch(turn: &mut Turn, id: RowId, table: &Table) {
-    turn.rows = [turn.rows[0].min(id), turn.rows[1].max(id)];
-    if let Some(time) = table.row(id).time {
-        let [first, last] = turn.times.unwrap_or([time, time]);
-        turn.times = Some([first.min(time), last.max(time)]);
-    }
 }

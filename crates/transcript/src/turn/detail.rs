@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::content::{Block, BlockKind, Message, blocks};
+use crate::content::{Block, BlockKind, blocks};
 use crate::conversation::Conversation;
 use crate::diff::{Touched, touched};
 use crate::entry::{Entry, Kind};
@@ -54,6 +54,8 @@ pub struct Call {
     pub result: Option<Answered>,
     /// The file that it touched.
     pub touched: Option<Touched>,
+    /// A record of it is too long to hold, and its texts may have lost their middle.
+    pub is_cut: bool,
 }
 
 /// The result of a call.
@@ -77,20 +79,10 @@ impl Conversation {
     /// What blocks say, in their order.
     pub fn pieces(&self, blocks: &[BlockId]) -> io::Result<Vec<Piece>> {
         let mut found = Vec::with_capacity(blocks.len());
-        for run in
-            blocks.chunk_by(|one, other| self.table.part(*one).row == self.table.part(*other).row)
-        {
-            let row = self.table.part(run[0]).row;
-            let mut at = run.iter().map(|block| (self.table.place(*block), *block)).peekable();
-            let is_cut = self.table.row(row).is_long();
-            self.look(row, |entry| {
-                let inside = entry.message().into_iter().flat_map(Message::blocks);
-                for (number, block) in inside.enumerate() {
-                    if let Some((_, id)) = at.next_if(|(place, _)| *place == number) {
-                        found.push(Piece { block: Some(id), what: what(block), is_cut });
-                    }
-                }
-            })?;
+        for block in blocks {
+            let is_cut = self.table.row(self.table.part(*block).row).is_long();
+            let read = self.look_at(*block, |own| own.map(what))?;
+            found.extend(read.map(|what| Piece { block: Some(*block), what, is_cut }));
         }
         Ok(found)
     }
@@ -119,43 +111,53 @@ impl Conversation {
     pub fn call(&self, block: BlockId) -> io::Result<Call> {
         let part = self.table.part(block);
         let tool = self.table.text(part.name).unwrap_or_default().to_owned();
-        let place = self.table.place(block);
-        let input = self.look(part.row, |entry| {
-            let found = entry.message().and_then(|message| message.blocks().nth(place));
-            found.and_then(|block| block.get("input")).map(|input| input.raw().to_vec())
-        })?;
+        let input = self.look_at(block, |own| Some(own?.get("input")?.raw().to_vec()))?;
         let input = input.unwrap_or_else(|| b"null".to_vec());
         let result =
             self.pairs.of(block).map(|result| self.answered(&tool, block, result)).transpose()?;
         let json = Json::trusted(&input);
         let structured = result.as_ref().and_then(|result| result.structured.as_deref());
+        let told: String = result
+            .iter()
+            .flat_map(|result| &result.pieces)
+            .filter_map(|piece| match &piece.what {
+                What::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
         let failed = result.as_ref().is_none_or(|result| result.is_error);
         let touched =
-            if failed { None } else { touched(&tool, json, structured.map(Json::trusted)) };
-        Ok(Call { about: tool::about(&tool, json), touched, result, tool, input })
+            if failed { None } else { touched(&tool, json, structured.map(Json::trusted), &told) };
+        let is_long = |block: BlockId| self.table.row(self.table.part(block).row).is_long();
+        let is_cut = is_long(block) || self.pairs.of(block).is_some_and(is_long);
+        Ok(Call { is_cut, about: tool::about(&tool, json), touched, result, tool, input })
     }
 
     /// A result: what the model was told, and what the client knows.
     pub fn result(&self, block: BlockId) -> io::Result<(Vec<Piece>, Option<Vec<u8>>)> {
         let part = self.table.part(block);
-        let place = self.table.place(block);
         let is_cut = self.table.row(part.row).is_long();
-        let results = self.table.parts_of(part.row);
-        let alone = results.filter(|one| self.table.part(*one).kind.is_result()).count() == 1;
-        self.look(part.row, |entry| {
-            let found = entry.message().and_then(|message| message.blocks().nth(place));
-            let pieces = found.into_iter().flat_map(|block| block.inner().collect::<Vec<_>>());
-            let pieces = pieces.map(|inner| Piece { block: None, what: what(inner), is_cut });
-            // One structured result for several results is nobody's.
-            let structured = entry.get("toolUseResult").filter(|_| alone);
-            (pieces.collect(), structured.map(|json| json.raw().to_vec()))
-        })
+        let pieces = self.look_at(block, |own| {
+            let inner = own.into_iter().flat_map(|own| own.inner().collect::<Vec<_>>());
+            inner.map(|inner| Piece { block: None, what: what(inner), is_cut }).collect()
+        })?;
+        // One structured result for several results is nobody's.
+        let mut results =
+            self.table.parts_of(part.row).filter(|one| self.table.part(*one).kind.is_result());
+        let is_alone = results.next().is_some() && results.next().is_none();
+        let structured = if is_alone {
+            self.look(part.row, |entry| entry.get("toolUseResult").map(|own| own.raw().to_vec()))?
+        } else {
+            None
+        };
+        Ok((pieces, structured))
     }
 
     fn answered(&self, tool: &str, call: BlockId, result: BlockId) -> io::Result<Answered> {
         let (pieces, structured) = self.result(result)?;
         let time = |block: BlockId| self.table.row(self.table.part(block).row).time;
-        let between = time(result).zip(time(call)).map(|(end, start)| end.0 - start.0);
+        let between =
+            time(result).zip(time(call)).map(|(end, start)| end.0.saturating_sub(start.0));
         let json = structured.as_deref().map(Json::trusted);
         let outcome = json.filter(|own| own.shape() == Shape::Object);
         Ok(Answered {

@@ -61,9 +61,9 @@ pub(in crate::command) fn turn(
         outcome: turn.outcome.name(),
         complete: turn.outcome.is_complete(),
         lines: turn.rows.map(line),
-        start: turn.times.map(|[start, _]| stamp(start)),
-        end: turn.times.map(|[_, end]| stamp(end)),
-        duration_ms: turn.times.map(|[start, end]| end.0 - start.0),
+        start: turn.times.and_then(|[start, _]| stamp(start)),
+        end: turn.times.and_then(|[_, end]| stamp(end)),
+        duration_ms: turn.times.map(|[start, end]| end.0.saturating_sub(start.0)),
         measured_ms: turn.measured,
         models: turn
             .models(&own.table)
@@ -109,7 +109,7 @@ pub(in crate::command) fn turn(
                         r#type: "event",
                         kind,
                         line: line(*row),
-                        time: own.table.row(*row).time.map(stamp),
+                        time: own.table.row(*row).time.and_then(stamp),
                         text: seen.text,
                         matters: seen.matters,
                     },
@@ -150,7 +150,7 @@ fn said(own: &Conversation, row: RowId) -> io::Result<SaidOf> {
         input: known.input.map_or(Some("queued"), |input| Some(input.name())),
         line: known.line,
         uuid: text(own, known.uuid),
-        time: known.time.map(stamp),
+        time: known.time.and_then(stamp),
         content: pieces.iter().map(piece).collect(),
     })
 }
@@ -404,7 +404,7 @@ fn file(touched: &Touched) -> FileOf {
 #[serde(untagged)]
 enum Raw {
     Json(Box<RawValue>),
-    /// What the writer of JSON does not take (nesting without end) goes as text.
+    /// What another parser does not take goes as text.
     Text(String),
 }
 

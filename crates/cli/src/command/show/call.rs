@@ -51,6 +51,9 @@ pub(super) fn write(
         }
         _ => {}
     }
+    if call.is_cut {
+        page.paragraph(&Lead::spaces(6), &[Span::new(WARN, turn::CUT)])?;
+    }
     if let Some(touched) = &call.touched {
         diff(page, touched, if wanted.full { usize::MAX } else { DIFF_LINES })?;
     }

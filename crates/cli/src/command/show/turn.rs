@@ -7,7 +7,7 @@ use transcript::conversation::Conversation;
 use transcript::event::event;
 use transcript::family::{Family, Owner};
 use transcript::input::{Input, typed};
-use transcript::table::{BlockId, RowId};
+use transcript::table::{AnswerId, BlockId, RowId};
 use transcript::turn::{Outcome, Piece, Step, Turn, What};
 use unicode_width::UnicodeWidthStr;
 
@@ -17,10 +17,13 @@ use crate::failure::Failure;
 use crate::markup;
 use crate::out::{BAD, BOLD, DIM, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, local, one_line, short_number, shown, size, span, uncoloured};
+use crate::text::{count, fit, local, one_line, short_number, shown, size, span, uncoloured};
 
 const PROMPT: Style = AnsiColor::Blue.on_default().bold();
 const THINKING: Style = DIM.italic();
+
+/// What is said of a record that is too long to hold.
+pub(super) const CUT: &str = "(the record is too long to be held: its texts have lost their middle; `quipu cat` has all of it)";
 
 /// How many lines of what is not the conversation itself are shown, if not all are wanted.
 const GLIMPSE: usize = 4;
@@ -46,6 +49,7 @@ pub(super) fn write(
                 let pieces = own.said(*row).map_err(unreadable)?;
                 said(page, own.table.row(*row).input, &pieces, &mut before, wanted)?;
             }
+            Step::Answer { id, .. } if !wanted.full && is_filler(own, *id) => {}
             Step::Answer { blocks, .. } => {
                 for run in blocks.chunk_by(|one, other| is_call(own, *one) == is_call(own, *other))
                 {
@@ -103,6 +107,12 @@ fn apart(page: &mut Page<'_>, before: &mut Apart, now: Apart) -> io::Result<()> 
     if together { Ok(()) } else { page.blank() }
 }
 
+/// Whether the client wrote the answer itself, where none came.
+fn is_filler(own: &Conversation, id: AnswerId) -> bool {
+    let answer = own.table.answer(id);
+    !answer.is_error && own.table.text(answer.model) == Some("<synthetic>")
+}
+
 fn is_call(own: &Conversation, block: BlockId) -> bool {
     own.table.part(block).kind.is_call()
 }
@@ -120,7 +130,7 @@ fn rule(page: &mut Page<'_>, own: &Conversation, turn: &Turn, number: usize) -> 
     let left = format!("── {} ", names.join(" ── "));
     let mut facts = Vec::new();
     if let Some([start, end]) = turn.times {
-        facts.push(span(end.0 - start.0));
+        facts.push(span(end.0.saturating_sub(start.0)));
     }
     let calls = turn.calls(&own.table).count();
     if calls > 0 {
@@ -184,9 +194,19 @@ fn said(
         page.paragraph(&lead, &spans)?;
     }
     for piece in pieces {
-        if let Some(text) = aside(&piece.what) {
+        let text = match &piece.what {
+            // What an editor added.
+            What::Text(text) if text.starts_with("<ide_") => {
+                Some(fit(&one_line(text), page.room(&lead) * 2))
+            }
+            what => aside(what),
+        };
+        if let Some(text) = text {
             page.paragraph(&lead, &[Span::new(DIM, text)])?;
         }
+    }
+    if pieces.iter().any(|piece| piece.is_cut) {
+        page.paragraph(&lead, &[Span::new(WARN, CUT)])?;
     }
     Ok(())
 }
@@ -274,10 +294,7 @@ fn answer(
         }
     }
     if piece.is_cut {
-        page.line(&[Span::new(
-            WARN,
-            "(the record is too long to be held: its middle is left out; quipu cat has all of it)",
-        )])?;
+        page.paragraph(&Lead::default(), &[Span::new(WARN, CUT)])?;
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(own.graph.compactions(&own.table) as u64, "compaction"),
             count(self.family.agents.len() as u64, "sub-agent"),
         ];
-        self.page.line(&[Span::new(BOLD, session.id.clone())])?;
+        self.page.line(&[Span::new(BOLD, one_line(&session.id))])?;
         Ok(self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?)
     }
 
@@ -240,7 +240,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             "",
             short(leaf),
             count(turns.len() as u64, "turn"),
-            indent = 2 * depth
+            indent = 2 * depth.min(DEEPEST)
         );
         let said = turns.first().map(|turn| headline::of(own, turn)).transpose()?;
         let room = self.page.width.saturating_sub(2 + front.width()).max(10);
@@ -312,7 +312,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 one.last.map(|row| format!(" up to line {}", self.own().table.row(row).line));
             let text = format!(
                 "{relation} {}: {} in both{}, {} only there ({})",
-                one.session.id,
+                one_line(&one.session.id),
                 count(one.shared, "record"),
                 line.unwrap_or_default(),
                 one.beyond,
