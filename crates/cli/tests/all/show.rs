@@ -21,10 +21,11 @@ fn edited(name: &str) -> PathBuf {
     testkit::fixtures().join("edited").join(name)
 }
 
+/// Runs a command on a file from the folder that it is in, so that no name of this machine is in what is wrapped.
 fn run(env: &Env, columns: &str, args: &[&str], path: &Path) -> Output {
     let mut args = args.to_vec();
-    args.push(path.to_str().unwrap());
-    env.command(&args).env("COLUMNS", columns).output().unwrap()
+    args.push(path.file_name().unwrap().to_str().unwrap());
+    env.command(&args).env("COLUMNS", columns).current_dir(path.parent().unwrap()).output().unwrap()
 }
 
 fn screen(columns: &str, args: &[&str], path: &Path) -> String {
