@@ -5,6 +5,7 @@
 
 mod as_json;
 pub(crate) mod cat;
+mod compaction;
 pub(crate) mod completions;
 pub(crate) mod drift;
 pub(crate) mod export;

@@ -189,6 +189,6 @@ fn agents_that_name_each_other_and_one_that_was_gone_on_with() {
     right task started by tx of left (result)
     ");
     let family = Family::open(&Session::at(&folder.join("s.jsonl")).unwrap()).unwrap();
-    let calls: Vec<BlockId> = calls(&family.main).into_values().collect();
+    let calls: Vec<BlockId> = join::calls(&family.main).into_values().collect();
     assert!(calls.iter().all(|call| family.started(Owner::Main, *call) == [0]));
 }

@@ -9,6 +9,9 @@
 //!   with a writer;
 //! - [`place`] knows where sessions, sub-agents and their side files stand, and how folders are named;
 //! - [`glance`] tells what a session is about from its first and last bytes;
+//! - [`table`] holds a whole session without its texts; [`graph`] says how its records hang together, [`turn`] what was asked and done,
+//!   [`family`] which sub-agents took part, [`relative`] which other sessions share its records; [`conversation`] is where to start;
+//! - [`history`] is what a client would send if it went on with it;
 //! - [`inventory`] counts what sessions hold;
 //! - [`known`] is the format as far as it is known; [`drift`] finds what is not.
 //!
@@ -46,6 +49,7 @@ pub mod json;
 pub mod known;
 pub mod limit;
 pub mod line;
+mod loops;
 pub mod markdown;
 pub mod place;
 pub mod relative;

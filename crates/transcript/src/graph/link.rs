@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::entry::Kind;
 use crate::input::Input;
+use crate::loops::loops;
 use crate::table::{Boundary, Id, Row, RowId, Table};
 
 /// What a record hangs on, and how that is known.
@@ -113,7 +114,9 @@ pub(super) fn links(table: &Table, index: &[Option<RowId>]) -> Vec<Link> {
     for id in early.into_iter().filter(|id| Some(*id) != first) {
         links[id.index()] = first.map_or(Link::Root, Link::Aside);
     }
-    cut_loops(&mut links);
+    for cut in loops(links.len(), |row| links[row].parent().map(RowId::index)) {
+        links[cut] = Link::Loop;
+    }
     links
 }
 
@@ -138,31 +141,5 @@ fn named(
             Link::CompactionGuess(before)
         }
         _ => Link::Root,
-    }
-}
-
-/// Cuts every loop of parents before its row that stands first in the file.
-fn cut_loops(links: &mut [Link]) {
-    /// Rows are numbered from 0; walks from 1, so that 0 is no walk.
-    const DONE: u32 = u32::MAX;
-    let mut walk_of = vec![0; links.len()];
-    for start in 0..links.len() {
-        let walk = u32::try_from(start + 1).unwrap_or(DONE - 1);
-        let mut at = Some(start);
-        while let Some(here) = at.filter(|here| walk_of[*here] == 0) {
-            walk_of[here] = walk;
-            at = links[here].parent().map(RowId::index);
-        }
-        if let Some(met) = at.filter(|met| walk_of[*met] == walk) {
-            // Once round: the first row of the loop in the file.
-            let (mut first, mut here) = (met, met);
-            while let Some(next) =
-                links[here].parent().map(RowId::index).filter(|next| *next != met)
-            {
-                first = first.min(next);
-                here = next;
-            }
-            links[first] = Link::Loop;
-        }
     }
 }

@@ -8,6 +8,7 @@ use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
 use crate::entry::Kind;
 use crate::input::Input;
+use crate::loops::loops;
 use crate::table::{Boundary, Id, Placed, Row, RowId, Table};
 
 /// The records that a client sees, linked.
@@ -33,7 +34,10 @@ impl<'a> Tree<'a> {
         let (nodes, by_id) = nodes(table, rules);
         let mut parents = parents(table, rules, &nodes, &by_id, told);
         if rules.breaks_loops && rules.leaf == Leaf::LastEnd {
-            cut_loops(&mut parents);
+            // Before the first record of each, so that it has an end.
+            for cut in loops(parents.len(), |node| parents[node]) {
+                parents[cut] = None;
+            }
         }
         Tree { table, rules, nodes, parents, by_id }
     }
@@ -358,24 +362,4 @@ fn parents(
         }
     }
     parents
-}
-
-/// Cuts every loop of parents before its first record, so that it has an end.
-fn cut_loops(parents: &mut [Option<usize>]) {
-    let mut walk_of = vec![0; parents.len()];
-    for start in 0..parents.len() {
-        let mut at = Some(start);
-        while let Some(here) = at.filter(|here| walk_of[*here] == 0) {
-            walk_of[here] = start + 1;
-            at = parents[here];
-        }
-        if let Some(met) = at.filter(|met| walk_of[*met] == start + 1) {
-            let (mut first, mut here) = (met, met);
-            while let Some(next) = parents[here].filter(|next| *next != met) {
-                first = first.min(next);
-                here = next;
-            }
-            parents[first] = None;
-        }
-    }
 }

@@ -12,6 +12,7 @@ use transcript::turn::{Outcome, Piece, Step, Turn, What};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, call};
+use crate::command::compaction;
 use crate::command::turns::output;
 use crate::failure::Failure;
 use crate::markup;
@@ -308,15 +309,7 @@ fn note(
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
     if let Some(boundary) = own.table.boundary(row) {
-        let mut facts =
-            vec![if boundary.is_auto { "compacted by itself" } else { "compacted" }.to_owned()];
-        if let [Some(from), to] = boundary.tokens {
-            let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
-            facts.push(format!("from {}{to} tokens", short_number(from)));
-        }
-        let kept = own.graph.kept(boundary).len();
-        facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
-        let text = facts.join(" · ");
+        let text = format!("compacted {}", compaction::facts(own, boundary).join(" · "));
         apart(page, before, Apart::Note)?;
         let fill = page.room(&Lead::default()).saturating_sub(text.width() + 4);
         return Ok(page.line(&[Span::new(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?);

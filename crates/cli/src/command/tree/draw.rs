@@ -11,11 +11,11 @@ use transcript::table::{BlockId, RowId};
 use transcript::turn::{Outcome, Step, Turn};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::headline;
+use crate::command::{compaction, headline};
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{clock, count, fit, one_line, short_number};
+use crate::text::{clock, count, fit, one_line};
 
 /// Draws all of it.
 pub(super) fn draw(
@@ -143,13 +143,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let known = own.graph.chain(chain);
         let mut facts = vec![format!("line {}", own.table.row(known.first).line)];
         if let Some(boundary) = own.table.boundary(known.first) {
-            facts.push(if boundary.is_auto { "by itself" } else { "asked for" }.to_owned());
-            if let [Some(from), to] = boundary.tokens {
-                let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
-                facts.push(format!("from {}{to} tokens", short_number(from)));
-            }
-            let kept = own.graph.kept(boundary).len();
-            facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
+            facts.extend(compaction::facts(own, boundary));
         }
         if matches!(known.start, Start::CompactionGuess(_)) {
             facts.push("what came before it is a guess".to_owned());
