@@ -309,7 +309,7 @@ fn note(
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
     if let Some(boundary) = own.table.boundary(row) {
-        let text = format!("compacted {}", compaction::facts(own, boundary).join(" · "));
+        let text = format!("compaction: {}", compaction::facts(own, boundary).join(" · "));
         apart(page, before, Apart::Note)?;
         let fill = page.room(&Lead::default()).saturating_sub(text.width() + 4);
         return Ok(page.line(&[Span::new(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?);
