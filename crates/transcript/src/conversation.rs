@@ -3,14 +3,16 @@
 //! What the commands that show a session start from. Texts are read from the file when they are asked for; the file stays open, so that
 //! what is shown is what was read.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::content::Block;
 use crate::entry::Entry;
-use crate::file::Lines;
+use crate::file::{Lines, read_at};
 use crate::graph::{ChainId, Graph};
+use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
 use crate::table::{BlockId, RowId, Table};
 use crate::turn::{Builder, Pairs, Turn};
@@ -22,12 +24,22 @@ pub struct Conversation {
     pub path: PathBuf,
     /// Kept open, so that what is shown is what was read; closed for those of which there are many.
     file: Option<File>,
+    window: RefCell<Window>,
     /// Its records.
     pub table: Table,
     /// How they hang together.
     pub graph: Graph,
     /// Its calls and results.
     pub pairs: Pairs,
+}
+
+/// A piece of a file that was read ahead.
+#[derive(Debug, Default)]
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+    /// Where the last read ended.
+    end: u64,
 }
 
 /// The turns of a conversation.
@@ -46,20 +58,64 @@ pub struct Turns {
 impl Conversation {
     /// Reads a file.
     pub fn open(path: &Path) -> io::Result<Conversation> {
-        let file = File::open(path)?;
-        let mut table = Table::read(Lines::new(&file))?;
+        Conversation::open_from(path, 0)
+    }
+
+    /// Reads a file from the line that begins at a byte. The lines before it are not counted: numbers of lines begin there.
+    pub(crate) fn open_from(path: &Path, offset: u64) -> io::Result<Conversation> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut table = Table::read(Lines::from(&file, offset, 0))?;
+        table.start = offset;
         if is_agent(path) {
             table.unmark_sides();
         }
         let graph = Graph::new(&table);
         table.mark_repeats(&graph);
         let pairs = Pairs::new(&table);
-        Ok(Conversation { path: path.to_owned(), file: Some(file), table, graph, pairs })
+        Ok(Conversation {
+            path: path.to_owned(),
+            file: Some(file),
+            window: RefCell::default(),
+            table,
+            graph,
+            pairs,
+        })
     }
 
     /// Gives the file back; it is opened again when something in it is looked at. There may be more sub-agents than files may be open.
     pub(crate) fn close(&mut self) {
         self.file = None;
+    }
+
+    /// The bytes of a record. Records are mostly looked at one after the other: then more is read at once.
+    fn bytes(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        let mut window = self.window.borrow_mut();
+        let inside = |window: &Window| {
+            let start = usize::try_from(offset.checked_sub(window.start)?).ok()?;
+            let end = start.checked_add(usize::try_from(len).ok()?)?;
+            window.bytes.get(start..end).map(<[u8]>::to_vec)
+        };
+        if let Some(found) = inside(&window) {
+            return Ok(found);
+        }
+        let is_next = offset >= window.end && offset - window.end < READ_BLOCK as u64;
+        window.end = offset + len;
+        if !is_next || len > READ_BLOCK as u64 {
+            return self.with_file(|file| read_at(file, offset, len));
+        }
+        let bytes = self.with_file(|mut file| {
+            file.seek(SeekFrom::Start(offset))?;
+            let mut bytes = Vec::with_capacity(READ_BLOCK);
+            io::Read::take(file, READ_BLOCK as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        })?;
+        window.end = offset + bytes.len() as u64;
+        *window = Window { start: offset, bytes, end: window.end };
+        match inside(&window) {
+            Some(found) => Ok(found),
+            None => self.with_file(|file| read_at(file, offset, len)),
+        }
     }
 
     /// Works on the file.
@@ -81,7 +137,12 @@ impl Conversation {
 
     /// The record of a row.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
-        self.with_file(|file| self.table.look(file, row, see))
+        let known = self.table.row(row);
+        if known.is_long() {
+            return self.with_file(|file| self.table.look(file, row, see));
+        }
+        let bytes = self.bytes(known.offset, known.len)?;
+        Table::see(&bytes, see)
     }
 
     /// The rows of these chains, one after the other.

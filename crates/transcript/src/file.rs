@@ -184,17 +184,24 @@ pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     if len > HELD_LINE as u64 {
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, "too long to be held"));
     }
-    let mut bytes = Vec::new();
-    copy_at(file, offset, len, &mut bytes)?;
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+    let mut file = file;
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), SHORTER),
+        _ => error,
+    })?;
     Ok(bytes)
 }
+
+const SHORTER: &str = "the file has become shorter";
 
 /// Copies the bytes of one record by its place, however long it is.
 pub fn copy_at(mut file: &File, offset: u64, len: u64, to: &mut impl io::Write) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     let copied = io::copy(&mut file.take(len), to)?;
     if copied < len {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, SHORTER));
     }
     Ok(())
 }

@@ -54,6 +54,11 @@ impl Graph {
         &self.chains
     }
 
+    /// The first row of an id.
+    pub fn row_of(&self, id: Id) -> Option<RowId> {
+        self.index[id.index()]
+    }
+
     /// All chains with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (ChainId, &Chain)> {
         let ids = (0..u32::MAX).map(ChainId);

@@ -11,6 +11,7 @@ mod merge;
 mod repair;
 mod rules;
 mod seed;
+mod tail;
 mod tree;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ use std::io;
 pub use block::Block;
 pub use rules::{OBSERVED, Rules};
 pub use seed::seed;
+pub use tail::open;
 
 use crate::content::BlockKind;
 use crate::conversation::Conversation;

@@ -218,6 +218,8 @@ pub struct Table {
     pub named_leaf: Option<Id>,
     /// The sessions that records were copied from, as `forkedFrom` says.
     pub forked_from: Vec<(RowId, Id)>,
+    /// The byte that reading began at. If it is not the first, numbers of lines begin there.
+    pub start: u64,
     /// It is the file of a sub-agent.
     pub is_agent: bool,
     /// Pieces of lines that are no records.
@@ -363,8 +365,13 @@ impl Table {
         let bytes = read_at(file, offset, u64::from(part.place[1]))?;
         match Json::parse(&bytes) {
             Some(json) => Ok(see(Block::of(json))),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED)),
+            None => Err(changed()),
         }
+    }
+
+    /// Shows a record in its bytes.
+    pub(crate) fn see<T>(bytes: &[u8], see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
+        Entry::parse(bytes).map_or_else(|| Err(changed()), |entry| Ok(see(&entry)))
     }
 
     /// Shows the record of a row, read again from its file. Long strings of a record that is too long to hold are cut.
@@ -377,6 +384,9 @@ impl Table {
         see: impl FnOnce(&Entry<'_>) -> T,
     ) -> io::Result<T> {
         let wanted = self.row(row);
+        if !wanted.is_long() {
+            return Table::see(&read_at(file, wanted.offset, wanted.len)?, see);
+        }
         file.seek(SeekFrom::Start(wanted.offset))?;
         let limited = io::Read::take(file, wanted.len);
         let mut lines = Lines::from(limited, wanted.offset, wanted.line - 1);
@@ -386,11 +396,13 @@ impl Table {
                 return Ok(see(&entry));
             }
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, CHANGED))
+        Err(changed())
     }
 }
 
-const CHANGED: &str = "the file has changed while it was read";
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file has changed while it was read")
+}
 
 /// Rows are counted in 32 bits: a file with more is read as far as that goes.
 fn row_id(index: usize) -> RowId {

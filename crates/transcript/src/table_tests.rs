@@ -117,7 +117,7 @@ fn a_record_is_read_again_where_it_stands() {
         ("one".to_owned(), "two".to_owned())
     );
     File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
-    assert_eq!(said(RowId(1)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(said(RowId(1)).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use transcript::conversation::Conversation;
 use transcript::history::{self, History, Message, Note, Refusal, Rules};
+use transcript::table::RowId;
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
@@ -35,10 +36,11 @@ pub(crate) struct HistoryArgs {
 pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let own = Conversation::open(&session.path).map_err(unreadable)?;
     let then = args.then.as_deref();
-    let (messages, notes) = if args.version == "seed" {
-        (history::seed(&own, then).map_err(unreadable)?, Vec::new())
+    let (own, messages, notes) = if args.version == "seed" {
+        let own = Conversation::open(&session.path).map_err(unreadable)?;
+        let messages = history::seed(&own, then).map_err(unreadable)?;
+        (own, messages, Vec::new())
     } else {
         let Some(rules) = Rules::of(&args.version) else {
             let hint = "a version like 2.1.325, or `seed`";
@@ -47,8 +49,9 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
                 Some(hint),
             ));
         };
+        let own = history::open(&session.path, rules).map_err(unreadable)?;
         match history::history(&own, rules, then).map_err(unreadable)? {
-            Ok(History { messages, notes, .. }) => (messages, notes),
+            Ok(History { messages, notes, .. }) => (own, messages, notes),
             Err(refusal) => return Err(Failure::refused(&why(&own, refusal), &rules.name())),
         }
     };
@@ -60,63 +63,66 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
     }
 }
 
+/// The number of a record's line; its byte, if not all lines were read.
+fn place(own: &Conversation, row: RowId) -> String {
+    let row = own.table.row(row);
+    if own.table.start == 0 { format!("line {}", row.line) } else { format!("byte {}", row.offset) }
+}
+
 /// Why a client does not go on.
 fn why(own: &Conversation, refusal: Refusal) -> String {
-    let line = |row| own.table.row(row).line;
+    let line = |row| place(own, row);
     match refusal {
         Refusal::Nothing => "there is no conversation in it".to_owned(),
         Refusal::NoEnd => "nothing in it is an end to go on from".to_owned(),
-        Refusal::NoTime(row) => format!("the record on line {} has no valid time", line(row)),
+        Refusal::NoTime(row) => format!("the record at {} has no valid time", line(row)),
         Refusal::Loop(row) => {
-            format!("it follows a loop of parents without end (line {})", line(row))
+            format!("it follows a loop of parents without end ({})", line(row))
         }
     }
 }
 
 /// A note in a sentence.
 fn told(own: &Conversation, note: &Note) -> String {
-    let line = |row: &transcript::table::RowId| own.table.row(*row).line;
+    let line = |row: &RowId| place(own, *row);
     let number = |number: &usize, noun: &str| count(*number as u64, noun);
     let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "without an id".to_owned());
     match note {
         Note::Missing { row, bridged: Some(to) } => {
-            format!("line {}: its parent is missing; it is hung on line {}", line(row), line(to))
+            format!("{}: its parent is missing; it is hung on {}", line(row), line(to))
         }
         Note::Missing { row, bridged: None } => {
-            format!(
-                "line {}: its parent is missing; what was said before it is not sent",
-                line(row)
-            )
+            format!("{}: its parent is missing; what was said before it is not sent", line(row))
         }
         Note::Compacted { boundary, records } => {
             format!(
-                "line {}: compacted; {} before it are not sent",
+                "{}: compacted; {} before it are not sent",
                 line(boundary),
                 number(records, "record")
             )
         }
         Note::Kept { boundary, records } => {
             format!(
-                "line {}: the compaction keeps {} word for word",
+                "{}: the compaction keeps {} word for word",
                 line(boundary),
                 number(records, "record")
             )
         }
         Note::Recovered { answer, records } => {
             format!(
-                "line {}: {} of its answer brought back from beside the chain",
+                "{}: {} of its answer brought back from beside the chain",
                 line(answer),
                 number(records, "record")
             )
         }
         Note::OpenCall { row } => {
-            format!("line {}: a call without a result is not sent", line(row))
+            format!("{}: a call without a result is not sent", line(row))
         }
         Note::ClosedCalls { count: calls } => {
             format!("{} at the end answered as interrupted", number(calls, "call"))
         }
         Note::Empty { row } => {
-            format!("line {}: an answer of nothing but thinking or blanks is not sent", line(row))
+            format!("{}: an answer of nothing but thinking or blanks is not sent", line(row))
         }
         Note::Filled => "a filler stands before the prompt".to_owned(),
         Note::ForeignThinking { id } => {

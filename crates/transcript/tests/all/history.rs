@@ -193,3 +193,34 @@ fn recorded_resumes() {
         assert_eq!(normal(&found), expected, "{} {}", text("version"), text("scenario"));
     }
 }
+
+/// The end of a file gives the same as all of it, for every file there is, cut after every compaction's line and in between.
+#[test]
+fn the_end_of_a_file_is_enough_or_is_not_taken() {
+    let rules = Rules::newest();
+    let mut short = 0;
+    for file in testkit::real_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let mut ends = vec![file.bytes.len()];
+        let lines =
+            file.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        if memchr::memmem::find(&file.bytes, b"compact_boundary").is_some()
+            && file.bytes.len() < 200_000
+        {
+            ends.extend(lines);
+        }
+        for end in ends {
+            let mut cut = fs::File::create(&path).unwrap();
+            std::io::Write::write_all(&mut cut, &file.bytes[..end]).unwrap();
+            let part = transcript::history::open(&path, rules).unwrap();
+            let whole = Conversation::open(&path).unwrap();
+            short += usize::from(part.table.start > 0);
+            let sent = |own: &Conversation| {
+                history(own, rules, Some("go on")).unwrap().ok().map(|found| messages(&found))
+            };
+            assert_eq!(sent(&part), sent(&whole), "{} up to {end}", file.path.display());
+        }
+    }
+    assert!(short > 20, "only {short} were read from their ends");
+}

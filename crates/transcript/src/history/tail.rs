@@ -1,0 +1,157 @@
+//! Only as much of a file as a client would send from.
+//!
+//! After a compaction nothing before it is sent, apart from what the compaction keeps word for word. So the end of a file is enough, if it is sure that the
+//! rest would change nothing: no record behind the boundary hangs on one before it, and no earlier record names the leaf. Whatever is not sure is read whole.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::thread;
+
+use memchr::memmem;
+
+use super::rules::{Leaf, Rules};
+use super::tree::Tree;
+use crate::conversation::Conversation;
+use crate::entry::Kind;
+use crate::file::{Backward, Body};
+use crate::json::Json;
+
+/// A conversation with all that a client would send of it; not with all of the file, if the end is enough.
+pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
+    // Clients that go by the newest time have to see all times.
+    if rules.leaf == Leaf::LastEnd
+        && let Some(cut) = find_cut(path)?
+        && let Some(own) = from(path, rules, &cut)?
+    {
+        return Ok(own);
+    }
+    Conversation::open(path)
+}
+
+/// Where the last compaction stands, and the first record that is needed for it.
+struct Cut {
+    boundary: u64,
+    start: u64,
+}
+
+/// Looks from the end of a file for its last compaction and what that keeps.
+fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
+    let file = File::open(path)?;
+    let mut lines = Backward::new(&file)?;
+    let named = memmem::Finder::new("\"compact_boundary\"");
+    let mut cut: Option<(u64, Vec<String>)> = None;
+    while let Some(line) = lines.next_line()? {
+        let Body::Held(bytes) = line.body else { return Ok(None) };
+        match &mut cut {
+            None => {
+                if named.find(bytes).is_none() {
+                    continue;
+                }
+                let entry = line.records().find_map(|record| record.entry);
+                let Some(entry) = entry.filter(|entry| {
+                    entry.kind() == Kind::System
+                        && entry.subtype().as_deref() == Some("compact_boundary")
+                }) else {
+                    continue;
+                };
+                let metadata = entry.get("compactMetadata");
+                let get =
+                    |outer: &str, name: &str| metadata.and_then(|own| own.get(outer)?.get(name));
+                let messages =
+                    get("preservedMessages", "uuids").into_iter().flat_map(Json::elements);
+                let mut wanted: Vec<String> =
+                    messages.filter_map(|uuid| Some(uuid.text()?.into_owned())).collect();
+                if wanted.is_empty() {
+                    let ends = ["headUuid", "tailUuid"].map(|name| get("preservedSegment", name));
+                    wanted.extend(
+                        ends.into_iter()
+                            .flatten()
+                            .filter_map(|uuid| Some(uuid.text()?.into_owned())),
+                    );
+                }
+                if wanted.is_empty() {
+                    return Ok(Some(Cut { boundary: line.offset, start: line.offset }));
+                }
+                cut = Some((line.offset, wanted));
+            }
+            Some((boundary, wanted)) => {
+                for entry in line.records().filter_map(|record| record.entry) {
+                    if let Some(uuid) = entry.uuid() {
+                        wanted.retain(|wanted| *wanted != uuid);
+                    }
+                }
+                if wanted.is_empty() {
+                    return Ok(Some(Cut { boundary: *boundary, start: line.offset }));
+                }
+                if *boundary - line.offset > FARTHEST {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// How far before a compaction the records that it keeps are looked for.
+const FARTHEST: u64 = 32 << 20;
+
+/// The end of a file, if it is enough.
+fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>> {
+    let own = Conversation::open_from(path, cut.start)?;
+    let table = &own.table;
+    let known = |id| own.graph.row_of(id).is_some();
+    let behind = table.rows().iter().filter(|row| row.offset > cut.boundary && row.uuid.is_some());
+    let hangs_before =
+        behind.into_iter().any(|row| row.parent.is_some_and(|parent| !known(parent)));
+    let names_before = table.named_leaf.is_some_and(|leaf| !known(leaf));
+    if hangs_before || names_before {
+        return Ok(None);
+    }
+    // A leaf that is named only in the part that was not read counts too.
+    if table.named_leaf.is_none() && names_leaf(path, cut.start)? {
+        return Ok(None);
+    }
+    let mut told = Vec::new();
+    let chain = Tree::new(table, rules, &mut told).chain(&mut told);
+    let is_cut = told.iter().any(|note| {
+        matches!(note, super::Note::Compacted { boundary, .. } if table.row(*boundary).offset == cut.boundary)
+    });
+    Ok((chain.is_ok() && is_cut).then_some(own))
+}
+
+/// Whether anything in the first bytes of a file may be a record that names a leaf. Both halves are looked through at once.
+fn names_leaf(path: &Path, end: u64) -> io::Result<bool> {
+    let middle = end / 2;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| has_name(path, middle.saturating_sub(NAME.len() as u64), end));
+        let first = has_name(path, 0, middle);
+        let second = other.join().unwrap_or(Ok(true));
+        Ok(first? || second?)
+    })
+}
+
+const NAME: &[u8] = b"last-prompt";
+
+/// Whether the name stands in that part of a file.
+fn has_name(path: &Path, start: u64, end: u64) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let finder = memmem::Finder::new(NAME);
+    let mut source = file.take(end - start);
+    let mut buffer = vec![0; 1 << 18];
+    let mut held = 0;
+    loop {
+        let count = source.read(&mut buffer[held..])?;
+        if count == 0 {
+            return Ok(false);
+        }
+        let filled = held + count;
+        if finder.find(&buffer[..filled]).is_some() {
+            return Ok(true);
+        }
+        // The name may lie across two reads.
+        held = filled.min(NAME.len() - 1);
+        buffer.copy_within(filled - held..filled, 0);
+    }
+}
