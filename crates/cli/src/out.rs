@@ -147,7 +147,7 @@ impl serde_json::ser::Formatter for Harmless {
 }
 
 /// Writes a text of JSON with harmful characters escaped.
-fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
+pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
     let mut rest = text;
     while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
         out.write_all(&rest.as_bytes()[..at])?;

@@ -114,8 +114,6 @@ pub enum Note {
     Compacted {
         /// The compaction.
         boundary: RowId,
-        /// How many records.
-        records: usize,
     },
     /// What a compaction keeps word for word is put behind its summary.
     Kept {

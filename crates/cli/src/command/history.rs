@@ -9,7 +9,7 @@ use transcript::table::RowId;
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
-use crate::out::{BOLD, DIM, write_json};
+use crate::out::{BOLD, DIM, harmless, write_json};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, one_line, shown};
 use crate::world::World;
@@ -94,12 +94,8 @@ fn told(own: &Conversation, note: &Note) -> String {
         Note::Missing { row, bridged: None } => {
             format!("{}: its parent is missing; what was said before it is not sent", line(row))
         }
-        Note::Compacted { boundary, records } => {
-            format!(
-                "{}: compacted; {} before it are not sent",
-                line(boundary),
-                number(records, "record")
-            )
+        Note::Compacted { boundary } => {
+            format!("{}: compacted; what stands before it is not sent", line(boundary))
         }
         Note::Kept { boundary, records } => {
             format!(
@@ -161,7 +157,7 @@ fn json(
         write!(out, "{comma}{{\"role\":\"{}\",\"content\":[", message.role.name())?;
         for (number, block) in message.blocks.iter().enumerate() {
             out.write_all(if number > 0 { b"," } else { b"" })?;
-            out.write_all(String::from_utf8_lossy(block.raw()).as_bytes())?;
+            harmless(out, &String::from_utf8_lossy(block.raw()))?;
         }
         out.write_all(b"]}")?;
     }

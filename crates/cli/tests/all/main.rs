@@ -8,6 +8,7 @@ mod cat;
 mod env;
 mod follow;
 mod help;
+mod history;
 mod home;
 mod large;
 mod ls;

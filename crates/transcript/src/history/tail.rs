@@ -115,7 +115,7 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     let mut told = Vec::new();
     let chain = Tree::new(table, rules, &mut told).chain(&mut told);
     let is_cut = told.iter().any(|note| {
-        matches!(note, super::Note::Compacted { boundary, .. } if table.row(*boundary).offset == cut.boundary)
+        matches!(note, super::Note::Compacted { boundary } if table.row(*boundary).offset == cut.boundary)
     });
     Ok((chain.is_ok() && is_cut).then_some(own))
 }

@@ -166,9 +166,8 @@ impl<'a> Tree<'a> {
         let boundary = |node: &usize| self.table.boundary(self.nodes[*node]);
         let at = chain.iter().rposition(|node| boundary(node).is_some())?;
         let found = boundary(&chain[at]);
-        let said = chain[..at].iter().filter(|node| is_message(self.row(**node))).count();
         chain.drain(..=at);
-        told.extend(found.map(|found| Note::Compacted { boundary: found.row, records: said }));
+        told.extend(found.map(|found| Note::Compacted { boundary: found.row }));
         found
     }
 

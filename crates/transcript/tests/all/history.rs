@@ -1,6 +1,7 @@
 //! The oracle: what real clients sent on resume, and what we say that they send.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -223,4 +224,54 @@ fn the_end_of_a_file_is_enough_or_is_not_taken() {
         }
     }
     assert!(short > 20, "only {short} were read from their ends");
+}
+
+const CLASSES: [&str; 4] = ["2.0.76", "2.1.45", "2.1.100", "2.1.325"];
+
+/// The table of edited cases in `docs/history.md`: which versions send the same, and that we say so.
+fn cases() -> String {
+    let folder = testkit::fixtures().join("edited");
+    let expected: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap();
+    let mut text = format!("\n| case | {} |\n|---|---|---|---|---|\n", CLASSES.join(" | "));
+    for (case, versions) in expected {
+        let mut known: Vec<Vec<String>> = Vec::new();
+        let cells = CLASSES.map(|version| {
+            let found = sent(&folder.join(format!("{case}.jsonl")), version, "RESUME PROMPT");
+            let ours = found.map_or_else(
+                || vec!["refused".to_owned()],
+                |found| found.iter().filter_map(summary).collect(),
+            );
+            let theirs = &versions[version];
+            let agrees =
+                if theirs[0] == "rc=0" { theirs[1..] == ours } else { ours == ["refused"] };
+            let class = known.iter().position(|one| *one == ours).unwrap_or_else(|| {
+                known.push(ours.clone());
+                known.len() - 1
+            });
+            let name = if ours == ["refused"] {
+                "refused".to_owned()
+            } else {
+                format!("{} messages ({})", ours.len(), ["a", "b", "c", "d"][class])
+            };
+            if agrees { name } else { format!("{name}, **not as sent**") }
+        });
+        writeln!(text, "| {case} | {} |", cells.join(" | ")).unwrap();
+    }
+    text
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
+fn the_table_of_cases_is_up_to_date() {
+    let path = testkit::root().join("docs/history.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- cases: begin -->\n", "<!-- cases: end -->\n");
+    let (before, rest) = text.split_once(begin).unwrap();
+    let (inside, after) = rest.split_once(end).unwrap();
+    if std::env::var("QUIPU_BLESS").is_ok() {
+        fs::write(&path, format!("{before}{begin}{}{end}{after}", cases())).unwrap();
+    } else {
+        assert!(inside == cases(), "run: QUIPU_BLESS=1 cargo test -p transcript history");
+    }
 }
