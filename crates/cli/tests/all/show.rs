@@ -188,8 +188,8 @@ fn what_is_hostile_is_shown_and_not_sent() {
         &["turns", "--json"],
         &["export", "json"],
         &["tree", "--json"],
-        &["history"],
-        &["history", "--json"],
+        &["history", "--as", "2.1.45"],
+        &["history", "--as", "2.1.45", "--json"],
     ] {
         let output = run(&env, "80", args, &path);
         assert!(output.status.success());
