@@ -123,7 +123,8 @@ fn next_steps(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
     let quipu = world.again();
     let mut steps = vec![
         (format!("{quipu} ls --all"), "every session"),
-        (format!("{quipu} cat last"), "the records of the newest one"),
+        (format!("{quipu} show last"), "the newest one, as a conversation"),
+        (format!("{quipu} tree last"), "which branch of it is live"),
         (format!("{quipu} inventory --all"), "what they hold, counted"),
         (format!("{quipu} follow last"), "watch it being written"),
     ];
