@@ -129,6 +129,14 @@ pub(crate) fn write_json(out: impl Write, value: &impl serde::Serialize) -> io::
     Ok(())
 }
 
+/// Writes an object without its end, so that more members can follow.
+pub(crate) fn open_object(out: &mut impl Write, head: &impl serde::Serialize) -> io::Result<()> {
+    let mut text = Vec::new();
+    write_json(&mut text, head)?;
+    text.pop();
+    out.write_all(&text)
+}
+
 struct Harmless;
 
 impl serde_json::ser::Formatter for Harmless {

@@ -1,7 +1,7 @@
 //! One file as a conversation: its table, how its records hang together, and its turns.
 //!
-//! What the commands that show a session start from. Texts are read from the file when they are asked for; the file stays open, so that
-//! what is shown is what was read.
+//! What the commands that show a session start from. Texts are read from the file when they are asked for; the session's own file stays
+//! open, so that what is shown is what was read.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::content::Block;
 use crate::entry::Entry;
 use crate::file::{Lines, read_at};
-use crate::graph::{ChainId, Graph};
+use crate::graph::{ChainId, Graph, repeats};
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
 use crate::table::{BlockId, RowId, Table};
@@ -71,7 +71,7 @@ impl Conversation {
             table.unmark_sides();
         }
         let graph = Graph::new(&table);
-        table.mark_repeats(&graph);
+        table.mark_repeats(&repeats(&table, &graph));
         let pairs = Pairs::new(&table);
         Ok(Conversation {
             path: path.to_owned(),

@@ -7,9 +7,11 @@
 mod chain;
 mod leaf;
 mod link;
+mod repeat;
 
 pub use chain::{Chain, ChainId, Start};
 pub use link::Link;
+pub(crate) use repeat::repeats;
 
 use crate::input::Input;
 use crate::limit::{BRANCHES_UP, LONGEST_SEGMENT};

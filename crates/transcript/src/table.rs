@@ -9,10 +9,8 @@ mod answer;
 mod ids;
 mod read;
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::path::Path;
 
 pub use answer::{Answer, AnswerId, Usage};
 pub use ids::{Id, Ids};
@@ -20,7 +18,6 @@ pub use ids::{Id, Ids};
 use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
 use crate::file::{Lines, read_at};
-use crate::graph::{ChainId, Graph};
 use crate::input::Input;
 use crate::json::Json;
 use crate::limit::HELD_LINE;
@@ -233,11 +230,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads a file.
-    pub fn open(path: &Path) -> io::Result<Table> {
-        Table::read(Lines::new(File::open(path)?))
-    }
-
     /// The rows, in file order.
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -297,6 +289,17 @@ impl Table {
         id.map(|id| self.ids.text(id))
     }
 
+    /// What a block says, as a number: equal for equal blocks.
+    pub(crate) fn hash(&self, block: BlockId) -> u64 {
+        self.part(block).hash
+    }
+
+    /// Whether the client wrote an answer itself, where none came. Errors are none of these.
+    pub fn is_filler(&self, id: AnswerId) -> bool {
+        let answer = self.answer(id);
+        !answer.is_error && self.text(answer.model) == Some("<synthetic>")
+    }
+
     /// Whether the first text of a row is that.
     pub(crate) fn says(&self, row: RowId, text: &str) -> bool {
         self.text_hash(row) == Some(read::digest(text))
@@ -308,34 +311,10 @@ impl Table {
         parts.find(|part| part.kind == BlockKind::Text).map(|part| part.hash)
     }
 
-    /// Marks the blocks of answers that an earlier record of the same answer holds, on the same way through the conversation. Copies on
-    /// another branch are no repeats.
-    pub(crate) fn mark_repeats(&mut self, graph: &Graph) {
-        let mut held: HashMap<(AnswerId, u64), Vec<ChainId>> = HashMap::new();
-        for (chain, _) in graph.numbered() {
-            for row in graph.rows(chain) {
-                let Some(answer) = self.row(*row).answer else { continue };
-                // Without an id nothing says that two records are of one answer.
-                if self.answer(answer).id.is_none() {
-                    continue;
-                }
-                let mut fresh = Vec::new();
-                for block in self.parts_of(*row) {
-                    let part = &self.parts[block.index()];
-                    let call = part.id.filter(|_| part.kind.is_call());
-                    let key = (answer, call.map_or(part.hash, |call| u64::from(call.number())));
-                    let is_repeat = held.get(&key).is_some_and(|chains| {
-                        chains.iter().any(|other| graph.is_above(*other, chain))
-                    });
-                    self.parts[block.index()].is_repeat = is_repeat;
-                    if !is_repeat {
-                        fresh.push(key);
-                    }
-                }
-                for key in fresh {
-                    held.entry(key).or_default().push(chain);
-                }
-            }
+    /// Marks blocks that are there already; see `graph::repeats`.
+    pub(crate) fn mark_repeats(&mut self, repeats: &[BlockId]) {
+        for block in repeats {
+            self.parts[block.index()].is_repeat = true;
         }
         let parts = &self.parts;
         self.prompts.retain(|(block, _)| !parts[block.index()].is_repeat);

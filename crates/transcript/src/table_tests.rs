@@ -1,6 +1,7 @@
 use testkit::session::Script;
 
 use super::*;
+use crate::graph::Graph;
 
 fn table(script: &Script) -> Table {
     Table::read(Lines::new(script.text().as_bytes())).unwrap()
@@ -59,7 +60,7 @@ fn a_block_that_an_earlier_record_has_is_a_repeat() {
         .prompt("p", "c", "again");
     let mut table = table(&script);
     let graph = Graph::new(&table);
-    table.mark_repeats(&graph);
+    table.mark_repeats(&crate::graph::repeats(&table, &graph));
     let repeats: Vec<bool> = table.parts().iter().map(|part| part.is_repeat).collect();
     // Two equal blocks on one record are two blocks; a record that stands twice is one.
     assert_eq!(repeats, [false, true, false, false, false, false, true]);
@@ -107,7 +108,7 @@ fn a_record_is_read_again_where_it_stands() {
     std::fs::File::create(&path)
         .and_then(|mut file| std::io::Write::write_all(&mut file, glued.as_bytes()))
         .unwrap();
-    let table = Table::open(&path).unwrap();
+    let table = Table::read(Lines::new(File::open(&path).unwrap())).unwrap();
     let file = File::open(&path).unwrap();
     let said = |row| {
         table.look(&file, row, |entry| entry.message().unwrap().first_text().unwrap().into_owned())
@@ -166,7 +167,7 @@ fn a_copy_on_another_branch_is_no_repeat() {
         .prompt("z", "rb", "on");
     let mut table = table(&script);
     let graph = Graph::new(&table);
-    table.mark_repeats(&graph);
+    table.mark_repeats(&crate::graph::repeats(&table, &graph));
     // One answer under one prompt: a fork, but both ways go on.
     assert!(table.parts().iter().all(|part| !part.is_repeat), "{:?}", table.parts());
     let pairs = crate::turn::Pairs::new(&table);

@@ -9,7 +9,7 @@ use transcript::table::RowId;
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
-use crate::out::{BOLD, DIM, harmless, write_json};
+use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, one_line, shown};
 use crate::world::World;
@@ -146,11 +146,8 @@ fn json(
     notes: &[String],
 ) -> Result<(), Failure> {
     let head = Head { v: JSON_VERSION, r#as: version, notes };
-    let mut text = Vec::new();
-    write_json(&mut text, &head)?;
-    text.pop();
     let out = &mut world.out;
-    out.write_all(&text)?;
+    open_object(out, &head)?;
     out.write_all(b",\"messages\":[")?;
     for (number, message) in messages.iter().enumerate() {
         let comma = if number > 0 { "," } else { "" };

@@ -125,15 +125,11 @@ impl<'a> Builder<'a> {
             (_, Some(input)) => {
                 !matches!(input, Input::Preface | Input::Meta | Input::Hook | Input::Summary)
             }
-            (Kind::Assistant, None) => !row.answer.is_some_and(|answer| self.is_filler(answer)),
+            (Kind::Assistant, None) => {
+                !row.answer.is_some_and(|answer| self.table.is_filler(answer))
+            }
             _ => false,
         }
-    }
-
-    /// Whether the client wrote the answer itself, where none came. Errors are no fillers.
-    fn is_filler(&self, id: AnswerId) -> bool {
-        let answer = self.table.answer(id);
-        !answer.is_error && self.table.text(answer.model) == Some("<synthetic>")
     }
 
     /// Whether a record goes on with the prompt before it: old clients wrote one prompt as several records of one time.
@@ -287,7 +283,7 @@ impl<'a> Builder<'a> {
                     Some(Input::Meta) => is_expanded = true,
                     _ => {}
                 },
-                Step::Answer { id, .. } if !self.is_filler(*id) => {
+                Step::Answer { id, .. } if !self.table.is_filler(*id) => {
                     is_stopped = false;
                     last_answer = Some(*id);
                 }

@@ -14,7 +14,7 @@ pub struct Pairs {
     partners: Vec<Option<BlockId>>,
 }
 
-/// A record with more calls than this is not searched for one: they pair in order just as well.
+/// How many blocks of a record are searched for a call; calls behind them pair in order just as well.
 const SEARCHED: usize = 64;
 
 impl Pairs {

@@ -17,7 +17,7 @@ use transcript::turn::{Call, Piece, Step, Turn, What};
 use super::{Place, TokensOf, stamp, text};
 use crate::command::JSON_VERSION;
 use crate::failure::Failure;
-use crate::out::write_json;
+use crate::out::{open_object, write_json};
 
 #[derive(Serialize)]
 struct TurnHead<'a> {
@@ -118,14 +118,6 @@ pub(in crate::command) fn turn(
         }
     }
     Ok(out.write_all(b"]}")?)
-}
-
-/// Writes an object without its end, so that more can follow.
-fn open_object(out: &mut impl Write, head: &impl Serialize) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    write_json(&mut text, head)?;
-    text.pop();
-    Ok(out.write_all(&text)?)
 }
 
 fn write(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use transcript::conversation::Conversation;
 use transcript::event::event;
 use transcript::family::{Family, Owner};
 use transcript::input::{Input, typed};
-use transcript::table::{AnswerId, BlockId, RowId};
+use transcript::table::{BlockId, RowId};
 use transcript::turn::{Outcome, Piece, Step, Turn, What};
 use unicode_width::UnicodeWidthStr;
 
@@ -50,7 +50,7 @@ pub(super) fn write(
                 let pieces = own.said(*row).map_err(unreadable)?;
                 said(page, own.table.row(*row).input, &pieces, &mut before, wanted)?;
             }
-            Step::Answer { id, .. } if !wanted.full && is_filler(own, *id) => {}
+            Step::Answer { id, .. } if !wanted.full && own.table.is_filler(*id) => {}
             Step::Answer { blocks, .. } => {
                 for run in blocks.chunk_by(|one, other| is_call(own, *one) == is_call(own, *other))
                 {
@@ -106,12 +106,6 @@ fn apart(page: &mut Page<'_>, before: &mut Apart, now: Apart) -> io::Result<()> 
         || matches!((*before, now), (Apart::Call | Apart::Note, Apart::Call | Apart::Note));
     *before = now;
     if together { Ok(()) } else { page.blank() }
-}
-
-/// Whether the client wrote the answer itself, where none came.
-fn is_filler(own: &Conversation, id: AnswerId) -> bool {
-    let answer = own.table.answer(id);
-    !answer.is_error && own.table.text(answer.model) == Some("<synthetic>")
 }
 
 fn is_call(own: &Conversation, block: BlockId) -> bool {
