@@ -218,6 +218,11 @@ fn said(entry: &Entry<'_>) -> Input {
     }
     by_tag.unwrap_or_else(|| match message {
         Some(message) => {
+            // Most prompts have neither: a look at the bytes is enough to know.
+            let raw = message.content().map_or(&[][..], |content| content.raw());
+            if memchr::memmem::find(raw, b"ide_").is_none() {
+                return Input::Plain;
+            }
             let has = |tag: &str| {
                 let mut texts = message.blocks().filter(|block| block.kind() == BlockKind::Text);
                 texts.any(|block| block.text().is_some_and(|text| text.contains(tag)))
