@@ -26,7 +26,7 @@ use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::{Entry, Kind};
 use crate::input::Input;
-use crate::table::RowId;
+use crate::table::{Id, Ids, Row, RowId, Table};
 use attachment::Sent;
 use rules::Fill;
 use tree::Tree;
@@ -44,8 +44,8 @@ pub struct History {
     pub rows: Vec<RowId>,
     /// How many records of the conversation the file has.
     pub said: usize,
-    /// The model that goes on, where the client takes it from the file.
-    pub model: Option<String>,
+    /// The model that goes on, if the client takes it from the file.
+    pub model: String,
 }
 
 /// One message.
@@ -55,8 +55,8 @@ pub struct Message {
     pub role: Role,
     /// What is said.
     pub blocks: Vec<Block>,
-    id: Option<String>,
-    model: Option<String>,
+    id: AnswerName,
+    model: Option<Id>,
     /// It is one string of one record.
     is_string: bool,
     /// It is a text of an attachment behind an answer.
@@ -69,13 +69,38 @@ impl Message {
         Message {
             role,
             blocks,
-            id: None,
+            id: AnswerName::Of(None),
             model: None,
             is_string: false,
             is_attachment: false,
             is_joined: false,
         }
     }
+}
+
+/// What records of one answer have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum AnswerName {
+    /// Their id; those without one have that in common.
+    Of(Option<Id>),
+    /// It is the filler before the next prompt.
+    Filler,
+}
+
+impl AnswerName {
+    fn name(self) -> Option<Id> {
+        match self {
+            AnswerName::Of(id) => id,
+            AnswerName::Filler => None,
+        }
+    }
+}
+
+/// The model that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Model<'a> {
+    name: &'a str,
+    ids: &'a Ids,
 }
 
 /// Who speaks.
@@ -149,12 +174,12 @@ pub enum Note {
     /// Thinking of another model is left out.
     ForeignThinking {
         /// The answer's id.
-        id: Option<String>,
+        id: Option<Id>,
     },
     /// A message of nothing but thinking is left out.
     ThinkingOnly {
         /// The answer's id.
-        id: Option<String>,
+        id: Option<Id>,
     },
     /// Results that answer nothing are left out.
     OrphanResults {
@@ -195,8 +220,27 @@ pub fn history(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
+    build(own, rules, then, false)
+}
+
+/// The same without the texts: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
+pub fn outline(
+    own: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+) -> io::Result<Result<History, Refusal>> {
+    build(own, rules, then, true)
+}
+
+fn build(
+    own: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+    is_outline: bool,
+) -> io::Result<Result<History, Refusal>> {
+    let table = &own.table;
     let mut notes = Vec::new();
-    let tree = Tree::new(&own.table, rules, &mut notes);
+    let tree = Tree::new(table, rules, &mut notes);
     let chain = match tree.chain(&mut notes) {
         Ok(chain) => chain,
         Err(refusal) => return Ok(Err(refusal)),
@@ -206,10 +250,14 @@ pub fn history(
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
     let mut lines = Vec::with_capacity(chain.rows.len());
     for row in &chain.rows {
-        lines.push(own.look(*row, |entry| Line::read(*row, entry, rules))?);
+        lines.push(if is_outline && Line::is_told(table.row(*row)) {
+            Line::outline(*row, table, rules)
+        } else {
+            own.look(*row, |entry| Line::read(*row, table, entry, rules))?
+        });
     }
-    let model = model(&lines);
-    filter(&mut lines, rules, then.is_some(), &mut notes);
+    let model = Model { name: model(&lines, &table.ids), ids: &table.ids };
+    filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
     if let Some(prompt) = then {
         fill(&mut lines, rules, &mut notes);
         lines.push(Line::made(Kind::User, vec![Block::text(prompt)], true));
@@ -223,7 +271,7 @@ pub fn history(
         leaf: chain.leaf,
         rows: chain.rows,
         said,
-        model: Some(model),
+        model: model.name.to_owned(),
     }))
 }
 
@@ -233,8 +281,8 @@ struct Line {
     row: Option<RowId>,
     kind: Kind,
     input: Option<Input>,
-    id: Option<String>,
-    model: Option<String>,
+    id: AnswerName,
+    model: Option<Id>,
     blocks: Vec<Block>,
     is_string: bool,
     /// It stands for an error of the API.
@@ -244,18 +292,40 @@ struct Line {
 }
 
 impl Line {
-    fn read(row: RowId, entry: &Entry<'_>, rules: Rules) -> Line {
-        let mut line = Line::made(entry.kind(), Vec::new(), false);
+    /// A record as far as the table tells.
+    fn known(row: RowId, table: &Table) -> Line {
+        let known = table.row(row);
+        let mut line = Line::made(known.kind, Vec::new(), known.is_string);
         line.row = Some(row);
-        line.input = entry.input();
-        if let Some(message) = entry.message() {
-            line.id = message.text("id").map(std::borrow::Cow::into_owned);
-            line.model = message.text("model").map(std::borrow::Cow::into_owned);
-            line.is_string = message.blocks().next().is_some_and(|block| block.is_string());
-            line.blocks = message.blocks().map(Block::read).collect();
+        line.input = known.input;
+        line.id = AnswerName::Of(known.message);
+        if let Some(answer) = known.answer.map(|answer| table.answer(answer)) {
+            line.model = answer.model;
+            line.is_error = answer.is_error && table.text(answer.model) == Some("<synthetic>");
         }
-        line.is_error =
-            entry.flag("isApiErrorMessage") && line.model.as_deref() == Some("<synthetic>");
+        line
+    }
+
+    /// Whether the table tells enough of a record for an outline.
+    fn is_told(row: &Row) -> bool {
+        !matches!(row.kind, Kind::Attachment | Kind::System) && row.input != Some(Input::Preface)
+    }
+
+    fn outline(row: RowId, table: &Table, rules: Rules) -> Line {
+        let mut line = Line::known(row, table);
+        let parts = table.parts_of(row).map(|id| (id, table.part(id)));
+        line.blocks = parts.map(|(id, part)| Block::outline(part).of(id, part)).collect();
+        line.without_images(rules);
+        line
+    }
+
+    fn read(row: RowId, table: &Table, entry: &Entry<'_>, rules: Rules) -> Line {
+        let mut line = Line::known(row, table);
+        if let Some(message) = entry.message() {
+            let parts = table.parts_of(row).map(|id| (id, table.part(id)));
+            let blocks = message.blocks().map(Block::read).zip(parts);
+            line.blocks = blocks.map(|(block, (id, part))| block.of(id, part)).collect();
+        }
         match line.kind {
             Kind::Attachment => line.sent = attachment::sent(entry, rules),
             Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
@@ -265,19 +335,14 @@ impl Line {
             }
             _ => {}
         }
-        if rules.drops_images {
-            for block in &mut line.blocks {
-                if block.kind() == BlockKind::Image {
-                    *block = Block::text("[image]");
-                }
-            }
-        }
+        line.without_images(rules);
         // The newest client tells the model that nobody typed this.
         let origin = entry.get("origin").and_then(|origin| origin.get("kind"));
         if rules.drops_foreign_thinking && origin.is_some_and(|kind| kind.is("task-notification")) {
             for block in &mut line.blocks {
                 if let Some(text) = block.words() {
-                    *block = Block::text(&attachment::reminder(&format!("{NOTIFICATION}\n{text}")));
+                    *block =
+                        block.with_text(&attachment::reminder(&format!("{NOTIFICATION}\n{text}")));
                 }
             }
         }
@@ -287,12 +352,19 @@ impl Line {
         line
     }
 
+    fn without_images(&mut self, rules: Rules) {
+        let images = self.blocks.iter_mut().filter(|block| block.kind() == BlockKind::Image);
+        for block in images.filter(|_| rules.drops_images) {
+            *block = Block::text("[image]");
+        }
+    }
+
     fn made(kind: Kind, blocks: Vec<Block>, is_string: bool) -> Line {
         Line {
             row: None,
             kind,
             input: None,
-            id: None,
+            id: AnswerName::Of(None),
             model: None,
             blocks,
             is_string,
@@ -307,7 +379,7 @@ impl Line {
             && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
     }
 
-    fn calls(&self) -> impl Iterator<Item = String> {
+    fn calls(&self) -> impl Iterator<Item = Option<Id>> {
         self.blocks
             .iter()
             .filter(|block| block.kind() == BlockKind::ToolUse)
@@ -316,11 +388,11 @@ impl Line {
 }
 
 /// The model that goes on: that of the last answer, if it is still to be had.
-fn model(lines: &[Line]) -> String {
+fn model<'a>(lines: &[Line], ids: &'a Ids) -> &'a str {
     let answers = lines.iter().rev().filter(|line| line.kind == Kind::Assistant);
-    let mut models =
-        answers.filter_map(|line| line.model.as_deref()).filter(|model| *model != "<synthetic>");
-    models.next().filter(|model| is_offered(model)).unwrap_or(DEFAULT_MODEL).to_owned()
+    let models = answers.filter_map(|line| line.model).map(|model| ids.text(model));
+    let last = models.into_iter().find(|model| *model != "<synthetic>");
+    last.filter(|model| is_offered(model)).unwrap_or(DEFAULT_MODEL)
 }
 
 /// Whether the newest client offers a model: 4.5 and later.
@@ -334,8 +406,14 @@ fn is_offered(model: &str) -> bool {
 }
 
 /// Leaves out what must not be sent, and closes calls at the end if a prompt is to follow.
-fn filter(lines: &mut Vec<Line>, rules: Rules, is_followed: bool, notes: &mut Vec<Note>) {
-    let results = |lines: &[Line]| -> HashSet<String> {
+fn filter(
+    lines: &mut Vec<Line>,
+    rules: Rules,
+    is_followed: bool,
+    ids: &Ids,
+    notes: &mut Vec<Note>,
+) {
+    let results = |lines: &[Line]| -> HashSet<Option<Id>> {
         let blocks =
             lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
         blocks
@@ -345,7 +423,7 @@ fn filter(lines: &mut Vec<Line>, rules: Rules, is_followed: bool, notes: &mut Ve
     };
     let mut answered = results(lines);
     if rules.closes_calls && is_followed {
-        let made = closing(lines, &answered);
+        let made = closing(lines, &answered, ids);
         if !made.is_empty() {
             notes.push(Note::ClosedCalls { count: made.len() });
         }
@@ -380,10 +458,10 @@ fn filter(lines: &mut Vec<Line>, rules: Rules, is_followed: bool, notes: &mut Ve
     if rules.drops_thinking_only {
         let thinks =
             |line: &Line| !line.blocks.is_empty() && line.blocks.iter().all(Block::is_thinking);
-        let more: HashSet<Option<String>> = lines
+        let more: HashSet<AnswerName> = lines
             .iter()
             .filter(|line| line.kind == Kind::Assistant && !thinks(line))
-            .map(|line| line.id.clone())
+            .map(|line| line.id)
             .collect();
         lines.retain(|line| {
             let goes = line.kind == Kind::Assistant && thinks(line) && !more.contains(&line.id);
@@ -403,7 +481,7 @@ fn filter(lines: &mut Vec<Line>, rules: Rules, is_followed: bool, notes: &mut Ve
 }
 
 /// Results for the open calls of the last answer, if nobody spoke after it.
-fn closing(lines: &[Line], answered: &HashSet<String>) -> Vec<Line> {
+fn closing(lines: &[Line], answered: &HashSet<Option<Id>>, ids: &Ids) -> Vec<Line> {
     let Some(last) = lines.iter().rposition(|line| line.kind == Kind::Assistant) else {
         return Vec::new();
     };
@@ -414,7 +492,7 @@ fn closing(lines: &[Line], answered: &HashSet<String>) -> Vec<Line> {
     let of_last =
         lines.iter().filter(|line| line.kind == Kind::Assistant && line.id == lines[last].id);
     let open = of_last.flat_map(Line::calls).filter(|id| !answered.contains(id));
-    open.map(|id| Line::made(Kind::User, vec![Block::made_result(&id, OPEN, false)], false))
+    open.map(|id| Line::made(Kind::User, vec![Block::made_result(id, ids, OPEN, false)], false))
         .collect()
 }
 
@@ -439,8 +517,7 @@ fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
         lines.push(Line::made(Kind::User, vec![Block::text(CONTINUE)], true));
     }
     let mut filler = Line::made(Kind::Assistant, vec![Block::text(NO_RESPONSE)], false);
-    filler.model = Some("<synthetic>".to_owned());
-    filler.id = Some("filler".to_owned());
+    filler.id = AnswerName::Filler;
     lines.push(filler);
     notes.push(Note::Filled);
 }

@@ -85,6 +85,8 @@ pub struct Row {
     pub is_repeat: bool,
     /// It is a result that ends its turn.
     pub ends_turn: bool,
+    /// Its content is a string.
+    pub is_string: bool,
 }
 
 impl Row {
@@ -114,9 +116,22 @@ pub struct Part {
     pub is_repeat: bool,
     /// A result that is an error.
     pub is_error: bool,
+    /// What a text block holds.
+    pub filling: Filling,
     hash: u64,
     /// Where it stands in its record, and its length; zero if it cannot be read alone.
     place: [u32; 2],
+}
+
+/// What a text block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// Some text; also of all other blocks.
+    Some,
+    /// White space.
+    Blank,
+    /// Nothing.
+    None,
 }
 
 /// A compaction: what was said before is summed up.

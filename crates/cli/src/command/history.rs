@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use transcript::conversation::Conversation;
 use transcript::history::{self, History, Message, Note, Refusal, Rules};
-use transcript::table::RowId;
+use transcript::table::{Id, RowId};
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
@@ -86,7 +86,7 @@ fn why(own: &Conversation, refusal: Refusal) -> String {
 fn told(own: &Conversation, note: &Note) -> String {
     let line = |row: &RowId| place(own, *row);
     let number = |number: &usize, noun: &str| count(*number as u64, noun);
-    let name = |id: &Option<String>| id.clone().unwrap_or_else(|| "without an id".to_owned());
+    let name = |id: &Option<Id>| own.table.text(*id).unwrap_or("without an id").to_owned();
     match note {
         Note::Missing { row, bridged: Some(to) } => {
             format!("{}: its parent is missing; it is hung on {}", line(row), line(to))

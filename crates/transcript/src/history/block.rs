@@ -3,15 +3,28 @@
 //! A block is the file's own bytes until something has to be changed in it; then only that member changes. So fields that nobody knows
 //! are sent as they are.
 
+use std::borrow::Cow;
+
 use crate::content::{self, BlockKind};
 use crate::json::{Json, Shape, quote};
+use crate::table::{BlockId, Filling, Id, Ids, Part};
 
 /// One block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    raw: Vec<u8>,
+    raw: Cow<'static, [u8]>,
     kind: BlockKind,
+    /// The call that it is, or that it answers. One without an id is like any other without.
+    call: Option<Id>,
+    /// Where it comes from; nothing if it is made up.
+    origin: Option<BlockId>,
 }
+
+/// What stands for the bytes of a block in an outline.
+const TEXT: &[u8] = br#"{"type":"text","text":"..."}"#;
+const BLANK: &[u8] = br#"{"type":"text","text":" "}"#;
+const EMPTY: &[u8] = br#"{"type":"text","text":""}"#;
+const OTHER: &[u8] = br#"{"type":"..."}"#;
 
 impl Block {
     /// A block as it stands in the file; a string becomes a text block.
@@ -19,24 +32,44 @@ impl Block {
         if block.is_string() {
             return Block::text(&block.text().unwrap_or_default());
         }
-        Block { raw: block.json().raw().to_vec(), kind: block.kind() }
+        Block::new(block.json().raw().to_vec(), block.kind())
+    }
+
+    fn new(raw: impl Into<Cow<'static, [u8]>>, kind: BlockKind) -> Block {
+        Block { raw: raw.into(), kind, call: None, origin: None }
+    }
+
+    /// A block without its bytes: enough to know what becomes of it.
+    pub(super) fn outline(part: &Part) -> Block {
+        let raw = match (part.kind, part.filling) {
+            (BlockKind::Text, Filling::Some) => TEXT,
+            (BlockKind::Text, Filling::Blank) => BLANK,
+            (BlockKind::Text, Filling::None) => EMPTY,
+            _ => OTHER,
+        };
+        Block::new(raw, part.kind)
+    }
+
+    /// The same, with what the table knows of it.
+    pub(super) fn of(self, origin: BlockId, part: &Part) -> Block {
+        Block { call: part.id, origin: Some(origin), ..self }
     }
 
     /// A block of text.
     pub(super) fn text(text: &str) -> Block {
         let raw = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
-        Block { raw: raw.into_bytes(), kind: BlockKind::Text }
+        Block::new(raw.into_bytes(), BlockKind::Text)
     }
 
     /// A text that the client puts into an answer.
     pub(super) fn filler(text: &str) -> Block {
         let raw = format!(r#"{{"type":"text","text":{},"citations":[]}}"#, quote(text));
-        Block { raw: raw.into_bytes(), kind: BlockKind::Text }
+        Block::new(raw.into_bytes(), BlockKind::Text)
     }
 
     /// A result that the client makes up. The order of members is the client's.
-    pub(super) fn made_result(id: &str, text: &str, id_first: bool) -> Block {
-        let (id, text) = (quote(id), quote(text));
+    pub(super) fn made_result(call: Option<Id>, ids: &Ids, text: &str, id_first: bool) -> Block {
+        let (id, text) = (quote(call.map_or("", |id| ids.text(id))), quote(text));
         let raw = if id_first {
             format!(
                 r#"{{"type":"tool_result","tool_use_id":{id},"content":{text},"is_error":true}}"#
@@ -46,7 +79,7 @@ impl Block {
                 r#"{{"type":"tool_result","content":{text},"is_error":true,"tool_use_id":{id}}}"#
             )
         };
-        Block { raw: raw.into_bytes(), kind: BlockKind::ToolResult }
+        Block { call, ..Block::new(raw.into_bytes(), BlockKind::ToolResult) }
     }
 
     /// The block as JSON.
@@ -63,7 +96,7 @@ impl Block {
         Json::trusted(&self.raw)
     }
 
-    pub(super) fn is_thinking(&self) -> bool {
+    pub(crate) fn is_thinking(&self) -> bool {
         matches!(self.kind, BlockKind::Thinking | BlockKind::RedactedThinking)
     }
 
@@ -76,18 +109,18 @@ impl Block {
     }
 
     /// Whether it is a text block of nothing but white space.
-    pub(super) fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.words().is_some_and(|text| text.trim().is_empty())
     }
 
-    /// The id of a call of one of the client's tools, or the call that a result answers.
-    pub(super) fn call(&self) -> Option<String> {
-        let name = match self.kind {
-            BlockKind::ToolUse => "id",
-            BlockKind::ToolResult => "tool_use_id",
-            _ => return None,
-        };
-        Some(self.json().get(name).and_then(Json::text).unwrap_or_default().into_owned())
+    /// The call of one of the client's tools that it is, or that it answers.
+    pub(crate) fn call(&self) -> Option<Option<Id>> {
+        matches!(self.kind, BlockKind::ToolUse | BlockKind::ToolResult).then_some(self.call)
+    }
+
+    /// The block of the file that it comes from; nothing if it is made up.
+    pub fn origin(&self) -> Option<BlockId> {
+        self.origin
     }
 
     /// The same with another text.
@@ -97,8 +130,8 @@ impl Block {
 
     fn with(&self, name: &str, value: &[u8]) -> Block {
         let raw =
-            self.json().object().map_or_else(|| self.raw.clone(), |own| own.with(name, value));
-        Block { raw, kind: self.kind }
+            self.json().object().map_or_else(|| self.raw.to_vec(), |own| own.with(name, value));
+        Block { raw: raw.into(), ..self.clone() }
     }
 
     /// A result with a reminder in it: behind its text, or as one more block. Nothing if it has no place for one.
@@ -122,7 +155,7 @@ impl Block {
                     .flat_map(Json::elements)
                     .map(|part| part.raw().to_vec())
                     .collect();
-                parts.push(Block::text(reminder).raw);
+                parts.push(Block::text(reminder).raw.into_owned());
                 Some(self.with("content", &[b"[", parts.join(&b","[..]).as_slice(), b"]"].concat()))
             }
             Some(_) => None,
@@ -132,7 +165,7 @@ impl Block {
     /// Lone halves of surrogate pairs replaced, as the newest client does.
     pub(super) fn mended(mut self) -> Block {
         if let Some(mended) = crate::json::mend_surrogates(&self.raw) {
-            self.raw = mended;
+            self.raw = mended.into();
         }
         self
     }

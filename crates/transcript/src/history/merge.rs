@@ -1,15 +1,24 @@
 //! From records to messages: attachments move, neighbours are joined, answers come together by their ids.
 
+use std::collections::HashMap;
+
 use super::attachment::Sent;
 use super::block::Block;
 use super::rules::{ResultsFirst, Rules};
-use super::{Line, Message, Role};
+use super::{AnswerName, Line, Message, Role};
 use crate::content::BlockKind;
 use crate::entry::Kind;
 
 /// The messages that records make.
 pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
-    let mut merging = Merging { rules, messages: Vec::new(), to_system: Vec::new() };
+    let mut merging = Merging {
+        rules,
+        messages: Vec::new(),
+        answers: HashMap::new(),
+        to_system: Vec::new(),
+        settled: 0,
+        open_from: 0,
+    };
     for line in moved_up(lines) {
         match line.kind {
             Kind::Assistant if line.is_error && !rules.sends_errors => {}
@@ -49,6 +58,11 @@ fn moved_up(lines: Vec<Line>) -> Vec<Line> {
 struct Merging {
     rules: Rules,
     messages: Vec<Message>,
+    /// The last message of each answer.
+    answers: HashMap<AnswerName, usize>,
+    /// How many messages were looked at, and the first that an answer may be joined to.
+    settled: usize,
+    open_from: usize,
     /// Texts for the message of role `system` behind the user's.
     to_system: Vec<String>,
 }
@@ -101,31 +115,43 @@ impl Merging {
 
     fn answer(&mut self, line: Line) {
         self.end_system();
-        let mut at = self.messages.len();
-        while at > 0 {
-            at -= 1;
-            let message = &mut self.messages[at];
-            match message.role {
-                Role::Assistant if message.id == line.id => {
-                    message.blocks.extend(line.blocks);
-                    return;
-                }
-                Role::Assistant if !self.rules.joins_across => break,
-                Role::User
-                    if !message
-                        .blocks
-                        .iter()
-                        .any(|block| block.kind() == BlockKind::ToolResult) =>
-                {
-                    break;
-                }
-                _ => {}
+        let from = self.open_from();
+        let known = self.answers.get(&line.id).copied().filter(|at| *at >= from);
+        let Some(at) = known else {
+            let mut message = Message::new(Role::Assistant, line.blocks);
+            message.id = line.id;
+            message.model = line.model;
+            self.answers.insert(line.id, self.messages.len());
+            self.messages.push(message);
+            return;
+        };
+        self.messages[at].blocks.extend(line.blocks);
+    }
+
+    /// The first message of those at the end that an answer may be joined across. Only the last message can still change, so what is known of the others
+    /// is kept.
+    fn open_from(&mut self) -> usize {
+        let stops = |message: &Message| match message.role {
+            Role::Assistant => !self.rules.joins_across,
+            Role::User => !message.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult),
+            Role::System => false,
+        };
+        // An answer that stops the search may be the one that is looked for.
+        let after = |at: usize, message: &Message| match message.role {
+            Role::Assistant => at,
+            _ => at + 1,
+        };
+        let settled = self.messages.len().saturating_sub(1);
+        for (at, message) in self.messages.iter().enumerate().take(settled).skip(self.settled) {
+            if stops(message) {
+                self.open_from = after(at, message);
             }
         }
-        let mut message = Message::new(Role::Assistant, line.blocks);
-        message.id = line.id;
-        message.model = line.model;
-        self.messages.push(message);
+        self.settled = settled;
+        match self.messages.last() {
+            Some(last) if stops(last) => after(settled, last),
+            _ => self.open_from,
+        }
     }
 
     fn end_system(&mut self) {

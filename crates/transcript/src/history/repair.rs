@@ -1,12 +1,13 @@
 //! What a client mends before it sends: thinking, blanks, calls without results and results without calls.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::block::Block;
 use super::merge::join;
 use super::rules::{Pairing, Rules};
-use super::{Message, Note, Role};
+use super::{AnswerName, Message, Model, Note, Role};
 use crate::content::BlockKind;
+use crate::table::{Id, Ids};
 
 const MISSING: &str = "[Tool result missing due to internal error]";
 const INTERRUPTED: &str = "[Tool use interrupted]";
@@ -17,9 +18,10 @@ const NOTHING: &str = "(no content)";
 pub(super) fn repair(
     mut messages: Vec<Message>,
     rules: Rules,
-    model: &str,
+    model: &Model<'_>,
     notes: &mut Vec<Note>,
 ) -> Vec<Message> {
+    let ids = model.ids;
     if rules.drops_foreign_thinking {
         drop_foreign_thinking(&mut messages, model, notes);
     }
@@ -41,41 +43,42 @@ pub(super) fn repair(
     }
     match rules.pairing {
         Pairing::No => messages,
-        Pairing::Loose => paired(messages, false, rules, notes),
-        Pairing::Strict => paired(messages, true, rules, notes),
+        Pairing::Loose => paired(messages, false, rules, ids, notes),
+        Pairing::Strict => paired(messages, true, rules, ids, notes),
     }
 }
 
-fn drop_foreign_thinking(messages: &mut [Message], model: &str, notes: &mut Vec<Note>) {
+fn drop_foreign_thinking(messages: &mut [Message], model: &Model<'_>, notes: &mut Vec<Note>) {
     for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
-        if message.model.as_deref() != Some(model) {
+        if message.model.is_none_or(|own| model.ids.text(own) != model.name) {
             let before = message.blocks.len();
             message.blocks.retain(|block| !block.is_thinking());
             if message.blocks.len() < before {
-                notes.push(Note::ForeignThinking { id: message.id.clone() });
+                notes.push(Note::ForeignThinking { id: message.id.name() });
             }
         }
     }
 }
 
 fn drop_thinking_only(messages: &mut Vec<Message>, notes: &mut Vec<Note>) {
-    let of_id = |id: &Option<String>, messages: &[Message]| {
-        messages.iter().filter(|other| other.role == Role::Assistant && other.id == *id).count()
-    };
+    let mut of_id: HashMap<AnswerName, usize> = HashMap::new();
+    for message in messages.iter().filter(|message| message.role == Role::Assistant) {
+        *of_id.entry(message.id).or_default() += 1;
+    }
     let doomed: Vec<bool> = messages
         .iter()
         .map(|message| {
             message.role == Role::Assistant
                 && !message.blocks.is_empty()
                 && message.blocks.iter().all(Block::is_thinking)
-                && of_id(&message.id, messages) < 2
+                && of_id[&message.id] < 2
         })
         .collect();
     let mut doomed = doomed.into_iter();
     messages.retain(|message| {
         let goes = doomed.next().unwrap_or(false);
         if goes {
-            notes.push(Note::ThinkingOnly { id: message.id.clone() });
+            notes.push(Note::ThinkingOnly { id: message.id.name() });
         }
         !goes
     });
@@ -118,7 +121,7 @@ fn joined(messages: Vec<Message>, rules: Rules) -> Vec<Message> {
     found
 }
 
-fn calls(message: &Message, kind: BlockKind) -> Vec<String> {
+fn calls(message: &Message, kind: BlockKind) -> Vec<Option<Id>> {
     message.blocks.iter().filter(|block| block.kind() == kind).filter_map(Block::call).collect()
 }
 
@@ -126,17 +129,18 @@ fn paired(
     messages: Vec<Message>,
     strict: bool,
     rules: Rules,
+    ids: &Ids,
     notes: &mut Vec<Note>,
 ) -> Vec<Message> {
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
-    let mut used: HashSet<String> = HashSet::new();
+    let mut used: HashSet<Option<Id>> = HashSet::new();
     // The calls of the answer before, which the next message must answer.
-    let mut open: Vec<String> = Vec::new();
+    let mut open: Vec<Option<Id>> = Vec::new();
     for mut message in messages {
         match message.role {
             Role::System => {}
             Role::Assistant => {
-                close(&mut found, &mut open, notes);
+                close(&mut found, &mut open, ids, notes);
                 if strict {
                     let before = message.blocks.len();
                     message.blocks.retain(|block| {
@@ -150,8 +154,8 @@ fn paired(
                 open = calls(&message, BlockKind::ToolUse);
             }
             Role::User => {
-                let is_first = !found.iter().any(|message| message.role != Role::System);
-                let mut answered: HashSet<String> = HashSet::new();
+                let is_first = found.iter().all(|message| message.role == Role::System);
+                let mut answered: HashSet<Option<Id>> = HashSet::new();
                 let before = message.blocks.len();
                 if strict || !is_first {
                     message.blocks.retain(|block| {
@@ -168,7 +172,7 @@ fn paired(
                 let missing: Vec<Block> = open
                     .drain(..)
                     .filter(|id| !has.contains(id))
-                    .map(|id| Block::made_result(&id, MISSING, true))
+                    .map(|id| Block::made_result(id, ids, MISSING, true))
                     .collect();
                 if !missing.is_empty() {
                     notes.push(Note::MadeResults { count: missing.len() });
@@ -184,17 +188,17 @@ fn paired(
         }
         found.push(message);
     }
-    close(&mut found, &mut open, notes);
+    close(&mut found, &mut open, ids, notes);
     found
 }
 
 /// Results for calls that no message follows.
-fn close(found: &mut Vec<Message>, open: &mut Vec<String>, notes: &mut Vec<Note>) {
+fn close(found: &mut Vec<Message>, open: &mut Vec<Option<Id>>, ids: &Ids, notes: &mut Vec<Note>) {
     if open.is_empty() {
         return;
     }
     let made: Vec<Block> =
-        open.drain(..).map(|id| Block::made_result(&id, MISSING, true)).collect();
+        open.drain(..).map(|id| Block::made_result(id, ids, MISSING, true)).collect();
     notes.push(Note::MadeResults { count: made.len() });
     found.push(Message::new(Role::User, made));
 }

@@ -3,6 +3,7 @@
 //! Works on the table alone. The steps and their order are those that were observed; each is one function.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 
 use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
@@ -19,7 +20,24 @@ pub(super) struct Tree<'a> {
     nodes: Vec<RowId>,
     /// What each hangs on, as a place in `nodes`.
     parents: Vec<Option<usize>>,
-    by_id: HashMap<Id, usize>,
+    by_id: ById,
+}
+
+/// The place of each id in a list; ids are small numbers.
+struct ById(Vec<Option<NonZeroU32>>);
+
+impl ById {
+    fn new(table: &Table) -> Self {
+        ById(vec![None; table.ids.len()])
+    }
+
+    fn get(&self, id: Id) -> Option<usize> {
+        self.0[id.index()].map(|place| place.get() as usize - 1)
+    }
+
+    fn put(&mut self, id: Id, place: usize) {
+        self.0[id.index()] = u32::try_from(place + 1).ok().and_then(NonZeroU32::new);
+    }
 }
 
 /// What a client goes on from.
@@ -109,7 +127,7 @@ impl<'a> Tree<'a> {
                 has_child[*parent] = true;
             }
         }
-        let named = self.table.named_leaf.and_then(|id| self.by_id.get(&id)).copied();
+        let named = self.table.named_leaf.and_then(|id| self.by_id.get(id));
         // Whether a message, and whether the named record, is on the way up from each; found once for each.
         let mut known: Vec<Option<[bool; 2]>> = vec![None; self.nodes.len()];
         let mut above = |node: usize| {
@@ -173,7 +191,7 @@ impl<'a> Tree<'a> {
 
     /// Puts back what the compaction keeps word for word.
     fn keep(&self, boundary: &Boundary, chain: &mut Vec<usize>, told: &mut Vec<Note>) {
-        let node = |id: &Id| self.by_id.get(id).copied();
+        let node = |id: &Id| self.by_id.get(*id);
         let messages = boundary.messages.as_ref().filter(|_| self.rules.kept == Keeps::Messages);
         let segment = boundary.segment.as_ref().filter(|_| self.rules.kept != Keeps::Nothing);
         let (kept, anchor): (Vec<usize>, _) = if let Some(messages) = messages {
@@ -294,10 +312,11 @@ pub(super) fn is_result(row: &Row) -> bool {
 }
 
 /// The records that the client takes for links, each id once.
-fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, HashMap<Id, usize>) {
+fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, ById) {
     let mut slots: Vec<Option<RowId>> = Vec::new();
     // Records without an id share one.
-    let mut by_id: HashMap<Option<Id>, usize> = HashMap::new();
+    let mut nameless: Option<usize> = None;
+    let mut by_id = ById::new(table);
     for (id, row) in table.numbered() {
         if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
             break;
@@ -315,20 +334,26 @@ fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, HashMap<Id, usize>) {
         if !is_read || !links || !row.is_native {
             continue;
         }
-        match by_id.get(&row.uuid).copied() {
+        match row.uuid.map_or(nameless, |uuid| by_id.get(uuid)) {
             Some(slot) if !rules.repeats_move => slots[slot] = Some(id),
             known => {
                 if let Some(slot) = known {
                     slots[slot] = None;
                 }
-                by_id.insert(row.uuid, slots.len());
+                match row.uuid {
+                    Some(uuid) => by_id.put(uuid, slots.len()),
+                    None => nameless = Some(slots.len()),
+                }
                 slots.push(Some(id));
             }
         }
     }
     let nodes: Vec<RowId> = slots.into_iter().flatten().collect();
-    let named = nodes.iter().enumerate();
-    let by_id = named.filter_map(|(node, row)| Some((table.row(*row).uuid?, node))).collect();
+    for (node, row) in nodes.iter().enumerate() {
+        if let Some(uuid) = table.row(*row).uuid {
+            by_id.put(uuid, node);
+        }
+    }
     (nodes, by_id)
 }
 
@@ -337,16 +362,16 @@ fn parents(
     table: &Table,
     rules: Rules,
     nodes: &[RowId],
-    by_id: &HashMap<Id, usize>,
+    by_id: &ById,
     told: &mut Vec<Note>,
 ) -> Vec<Option<usize>> {
     let mut before: Option<usize> = None;
     let mut parents = Vec::with_capacity(nodes.len());
     for (node, id) in nodes.iter().enumerate() {
         let row = table.row(*id);
-        parents.push(match row.parent.map(|parent| by_id.get(&parent)) {
+        parents.push(match row.parent.map(|parent| by_id.get(parent)) {
             None => None,
-            Some(Some(parent)) => Some(*parent),
+            Some(Some(parent)) => Some(parent),
             Some(None) if rules.bridge == Bridge::No => {
                 told.push(Note::Missing { row: *id, bridged: None });
                 None

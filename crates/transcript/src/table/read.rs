@@ -7,10 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 
 use super::{
-    Answer, AnswerId, BlockId, Boundary, Id, KeptMessages, KeptSegment, Part, Placed, Row, RowId,
-    Started, StartedBy, Table, row_id,
+    Answer, AnswerId, BlockId, Boundary, Filling, Id, KeptMessages, KeptSegment, Part, Placed, Row,
+    RowId, Started, StartedBy, Table, row_id,
 };
-use crate::content::{BlockKind, Message};
+use crate::content::{Block, BlockKind, Message};
 use crate::entry::{Entry, Kind};
 use crate::file::{Lines, Record, State};
 use crate::input::{Input, attached_prompt};
@@ -34,6 +34,16 @@ impl Table {
             }
         }
         Ok(reading.finish())
+    }
+}
+
+impl Filling {
+    fn of(block: &Block<'_>) -> Filling {
+        match block.text() {
+            Some(text) if !text.trim_start().is_empty() => Filling::Some,
+            Some(text) if !text.is_empty() => Filling::Blank,
+            _ => Filling::None,
+        }
     }
 }
 
@@ -97,6 +107,9 @@ impl Reading {
             is_side: entry.flag("isSidechain"),
             is_repeat: uuid.is_some_and(|uuid| self.first.contains_key(&uuid)),
             ends_turn: entry.flag("toolEndsTurn"),
+            is_string: entry
+                .message()
+                .is_some_and(|message| message.blocks().next().is_some_and(|one| one.is_string())),
         };
         if row.kind == Kind::Assistant {
             row.answer = Some(self.answer(entry, id));
@@ -188,7 +201,9 @@ impl Reading {
             let is_held = !row.is_long() && at.saturating_add(own.len()) <= entry.raw().len();
             let place = [at, own.len()].map(|number| u32::try_from(number).unwrap_or_default());
             let place = if is_held { place } else { [0, 0] };
-            let part = Part { row: id, kind, id: call, name, is_repeat, is_error, hash, place };
+            let filling = if kind == BlockKind::Text { Filling::of(&block) } else { Filling::Some };
+            let part =
+                Part { row: id, kind, id: call, name, is_repeat, is_error, filling, hash, place };
             self.table.parts.push(part);
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use transcript::conversation::Conversation;
-use transcript::history::{History, Rules, history};
+use transcript::history::{History, OBSERVED, Rules, history, outline};
 
 fn messages(found: &History) -> Vec<Value> {
     let message = |message: &transcript::history::Message| {
@@ -193,6 +193,32 @@ fn recorded_resumes() {
         let expected = normal(request["messages"].as_array().unwrap());
         assert_eq!(normal(&found), expected, "{} {}", text("version"), text("scenario"));
     }
+}
+
+/// Without the texts the same becomes of every block, in every version, for every file there is.
+#[test]
+fn an_outline_has_the_same_shape() {
+    let shape = |found: &History| {
+        let message = |message: &transcript::history::Message| {
+            let blocks = message.blocks.iter().map(|block| (block.kind(), block.origin()));
+            (message.role, blocks.collect::<Vec<_>>())
+        };
+        let messages: Vec<_> = found.messages.iter().map(message).collect();
+        (messages, found.notes.clone(), found.leaf, found.rows.clone())
+    };
+    let mut compared = 0;
+    for file in testkit::real_files() {
+        let own = Conversation::open(&file.path).unwrap();
+        for rules in OBSERVED {
+            for then in [None, Some("go on")] {
+                let whole = history(&own, rules, then).unwrap().map(|found| shape(&found));
+                let light = outline(&own, rules, then).unwrap().map(|found| shape(&found));
+                assert_eq!(whole, light, "{} {}", file.path.display(), rules.name());
+                compared += usize::from(whole.is_ok());
+            }
+        }
+    }
+    assert!(compared > 1000, "{compared}");
 }
 
 /// The end of a file gives the same as all of it, for every file there is, cut after every compaction's line and in between.
