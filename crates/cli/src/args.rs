@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    cat, completions, drift, export, files, follow, history, inventory, ls, man, show, tree, turns,
+    cat, check, completions, drift, export, files, follow, history, inventory, ls, man, show, tree,
+    turns,
 };
 
 /// Read, check and find the sessions that Claude Code keeps
@@ -26,7 +27,8 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable, 12 Claude Code does not resume it";
+3 session not found or ambiguous, 4 unreadable; \
+of `check` and `history`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it";
 
 /// Options of every command.
 #[derive(Args, Debug)]
@@ -54,6 +56,7 @@ pub(crate) enum Command {
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
     Export(export::ExportArgs),
+    Check(check::CheckArgs),
     History(history::HistoryArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),

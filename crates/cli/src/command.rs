@@ -5,6 +5,7 @@
 
 mod as_json;
 pub(crate) mod cat;
+pub(crate) mod check;
 mod compaction;
 pub(crate) mod completions;
 pub(crate) mod drift;
@@ -45,6 +46,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Show(args)) => show::show(world, &args),
         Some(Command::Export(args)) => export::export(world, &args),
         Some(Command::Tree(args)) => tree::tree(world, &args),
+        Some(Command::Check(args)) => check::check(world, &args),
         Some(Command::History(args)) => history::history(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use transcript::check::Verdict;
 use transcript::place::NameError;
 
 use crate::text::printable;
@@ -28,6 +29,8 @@ pub(crate) enum Kind {
     Usage = 2,
     NotFound = 3,
     Unreadable = 4,
+    Loss = 10,
+    Rejected = 11,
     Refused = 12,
 }
 
@@ -57,6 +60,16 @@ impl Failure {
     pub(crate) fn refused(why: &str, version: &str) -> Self {
         let message = format!("Claude Code {version} does not resume this session: {why}");
         Failure { kind: Kind::Refused, ..Failure::usage(message, None) }
+    }
+
+    /// A verdict that was told already: nothing but its exit code is left.
+    pub(crate) fn verdict(verdict: Verdict) -> Self {
+        let kind = match verdict {
+            Verdict::Full | Verdict::Loss => Kind::Loss,
+            Verdict::Rejected => Kind::Rejected,
+            Verdict::Refused => Kind::Refused,
+        };
+        Failure { kind, ..Failure::usage("", None) }
     }
 
     /// A name in a session that leads to nothing.
@@ -98,6 +111,9 @@ impl Failure {
 
     /// Tells the user, on stderr. If that is closed too there is nobody to tell.
     pub(crate) fn report(&self) {
+        if self.message.is_empty() {
+            return;
+        }
         let mut err = io::stderr().lock();
         let mut line = format!("error: {}", printable(&self.message));
         let mut cause: Option<&dyn Error> = self.source.as_ref().map(|source| source as &dyn Error);

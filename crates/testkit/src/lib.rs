@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod damage;
+pub mod messages;
 pub mod session;
 
 use std::fs;

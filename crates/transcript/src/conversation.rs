@@ -14,7 +14,7 @@ use crate::file::{Lines, read_at};
 use crate::graph::{ChainId, Graph, repeats};
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
-use crate::table::{BlockId, RowId, Table};
+use crate::table::{BlockId, RowId, Table, Watch};
 use crate::turn::{Builder, Pairs, Turn};
 
 /// A file, read and linked.
@@ -63,9 +63,18 @@ impl Conversation {
 
     /// Reads a file from the line that begins at a byte. The lines before it are not counted: numbers of lines begin there.
     pub(crate) fn open_from(path: &Path, offset: u64) -> io::Result<Conversation> {
+        Conversation::open_watched(path, offset, &mut ())
+    }
+
+    /// The same, while somebody looks on.
+    pub(crate) fn open_watched(
+        path: &Path,
+        offset: u64,
+        watch: &mut impl Watch,
+    ) -> io::Result<Conversation> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(offset))?;
-        let mut table = Table::read(Lines::from(&file, offset, 0))?;
+        let mut table = Table::read_watched(Lines::from(&file, offset, 0), watch)?;
         table.start = offset;
         if is_agent(path) {
             table.unmark_sides();

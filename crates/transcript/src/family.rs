@@ -146,7 +146,11 @@ impl How {
 impl Family {
     /// Reads a session and its sub-agents.
     pub fn open(session: &Session) -> io::Result<Family> {
-        let main = Conversation::open(&session.path)?;
+        Ok(Family::around(Conversation::open(&session.path)?, session))
+    }
+
+    /// Reads the sub-agents of a session that was read already.
+    pub(crate) fn around(main: Conversation, session: &Session) -> Family {
         let mut family =
             Family { main, agents: Vec::new(), unreadable: Vec::new(), by_call: HashMap::new() };
         let mut sidecars = Vec::new();
@@ -163,7 +167,7 @@ impl Family {
         }
         family.add_sides();
         Joining::new(&family, &sidecars).join(&mut family);
-        Ok(family)
+        family
     }
 
     /// The conversation that an owner's calls are in.

@@ -12,12 +12,14 @@ mod repair;
 mod rules;
 mod seed;
 mod tail;
+mod tools;
 mod tree;
 
 use std::collections::HashSet;
 use std::io;
 
 pub use block::Block;
+pub(crate) use block::CallId;
 pub use rules::{OBSERVED, Rules};
 pub use seed::seed;
 pub use tail::open;
@@ -26,7 +28,7 @@ use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::{Entry, Kind};
 use crate::input::Input;
-use crate::table::{Id, Ids, Row, RowId, Table};
+use crate::table::{BlockId, Id, Ids, Row, RowId, Table};
 use attachment::Sent;
 use rules::Fill;
 use tree::Tree;
@@ -163,6 +165,8 @@ pub enum Note {
     ClosedCalls {
         /// How many.
         count: usize,
+        /// The last record of their answer.
+        answer: Option<RowId>,
     },
     /// An answer of nothing but thinking, or of blanks, is left out.
     Empty {
@@ -181,10 +185,20 @@ pub enum Note {
         /// The answer's id.
         id: Option<Id>,
     },
-    /// Results that answer nothing are left out.
-    OrphanResults {
-        /// How many.
-        count: usize,
+    /// A result that answers nothing in the message before it is left out.
+    OrphanResult {
+        /// Where it comes from.
+        block: Option<BlockId>,
+    },
+    /// A second result of a call is left out.
+    RepeatedResult {
+        /// Where it comes from.
+        block: Option<BlockId>,
+    },
+    /// A call whose id was used before is left out.
+    RepeatedCall {
+        /// Where it comes from.
+        block: Option<BlockId>,
     },
     /// Results are made up for calls that have none.
     MadeResults {
@@ -223,7 +237,7 @@ pub fn history(
     build(own, rules, then, false)
 }
 
-/// The same without the texts: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
+/// The same without the texts, and without those that the client puts behind references to tools: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
 pub fn outline(
     own: &Conversation,
     rules: Rules,
@@ -349,6 +363,8 @@ impl Line {
         if rules.reads_glued {
             line.blocks = line.blocks.into_iter().map(Block::mended).collect();
         }
+        line.blocks = line.blocks.into_iter().map(|block| tools::fitted(block, rules)).collect();
+        line.blocks.extend(tools::loaded(&line.blocks, rules));
         line
     }
 
@@ -379,7 +395,7 @@ impl Line {
             && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
     }
 
-    fn calls(&self) -> impl Iterator<Item = Option<Id>> {
+    fn calls(&self) -> impl Iterator<Item = CallId> {
         self.blocks
             .iter()
             .filter(|block| block.kind() == BlockKind::ToolUse)
@@ -402,7 +418,7 @@ fn is_offered(model: &str) -> bool {
     let family = parts.next().unwrap_or_default();
     let numbers: Vec<u32> =
         parts.map_while(|part| part.parse().ok().filter(|number| *number < 1_000)).collect();
-    matches!(family, "sonnet" | "opus" | "haiku") && numbers.len() == 2 && numbers >= vec![4, 5]
+    matches!(family, "sonnet" | "opus" | "haiku") && numbers.len() <= 2 && numbers >= vec![4, 5]
 }
 
 /// Leaves out what must not be sent, and closes calls at the end if a prompt is to follow.
@@ -413,7 +429,7 @@ fn filter(
     ids: &Ids,
     notes: &mut Vec<Note>,
 ) {
-    let results = |lines: &[Line]| -> HashSet<Option<Id>> {
+    let results = |lines: &[Line]| -> HashSet<CallId> {
         let blocks =
             lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
         blocks
@@ -425,7 +441,9 @@ fn filter(
     if rules.closes_calls && is_followed {
         let made = closing(lines, &answered, ids);
         if !made.is_empty() {
-            notes.push(Note::ClosedCalls { count: made.len() });
+            let answer = lines.iter().rfind(|line| line.kind == Kind::Assistant);
+            let answer = answer.and_then(|line| line.row);
+            notes.push(Note::ClosedCalls { count: made.len(), answer });
         }
         lines.extend(made);
         answered = results(lines);
@@ -481,7 +499,7 @@ fn filter(
 }
 
 /// Results for the open calls of the last answer, if nobody spoke after it.
-fn closing(lines: &[Line], answered: &HashSet<Option<Id>>, ids: &Ids) -> Vec<Line> {
+fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
     let Some(last) = lines.iter().rposition(|line| line.kind == Kind::Assistant) else {
         return Vec::new();
     };
@@ -496,44 +514,41 @@ fn closing(lines: &[Line], answered: &HashSet<Option<Id>>, ids: &Ids) -> Vec<Lin
         .collect()
 }
 
-/// What the client writes between the end of the conversation and the next prompt.
+/// What the client writes between the end of the conversation and the next prompt: behind the last thing that was said, before what is no part of it.
 fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
-    let last = match rules.fill {
-        Fill::Last => lines.last(),
-        Fill::LastSaid => lines
-            .iter()
-            .rfind(|line| matches!(line.kind, Kind::User | Kind::Assistant | Kind::Attachment)),
-        Fill::LastSpoken => {
-            let spoken = |line: &&Line| matches!(line.kind, Kind::User | Kind::Assistant);
-            lines[..without_commands(lines)].iter().rfind(spoken)
-        }
+    let last_of =
+        |lines: &[Line], kinds: &[Kind]| lines.iter().rposition(|line| kinds.contains(&line.kind));
+    let at = match rules.fill {
+        Fill::Last => lines.len().checked_sub(1),
+        Fill::LastSaid => last_of(lines, &[Kind::User, Kind::Assistant, Kind::Attachment]),
+        Fill::LastSpoken if ends_in_commands(lines) => None,
+        Fill::LastSpoken => last_of(lines, &[Kind::User, Kind::Assistant])
+            .or_else(|| last_of(lines, &[Kind::Attachment])),
     };
-    let Some(last) = last else { return };
-    let is_attachment = last.kind == Kind::Attachment && rules.fill == Fill::LastSaid;
-    if last.kind != Kind::User && !is_attachment {
+    let Some(mut at) = at else { return };
+    let is_attachment = lines[at].kind == Kind::Attachment && rules.fill != Fill::Last;
+    if lines[at].kind != Kind::User && !is_attachment {
         return;
     }
-    if rules.says_continue && (is_attachment || last.is_result()) {
+    if rules.says_continue && (is_attachment || lines[at].is_result()) {
+        at = lines.len();
         lines.push(Line::made(Kind::User, vec![Block::text(CONTINUE)], true));
     }
     let mut filler = Line::made(Kind::Assistant, vec![Block::text(NO_RESPONSE)], false);
     filler.id = AnswerName::Filler;
-    lines.push(filler);
+    lines.insert(at + 1, filler);
     notes.push(Note::Filled);
 }
 
-/// How many lines there are before the local commands at the end, if these begin with their caveat.
-fn without_commands(lines: &[Line]) -> usize {
+/// Whether the user's last lines are local commands that begin with their caveat: after these the newest client fills nothing.
+fn ends_in_commands(lines: &[Line]) -> bool {
     let is_command = |line: &Line| {
         line.kind != Kind::Assistant
             && (line.kind != Kind::User
                 || matches!(line.input, Some(Input::Command | Input::Output | Input::Preface)))
     };
-    let run = lines.iter().rev().take_while(|line| is_command(line)).count();
-    let first = lines.len() - run;
-    let caveat = lines[first..].iter().position(|line| {
+    lines.iter().rev().take_while(|line| is_command(line)).any(|line| {
         let words = line.blocks.first().and_then(Block::words).unwrap_or_default();
-        words.starts_with("<local-command-caveat>")
-    });
-    caveat.map_or(lines.len(), |at| first + at)
+        line.kind == Kind::User && words.starts_with("<local-command-caveat>")
+    })
 }

@@ -32,6 +32,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod check;
 pub mod content;
 pub mod conversation;
 pub mod diff;
@@ -54,6 +55,7 @@ pub mod markdown;
 pub mod place;
 pub mod relative;
 mod scan;
+pub mod secret;
 pub mod table;
 pub mod time;
 pub mod tool;

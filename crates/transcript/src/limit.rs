@@ -56,3 +56,9 @@ pub const LONGEST_SEGMENT: usize = 1 << 10;
 /// How many branches up the records of one answer are looked for. An answer is written in one go: it lies on one side of a branch, or on both
 /// sides of one.
 pub const BRANCHES_UP: usize = 16;
+
+/// How many records are tried for a gap to be bridged to, and how far up from each the gap is looked for. A record that hangs on a gap and is older than it is
+/// next to it.
+pub const MOST_TRIED: usize = 64;
+/// See [`MOST_TRIED`].
+pub const FARTHEST_UP: usize = 1 << 10;

@@ -192,7 +192,7 @@ fn is_jsonl(path: &Path) -> bool {
 }
 
 /// Whether a file is a sub-agent's, by its name.
-pub(crate) fn is_agent(path: &Path) -> bool {
+pub fn is_agent(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
 }
 

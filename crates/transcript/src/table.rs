@@ -14,6 +14,7 @@ use std::io::{self, Seek, SeekFrom};
 
 pub use answer::{Answer, AnswerId, Usage};
 pub use ids::{Id, Ids};
+pub(crate) use read::Watch;
 
 use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
@@ -302,6 +303,12 @@ impl Table {
     /// The text of an id, if there is one.
     pub fn text(&self, id: Option<Id>) -> Option<&str> {
         id.map(|id| self.ids.text(id))
+    }
+
+    /// How many bytes a block has; of one that cannot be read alone, those of its record.
+    pub(crate) fn size(&self, block: BlockId) -> u64 {
+        let part = self.part(block);
+        if part.place[1] == 0 { self.row(part.row).len } else { u64::from(part.place[1]) }
     }
 
     /// What a block says, as a number: equal for equal blocks.

@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 use transcript::conversation::Conversation;
 use transcript::history::{self, History, Message, Note, Refusal, Rules};
-use transcript::table::{Id, RowId};
+use transcript::table::{BlockId, Id, RowId};
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
@@ -85,6 +85,9 @@ fn why(own: &Conversation, refusal: Refusal) -> String {
 /// A note in a sentence.
 fn told(own: &Conversation, note: &Note) -> String {
     let line = |row: &RowId| place(own, *row);
+    let of = |block: &Option<BlockId>| {
+        block.map_or_else(String::new, |block| place(own, own.table.part(block).row))
+    };
     let number = |number: &usize, noun: &str| count(*number as u64, noun);
     let name = |id: &Option<Id>| own.table.text(*id).unwrap_or("without an id").to_owned();
     match note {
@@ -114,7 +117,7 @@ fn told(own: &Conversation, note: &Note) -> String {
         Note::OpenCall { row } => {
             format!("{}: a call without a result is not sent", line(row))
         }
-        Note::ClosedCalls { count: calls } => {
+        Note::ClosedCalls { count: calls, .. } => {
             format!("{} at the end answered as interrupted", number(calls, "call"))
         }
         Note::Empty { row } => {
@@ -125,8 +128,14 @@ fn told(own: &Conversation, note: &Note) -> String {
             format!("answer {}: thinking of another model is not sent", name(id))
         }
         Note::ThinkingOnly { id } => format!("answer {}: nothing but thinking, not sent", name(id)),
-        Note::OrphanResults { count: results } => {
-            format!("{} without a call in the message before not sent", number(results, "result"))
+        Note::OrphanResult { block } => {
+            format!("{}: a result without a call in the message before is not sent", of(block))
+        }
+        Note::RepeatedResult { block } => {
+            format!("{}: a second result of a call is not sent", of(block))
+        }
+        Note::RepeatedCall { block } => {
+            format!("{}: a call whose id was used before is not sent", of(block))
         }
         Note::MadeResults { count: results } => format!("{} made up", number(results, "result")),
     }

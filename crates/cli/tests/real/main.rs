@@ -6,3 +6,6 @@
 
 mod client;
 mod count;
+mod hashes;
+mod lab;
+mod resume;

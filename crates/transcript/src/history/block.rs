@@ -14,11 +14,15 @@ use crate::table::{BlockId, Filling, Id, Ids, Part};
 pub struct Block {
     raw: Cow<'static, [u8]>,
     kind: BlockKind,
-    /// The call that it is, or that it answers. One without an id is like any other without.
+    /// The call that it is, or that it answers.
     call: Option<Id>,
     /// Where it comes from; nothing if it is made up.
     origin: Option<BlockId>,
 }
+
+/// Which call it is. One without an id is like any other without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallId(pub(crate) Option<Id>);
 
 /// What stands for the bytes of a block in an outline.
 const TEXT: &[u8] = br#"{"type":"text","text":"..."}"#;
@@ -68,7 +72,12 @@ impl Block {
     }
 
     /// A result that the client makes up. The order of members is the client's.
-    pub(super) fn made_result(call: Option<Id>, ids: &Ids, text: &str, id_first: bool) -> Block {
+    pub(super) fn made_result(
+        CallId(call): CallId,
+        ids: &Ids,
+        text: &str,
+        id_first: bool,
+    ) -> Block {
         let (id, text) = (quote(call.map_or("", |id| ids.text(id))), quote(text));
         let raw = if id_first {
             format!(
@@ -92,7 +101,7 @@ impl Block {
         self.kind
     }
 
-    fn json(&self) -> Json<'_> {
+    pub(super) fn json(&self) -> Json<'_> {
         Json::trusted(&self.raw)
     }
 
@@ -114,8 +123,8 @@ impl Block {
     }
 
     /// The call of one of the client's tools that it is, or that it answers.
-    pub(crate) fn call(&self) -> Option<Option<Id>> {
-        matches!(self.kind, BlockKind::ToolUse | BlockKind::ToolResult).then_some(self.call)
+    pub(crate) fn call(&self) -> Option<CallId> {
+        matches!(self.kind, BlockKind::ToolUse | BlockKind::ToolResult).then_some(CallId(self.call))
     }
 
     /// The block of the file that it comes from; nothing if it is made up.
@@ -128,10 +137,16 @@ impl Block {
         self.with("text", quote(text).as_bytes())
     }
 
-    fn with(&self, name: &str, value: &[u8]) -> Block {
+    /// The same with other bytes.
+    pub(super) fn with_raw(&self, raw: Vec<u8>) -> Block {
+        Block { raw: raw.into(), ..self.clone() }
+    }
+
+    /// The same with another member.
+    pub(super) fn with(&self, name: &str, value: &[u8]) -> Block {
         let raw =
             self.json().object().map_or_else(|| self.raw.to_vec(), |own| own.with(name, value));
-        Block { raw: raw.into(), ..self.clone() }
+        self.with_raw(raw)
     }
 
     /// A result with a reminder in it: behind its text, or as one more block. Nothing if it has no place for one.

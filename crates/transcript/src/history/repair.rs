@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::block::Block;
+use super::block::{Block, CallId};
 use super::merge::join;
 use super::rules::{Pairing, Rules};
 use super::{AnswerName, Message, Model, Note, Role};
 use crate::content::BlockKind;
-use crate::table::{Id, Ids};
+use crate::table::Ids;
 
 const MISSING: &str = "[Tool result missing due to internal error]";
 const INTERRUPTED: &str = "[Tool use interrupted]";
@@ -121,7 +121,7 @@ fn joined(messages: Vec<Message>, rules: Rules) -> Vec<Message> {
     found
 }
 
-fn calls(message: &Message, kind: BlockKind) -> Vec<Option<Id>> {
+fn calls(message: &Message, kind: BlockKind) -> Vec<CallId> {
     message.blocks.iter().filter(|block| block.kind() == kind).filter_map(Block::call).collect()
 }
 
@@ -133,9 +133,9 @@ fn paired(
     notes: &mut Vec<Note>,
 ) -> Vec<Message> {
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
-    let mut used: HashSet<Option<Id>> = HashSet::new();
+    let mut used: HashSet<CallId> = HashSet::new();
     // The calls of the answer before, which the next message must answer.
-    let mut open: Vec<Option<Id>> = Vec::new();
+    let mut open: Vec<CallId> = Vec::new();
     for mut message in messages {
         match message.role {
             Role::System => {}
@@ -144,8 +144,12 @@ fn paired(
                 if strict {
                     let before = message.blocks.len();
                     message.blocks.retain(|block| {
-                        block.kind() != BlockKind::ToolUse
-                            || block.call().is_none_or(|id| used.insert(id))
+                        let stays = block.kind() != BlockKind::ToolUse
+                            || block.call().is_none_or(|id| used.insert(id));
+                        if !stays {
+                            notes.push(Note::RepeatedCall { block: block.origin() });
+                        }
+                        stays
                     });
                     if message.blocks.is_empty() && before > 0 {
                         message.blocks.push(Block::filler(INTERRUPTED));
@@ -155,18 +159,22 @@ fn paired(
             }
             Role::User => {
                 let is_first = found.iter().all(|message| message.role == Role::System);
-                let mut answered: HashSet<Option<Id>> = HashSet::new();
+                let mut answered: HashSet<CallId> = HashSet::new();
                 let before = message.blocks.len();
                 if strict || !is_first {
                     message.blocks.retain(|block| {
-                        block.kind() != BlockKind::ToolResult
-                            || block.call().is_some_and(|id| {
-                                open.contains(&id) && (answered.insert(id) || !strict)
-                            })
+                        let Some(id) = block.call() else { return true };
+                        let block = block.origin();
+                        if !open.contains(&id) {
+                            notes.push(Note::OrphanResult { block });
+                            return false;
+                        }
+                        let is_new = answered.insert(id) || !strict;
+                        if !is_new {
+                            notes.push(Note::RepeatedResult { block });
+                        }
+                        is_new
                     });
-                }
-                if message.blocks.len() < before {
-                    notes.push(Note::OrphanResults { count: before - message.blocks.len() });
                 }
                 let has = calls(&message, BlockKind::ToolResult);
                 let missing: Vec<Block> = open
@@ -193,7 +201,7 @@ fn paired(
 }
 
 /// Results for calls that no message follows.
-fn close(found: &mut Vec<Message>, open: &mut Vec<Option<Id>>, ids: &Ids, notes: &mut Vec<Note>) {
+fn close(found: &mut Vec<Message>, open: &mut Vec<CallId>, ids: &Ids, notes: &mut Vec<Note>) {
     if open.is_empty() {
         return;
     }

@@ -59,6 +59,12 @@ pub struct Rules {
     pub joins_across: bool,
     /// Thinking of another model is dropped.
     pub drops_foreign_thinking: bool,
+    /// Calls of `Task` are sent as calls of `Agent`.
+    pub renames_tasks: bool,
+    /// Which members of calls are sent.
+    pub calls: Calls,
+    /// Which references to tools are sent.
+    pub references: References,
     /// How calls and results are paired.
     pub pairing: Pairing,
     /// Blank blocks are dropped and neighbours joined again.
@@ -70,9 +76,9 @@ pub struct Rules {
 pub enum Bridge {
     /// On nothing.
     No,
-    /// On the record before it.
+    /// On the newest that is not newer than it, and at most five seconds older.
     Any,
-    /// On the nearest before it that is of no sidechain.
+    /// The same, but on none of a sidechain, and on none that hangs on it.
     Main,
 }
 
@@ -153,6 +159,30 @@ pub enum ResultsFirst {
     OnJoining,
 }
 
+/// Which members of calls are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// All.
+    AsStored,
+    /// Of a call that has a `caller`, only the four that every call has.
+    PlainWithCaller,
+    /// Only these four.
+    Plain,
+}
+
+/// Which references to tools are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum References {
+    /// All.
+    AsStored,
+    /// None.
+    Dropped,
+    /// None; those to tools that the client does not have are told apart.
+    OfferedThenDropped,
+    /// Those to tools that the client has.
+    Offered,
+}
+
 /// How calls and results are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
@@ -192,6 +222,9 @@ const V1_0_128: Rules = Rules {
     seams: false,
     joins_across: false,
     drops_foreign_thinking: false,
+    renames_tasks: false,
+    calls: Calls::AsStored,
+    references: References::AsStored,
     pairing: Pairing::No,
     drops_blank_blocks: false,
 };
@@ -205,8 +238,14 @@ const V2_0_42: Rules = Rules {
 
 const V2_0_50: Rules = Rules { version: [2, 0, 50], sends_errors: false, ..V2_0_42 };
 
-const V2_0_76: Rules =
-    Rules { version: [2, 0, 76], leaf: Leaf::Newest, timeless: Timeless::LeafOrRoot, ..V2_0_50 };
+const V2_0_76: Rules = Rules {
+    version: [2, 0, 76],
+    leaf: Leaf::Newest,
+    timeless: Timeless::LeafOrRoot,
+    calls: Calls::Plain,
+    references: References::Dropped,
+    ..V2_0_50
+};
 
 const V2_1_29: Rules = Rules {
     version: [2, 1, 29],
@@ -214,6 +253,8 @@ const V2_1_29: Rules = Rules {
     progress_links: true,
     progress_leaf: true,
     drops_thinking_only: true,
+    calls: Calls::PlainWithCaller,
+    references: References::OfferedThenDropped,
     pairing: Pairing::Loose,
     ..V2_0_50
 };
@@ -242,6 +283,9 @@ const V2_1_100: Rules = Rules {
     drops_images: false,
     seams: true,
     joins_across: true,
+    renames_tasks: true,
+    calls: Calls::Plain,
+    references: References::Dropped,
     pairing: Pairing::Strict,
     ..V2_1_45
 };
@@ -260,6 +304,8 @@ const V2_1_325: Rules = Rules {
     says_continue: false,
     attachments: Attachments::Rendered,
     drops_foreign_thinking: true,
+    calls: Calls::AsStored,
+    references: References::Offered,
     drops_blank_blocks: true,
     ..V2_1_100
 };
@@ -283,6 +329,11 @@ impl Rules {
     /// The rules of the newest version that was observed.
     pub fn newest() -> Rules {
         V2_1_325
+    }
+
+    /// Whether a `last-prompt` record can name the leaf.
+    pub(crate) fn leaf_is_named(&self) -> bool {
+        self.leaf == Leaf::LastEnd
     }
 
     /// The version, as it is written.

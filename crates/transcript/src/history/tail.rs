@@ -11,7 +11,7 @@ use std::thread;
 use memchr::memmem;
 
 use super::rules::{Leaf, Rules};
-use super::tree::Tree;
+use super::tree::{Tree, is_message};
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::file::{Backward, Body};
@@ -117,7 +117,9 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     let is_cut = told.iter().any(|note| {
         matches!(note, super::Note::Compacted { boundary } if table.row(*boundary).offset == cut.boundary)
     });
-    Ok((chain.is_ok() && is_cut).then_some(own))
+    // Whether anything is said before it matters if nothing is behind it.
+    let is_said = chain.is_ok_and(|chain| chain.rows.iter().any(|row| is_message(table.row(*row))));
+    Ok((is_said && is_cut).then_some(own))
 }
 
 /// Whether anything in the first bytes of a file may be a record that names a leaf. Both halves are looked through at once.

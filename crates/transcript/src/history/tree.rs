@@ -2,6 +2,7 @@
 //!
 //! Works on the table alone. The steps and their order are those that were observed; each is one function.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
@@ -9,8 +10,10 @@ use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
 use crate::entry::Kind;
 use crate::input::Input;
+use crate::limit::{FARTHEST_UP, MOST_TRIED};
 use crate::loops::loops;
 use crate::table::{Boundary, Id, Placed, Row, RowId, Table};
+use crate::time::Time;
 
 /// The records that a client sees, linked.
 pub(super) struct Tree<'a> {
@@ -119,12 +122,17 @@ impl<'a> Tree<'a> {
     }
 
     fn last_end(&self, candidates: &[usize]) -> Result<usize, Refusal> {
+        let is_progress = |node: usize| self.row(node).kind == Kind::Progress;
         let mut has_child = vec![false; self.nodes.len()];
-        for (node, parent) in self.parents.iter().enumerate() {
-            if let Some(parent) = parent
-                && !self.row(node).is_marked_side
-            {
-                has_child[*parent] = true;
+        for node in (0..self.nodes.len()).filter(|node| !is_progress(*node)) {
+            if self.row(node).is_marked_side {
+                continue;
+            }
+            // What hangs on progress hangs on what that hangs on.
+            let mut at = self.parents[node];
+            while let Some(here) = at.filter(|here| !has_child[*here]) {
+                has_child[here] = true;
+                at = self.parents[here].filter(|_| is_progress(here));
             }
         }
         let named = self.table.named_leaf.and_then(|id| self.by_id.get(id));
@@ -153,11 +161,12 @@ impl<'a> Tree<'a> {
             found
         };
         let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
-        let found = ends.find(|node| {
+        let found = ends.clone().find(|node| {
             let [said, below] = above(*node);
             said && (named.is_none() || below)
         });
-        found.ok_or(Refusal::NoEnd)
+        // Local commands alone are resumed too.
+        found.or_else(|| ends.next().filter(|_| named.is_none())).ok_or(Refusal::NoEnd)
     }
 
     /// From the leaf to a root, turned round.
@@ -255,39 +264,60 @@ impl<'a> Tree<'a> {
             last.extend(answer(*node).map(|id| (id, at)));
         }
         let mut whole = Vec::with_capacity(chain.len());
-        let mut waiting: Vec<usize> = Vec::new();
+        // Results that wait for their places, and the answer that they are of.
+        let mut waiting: (Option<Id>, Vec<usize>) = (None, Vec::new());
+        let mut count = 0;
         for (at, node) in chain.iter().enumerate() {
-            // Results by their places go in front of the first one on the chain that stands behind them.
+            let of = answer(*node);
             if is_result(self.row(*node)) {
-                let split =
-                    waiting.iter().position(|result| self.nodes[*result] > self.nodes[*node]);
-                let rest = waiting.split_off(split.unwrap_or(waiting.len()));
-                Self::put(&mut whole, std::mem::replace(&mut waiting, rest), &hanging);
+                Self::put(&mut whole, self.before(&mut waiting.1, *node), &hanging);
             } else if !matches!(
                 self.row(*node).kind,
                 Kind::Attachment | Kind::Progress | Kind::System
-            ) {
-                Self::put(&mut whole, std::mem::take(&mut waiting), &hanging);
+            ) && of != waiting.0
+            {
+                Self::put(&mut whole, std::mem::take(&mut waiting.1), &hanging);
+                waiting.0 = None;
+            }
+            let Some(id) = of else {
+                whole.push(*node);
+                continue;
+            };
+            let found = lines.entry(id).or_default();
+            if self.rules.siblings == Siblings::ByPlace {
+                let early = self.before(found, *node);
+                count += early.len();
+                whole.extend(early);
+                if let Some(results) = results.remove(&id) {
+                    count += results.len();
+                    waiting = (Some(id), results);
+                }
             }
             whole.push(*node);
-            let Some(id) = answer(*node).filter(|id| last.get(id) == Some(&at)) else { continue };
-            let found = lines.remove(&id).unwrap_or_default();
-            let mut found_results = results.remove(&id).unwrap_or_default();
-            let count = found.len() + found_results.len();
-            told.extend(
-                (count > 0).then(|| Note::Recovered { answer: self.nodes[*node], records: count }),
-            );
-            whole.extend(found);
-            if self.rules.siblings == Siblings::ByTime {
-                found_results.sort_by_key(|node| self.row(*node).time);
-                whole.extend(found_results);
-            } else {
-                Self::put(&mut whole, std::mem::take(&mut waiting), &hanging);
-                waiting = found_results;
+            if last.get(&id) != Some(&at) {
+                continue;
             }
+            count += found.len();
+            whole.append(found);
+            if let Some(mut results) = results.remove(&id) {
+                count += results.len();
+                results.sort_by_key(|node| self.row(*node).time);
+                whole.extend(results);
+            }
+            let records = std::mem::take(&mut count);
+            told.extend(
+                (records > 0).then(|| Note::Recovered { answer: self.nodes[*node], records }),
+            );
         }
-        Self::put(&mut whole, waiting, &hanging);
+        Self::put(&mut whole, waiting.1, &hanging);
         *chain = whole;
+    }
+
+    /// Takes those that stand before a record in the file.
+    fn before(&self, waiting: &mut Vec<usize>, node: usize) -> Vec<usize> {
+        let split = waiting.iter().position(|other| self.nodes[*other] > self.nodes[node]);
+        let rest = waiting.split_off(split.unwrap_or(waiting.len()));
+        std::mem::replace(waiting, rest)
     }
 
     /// Results with the attachments that hang on them.
@@ -303,7 +333,7 @@ impl<'a> Tree<'a> {
 }
 
 /// Whether it is something said.
-fn is_message(row: &Row) -> bool {
+pub(super) fn is_message(row: &Row) -> bool {
     matches!(row.kind, Kind::User | Kind::Assistant)
 }
 
@@ -365,25 +395,64 @@ fn parents(
     by_id: &ById,
     told: &mut Vec<Note>,
 ) -> Vec<Option<usize>> {
-    let mut before: Option<usize> = None;
-    let mut parents = Vec::with_capacity(nodes.len());
-    for (node, id) in nodes.iter().enumerate() {
-        let row = table.row(*id);
-        parents.push(match row.parent.map(|parent| by_id.get(parent)) {
-            None => None,
-            Some(Some(parent)) => Some(parent),
-            Some(None) if rules.bridge == Bridge::No => {
-                told.push(Note::Missing { row: *id, bridged: None });
-                None
-            }
-            Some(None) => {
-                told.push(Note::Missing { row: *id, bridged: before.map(|before| nodes[before]) });
-                before
-            }
+    let parent = |id: &RowId| table.row(*id).parent.and_then(|parent| by_id.get(parent));
+    let mut parents: Vec<Option<usize>> = nodes.iter().map(parent).collect();
+    let gaps = nodes
+        .iter()
+        .enumerate()
+        .filter(|(node, id)| parents[*node].is_none() && table.row(**id).parent.is_some());
+    let gaps: Vec<usize> = gaps.map(|(node, _)| node).collect();
+    let times = if gaps.is_empty() || rules.bridge == Bridge::No {
+        Vec::new()
+    } else {
+        times(table, rules, nodes)
+    };
+    for node in gaps {
+        let bridged = bridge(table.row(nodes[node]).time, &times, |other| {
+            other != node && (rules.bridge != Bridge::Main || !hangs_on(&parents, other, node))
         });
-        if rules.bridge != Bridge::Main || !row.is_marked_side {
-            before = Some(node);
-        }
+        parents[node] = bridged;
+        told.push(Note::Missing { row: nodes[node], bridged: bridged.map(|to| nodes[to]) });
     }
     parents
+}
+
+/// The records that a gap may be bridged to, by time; of equal ones the last in the file first.
+fn times(table: &Table, rules: Rules, nodes: &[RowId]) -> Vec<(Time, usize)> {
+    let known = nodes.iter().enumerate().filter_map(|(node, id)| {
+        let row = table.row(*id);
+        let is_side = rules.bridge == Bridge::Main && row.is_marked_side;
+        (row.kind != Kind::Progress && !is_side).then_some((row.time?, node))
+    });
+    let mut times: Vec<(Time, usize)> = known.collect();
+    times.sort_unstable_by_key(|(time, node)| (*time, Reverse(*node)));
+    times
+}
+
+/// The newest record that is not newer than that time, and not much older; of equal ones the first in the file.
+fn bridge(
+    time: Option<Time>,
+    times: &[(Time, usize)],
+    is_fit: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let time = time?;
+    let end = times.partition_point(|(known, _)| *known <= time);
+    let near = times[..end].iter().rev().take_while(|(known, _)| time.0 - known.0 <= BRIDGED);
+    near.map(|(_, node)| *node).take(MOST_TRIED).find(|node| is_fit(*node))
+}
+
+/// How much older a record may be that a gap is bridged to, in milliseconds.
+const BRIDGED: i64 = 5_000;
+
+/// Whether one record hangs on another, as far as that is looked for.
+fn hangs_on(parents: &[Option<usize>], below: usize, above: usize) -> bool {
+    let mut at = parents[below];
+    for _ in 0..FARTHEST_UP {
+        match at {
+            Some(here) if here == above => return true,
+            Some(here) => at = parents[here],
+            None => return false,
+        }
+    }
+    false
 }

@@ -12,16 +12,25 @@ use super::{
 };
 use crate::content::{Block, BlockKind, Message};
 use crate::entry::{Entry, Kind};
-use crate::file::{Lines, Record, State};
+use crate::file::{Line, Lines, Record, State};
 use crate::input::{Input, attached_prompt};
 use crate::json::{Json, Shape};
 
 impl Table {
     /// Reads all records there are.
-    pub fn read<R: Read>(mut lines: Lines<R>) -> io::Result<Table> {
+    pub fn read<R: Read>(lines: Lines<R>) -> io::Result<Table> {
+        Table::read_watched(lines, &mut ())
+    }
+
+    /// Reads all records there are, while somebody looks on.
+    pub(crate) fn read_watched<R: Read>(
+        mut lines: Lines<R>,
+        watch: &mut impl Watch,
+    ) -> io::Result<Table> {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
             reading.table.lines = line.number.unwrap_or(0);
+            watch.line(&line);
             let mut records = line.records().peekable();
             let mut is_first = line.part.is_none_or(|part| part == 0);
             while let Some(record) = records.next() {
@@ -30,6 +39,7 @@ impl Table {
                     (true, _) => Placed::First,
                     (false, _) => Placed::Later,
                 };
+                watch.record(&record, placed);
                 reading.record(&record, placed);
             }
         }
@@ -49,6 +59,20 @@ impl Filling {
 
 /// How many blocks of a record are compared with those of one that has its id.
 const COMPARED: usize = 256;
+
+/// Looks on while a table is read, so that a file is gone through once.
+pub(crate) trait Watch {
+    /// The next line.
+    fn line(&mut self, line: &Line<'_>);
+    /// One of its records.
+    fn record(&mut self, record: &Record<'_>, placed: Placed);
+}
+
+/// Nobody.
+impl Watch for () {
+    fn line(&mut self, _: &Line<'_>) {}
+    fn record(&mut self, _: &Record<'_>, _: Placed) {}
+}
 
 /// A table that is being read, and what is known for that time only.
 #[derive(Default)]

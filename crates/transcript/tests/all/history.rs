@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use testkit::messages;
 use transcript::conversation::Conversation;
 use transcript::history::{History, OBSERVED, Rules, history, outline};
 
@@ -116,58 +117,20 @@ fn edited_files_in_four_versions() {
     assert_eq!(count, 248);
 }
 
-/// A text without the reminders in it.
-fn without_reminders(text: &str) -> String {
-    let mut rest = text.trim().to_owned();
-    while let Some(start) = rest.find("<system-reminder>") {
-        let end = rest[start..].find("</system-reminder>").map_or(rest.len(), |at| start + at + 18);
-        rest = format!("{}{}", rest[..start].trim_end(), rest[end..].trim_start());
-    }
-    rest.trim().to_owned()
-}
-
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(without_reminders(text)),
-        Value::Array(list) => list.iter().map(plain).collect(),
-        Value::Object(map) => {
-            let kept = map.iter().filter(|(name, _)| *name != "cache_control");
-            kept.map(|(name, value)| (name.clone(), plain(value))).collect::<Map<_, _>>().into()
-        }
-        other => other.clone(),
-    }
-}
-
-/// Messages without what does not count.
-fn normal(messages: &[Value]) -> Vec<Value> {
-    let mut found = Vec::new();
-    for message in messages.iter().filter(|message| message["role"] != "system") {
-        let blocks = match &message["content"] {
-            Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
-            content => content.as_array().cloned().unwrap_or_default(),
-        };
-        let mut kept = Vec::new();
-        for block in blocks.iter().map(plain) {
-            let mut block = block;
-            if block["type"] == "tool_result"
-                && let Some([only]) = block["content"].as_array().map(Vec::as_slice)
-                && only["type"] == "text"
-            {
-                block["content"] = only["text"].clone();
-            }
-            if block["type"] == "text" && block["text"] == "" {
-                continue;
-            }
-            if block["is_error"] == false {
-                block.as_object_mut().unwrap().remove("is_error");
-            }
-            kept.push(block);
-        }
-        if !kept.is_empty() {
-            found.push(serde_json::json!({"role": message["role"], "content": kept}));
+/// Files made to find out one thing each, resumed with a prompt; what four versions sent.
+#[test]
+fn observed_files_in_four_versions() {
+    let folder = testkit::fixtures().join("observed");
+    let expected: BTreeMap<String, BTreeMap<String, Option<Vec<Value>>>> =
+        serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap();
+    for (case, versions) in &expected {
+        for (version, expected) in versions {
+            let found = sent(&folder.join(format!("{case}.jsonl")), version, "And what now?");
+            let found = found.map(|found| messages::normal(&found));
+            assert_eq!(found.as_ref(), expected.as_ref(), "{case} {version}");
         }
     }
-    found
+    assert_eq!(expected.len(), 41);
 }
 
 /// Every resume that was recorded: the file as the client found it, and what it sent.
@@ -190,8 +153,8 @@ fn recorded_resumes() {
         let mut file = fs::File::create(&path).unwrap();
         std::io::Write::write_all(&mut file, &bytes[..number("cut_at_byte")]).unwrap();
         let found = sent(&path, text("version"), text("prompt")).unwrap();
-        let expected = normal(request["messages"].as_array().unwrap());
-        assert_eq!(normal(&found), expected, "{} {}", text("version"), text("scenario"));
+        let expected = messages::normal(request["messages"].as_array().unwrap());
+        assert_eq!(messages::normal(&found), expected, "{} {}", text("version"), text("scenario"));
     }
 }
 

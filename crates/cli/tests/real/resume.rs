@@ -1,0 +1,104 @@
+//! What the real client sends when it resumes a session, and what we said that it would send.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::api::Server;
+use testkit::messages::normal;
+use transcript::place::slug;
+
+use crate::lab::{Lab, clients, write};
+
+const SESSION: &str = "11111111-2222-4333-8444-555555555555";
+const PROMPT: &str = "And what now?";
+/// How many sessions of the corpus each client resumes.
+const SESSIONS: usize = 20;
+/// Longer ones take longer, and show nothing else.
+const LONGEST: usize = 600_000;
+
+/// What `quipu` prints, as JSON; nothing if it ends with another code than these.
+fn quipu(args: &[&str], codes: &[i32]) -> Option<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_quipu")).args(args).output().unwrap();
+    let code = output.status.code().unwrap();
+    codes.contains(&code).then(|| serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// What a client sends when it resumes these bytes; nothing if it sends nothing.
+fn resumed(start: &[PathBuf], bytes: &[u8]) -> Option<Vec<Value>> {
+    let lab = Lab::new();
+    let folder = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
+    fs::create_dir_all(&folder).unwrap();
+    write(&folder.join(format!("{SESSION}.jsonl")), bytes);
+    let server = Server::start(vec![vec![json!({"type": "text", "text": "Done."})]]).unwrap();
+    let output = lab.try_run(start, &server, &["--resume", SESSION, PROMPT]);
+    // 2.0.76 asks first and refuses then.
+    if !output.status.success() {
+        return None;
+    }
+    let requests = server.requests();
+    requests.first().map(|request| request["messages"].as_array().unwrap().clone())
+}
+
+/// The first message in which two requests differ.
+fn difference(sent: &[Value], ours: &[Value]) -> Option<String> {
+    let (sent, ours) = (normal(sent), normal(ours));
+    let longest = sent.len().max(ours.len());
+    let at = (0..longest).find(|at| sent.get(*at) != ours.get(*at))?;
+    let show = |side: &[Value]| {
+        let text = side.get(at).map_or("nothing".to_owned(), Value::to_string);
+        text.chars().take(600).collect::<String>()
+    };
+    let (one, other) = (show(&sent), show(&ours));
+    Some(format!("message {at} of {}/{}\n  sent {one}\n  ours {other}", sent.len(), ours.len()))
+}
+
+fn predicted(path: &Path, version: &str) -> Option<Vec<Value>> {
+    let path = path.to_str().unwrap();
+    let found = quipu(&["history", path, "--as", version, "--then", PROMPT, "--json"], &[0])?;
+    Some(found["messages"].as_array().unwrap().clone())
+}
+
+/// Sessions that `check` calls good resume as we say, in every client. With `QUIPU_RESUME_ALL` all of them, whatever the verdict.
+#[test]
+fn sessions_that_resume_fully_are_sent_as_predicted() {
+    let named = std::env::var_os("QUIPU_RESUME_FOLDER").map(PathBuf::from);
+    let all = named.is_some();
+    let Some(folder) = named.or_else(|| testkit::shared("corpus")) else { return };
+    let files = testkit::files_under(&[folder]);
+    let sessions = files.iter().filter(|file| {
+        let name = file.path.file_name().unwrap().to_string_lossy();
+        !name.starts_with("agent-") && (all || file.bytes.len() < LONGEST)
+    });
+    let sessions: Vec<_> = sessions.collect();
+    for (version, start) in clients() {
+        let (mut agree, mut wrong) = (0, Vec::new());
+        for file in &sessions {
+            if agree + wrong.len() == SESSIONS && !all {
+                break;
+            }
+            let path = file.path.to_str().unwrap();
+            let verdict = quipu(&["check", path, "--as", &version, "--json"], &[0, 10, 11, 12]);
+            let verdict = verdict.unwrap()["verdict"].as_str().unwrap().to_owned();
+            if verdict != "full" && !all {
+                continue;
+            }
+            let sent = resumed(&start, &file.bytes);
+            match (sent, predicted(&file.path, &version)) {
+                (None, None) => agree += 1,
+                (Some(sent), Some(ours)) => match difference(&sent, &ours) {
+                    None => agree += 1,
+                    Some(text) => wrong.push(format!("{path} ({verdict}): {text}")),
+                },
+                (sent, _) => wrong.push(format!(
+                    "{path} ({verdict}): the client {}",
+                    if sent.is_some() { "resumes it" } else { "sends nothing" }
+                )),
+            }
+        }
+        println!("{version}: {agree} of {} sessions resumed as predicted", agree + wrong.len());
+        assert!(wrong.is_empty(), "{version}:\n{}", wrong.join("\n"));
+        assert!(all || agree == SESSIONS, "{version}: only {agree} sessions to resume");
+    }
+}

@@ -1,0 +1,154 @@
+//! What stands around a session: sub-agents, the name of its project, clocks, secrets.
+
+use super::Case;
+use super::code::{Code, Severity};
+use super::examine::{Examined, What};
+use super::finding::{Finding, Findings};
+use crate::content::BlockKind;
+use crate::entry::Kind;
+use crate::family::{Body, Family, Purpose};
+use crate::history::Rules;
+use crate::place::slug_uncut;
+use crate::secret::Family as Secrets;
+use crate::table::Table;
+use crate::time::Time;
+
+/// The longest name of a file or folder.
+const LONGEST_FOLDER: usize = 255;
+/// From this on, newer clients cut the name of a project.
+const CUT_FOLDER: usize = 200;
+/// The first client that does.
+const CUTS_FOLDERS: [u32; 3] = [2, 1, 100];
+
+/// How much older than its parent a record may be, in milliseconds: parallel calls and hooks are written when they are done.
+const OLDER: i64 = 60 * 60 * 1_000;
+/// How far ahead a clock may go, in milliseconds.
+const AHEAD: i64 = 24 * 60 * 60 * 1_000;
+/// No client is older: 2025-01-01.
+const EARLIEST: i64 = 1_735_689_600_000;
+
+/// Tells what is odd around a session.
+pub(super) fn around(case: &Case, rules: Rules, now: Option<Time>, findings: &mut Findings<'_>) {
+    project_name(case, rules, findings);
+    clock(&case.own.table, case, now, findings);
+    secrets(&case.examined, None, findings);
+}
+
+fn project_name(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
+    let Some(cwd) = &case.examined.cwd else { return };
+    let len = slug_uncut(cwd).len();
+    let is_old = rules.version < CUTS_FOLDERS;
+    if len > LONGEST_FOLDER {
+        let (severity, what) = if is_old {
+            (Severity::Warning, "the client saves nothing there, and does not say so")
+        } else {
+            (Severity::Note, "clients before 2.1.100 save nothing there")
+        };
+        let text = format!("the project's folder would be named with {len} characters: {what}");
+        findings.add(Code::ProjectName, severity, None, text);
+    } else if len > CUT_FOLDER {
+        let text = format!(
+            "the project's folder is named with {len} characters: clients before 2.1.100 and later ones look for it in different places"
+        );
+        findings.add(Code::ProjectName, Severity::Note, None, text);
+    }
+}
+
+fn clock(table: &Table, case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
+    for (id, row) in table.numbered().filter(|(_, row)| row.uuid.is_some()) {
+        let Some(time) = row.time else { continue };
+        let parent = row.parent.and_then(|parent| case.own.graph.row_of(parent));
+        let before = parent.and_then(|parent| table.row(parent).time);
+        let text = if time.0 < EARLIEST {
+            "a time before there was any client"
+        } else if now.is_some_and(|now| time.0 > now.0 + AHEAD) {
+            "a time that has not come yet"
+        } else if before.is_some_and(|before| before.0 - time.0 > OLDER) {
+            "more than an hour older than the record that it follows"
+        } else {
+            continue;
+        };
+        findings.row(Code::Clock, Severity::Note, Some(id), text);
+    }
+}
+
+fn secrets(examined: &Examined, file: Option<&str>, findings: &mut Findings<'_>) {
+    for (family, (count, line)) in &examined.secrets {
+        let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+        findings.put(Finding {
+            code: Code::SecretInClear,
+            severity: Severity::Warning,
+            file: file.map(str::to_owned),
+            line: Some(*line),
+            text: format!("{} in clear text, {times}", Secrets::name(*family)),
+            more: 0,
+        });
+    }
+}
+
+/// Tells what is odd about sub-agents, and what their files hold.
+pub(super) fn agents(
+    family: &Family,
+    examined: &[(String, Examined)],
+    findings: &mut Findings<'_>,
+) {
+    for (path, error) in &family.unreadable {
+        let text = format!("the file of a sub-agent cannot be read: {error}");
+        findings.put(of_file(name(path), None, Code::AgentUnreadable, Severity::Warning, text));
+    }
+    for agent in &family.agents {
+        if agent.purpose == Purpose::Task
+            && agent.start.is_none()
+            && let Body::File(own) = &agent.body
+        {
+            let text = "no call started this sub-agent".to_owned();
+            findings.put(of_file(
+                name(&own.path),
+                None,
+                Code::AgentWithoutCall,
+                Severity::Note,
+                text,
+            ));
+        }
+    }
+    let table = &family.main.table;
+    for started in &table.started {
+        let id = table.ids.text(started.agent);
+        let is_there = family.agents.iter().any(|agent| agent.id == id || agent.id.ends_with(id));
+        let call = started.call.and_then(|call| {
+            let mut parts = table.parts().iter();
+            parts.find(|part| part.kind == BlockKind::ToolUse && part.id == Some(call))
+        });
+        let is_agent =
+            call.is_some_and(|part| matches!(table.text(part.name), Some("Task" | "Agent")));
+        if !is_there && is_agent && table.row(started.row).kind == Kind::User {
+            let text = format!("the file of the sub-agent `{id}` is not there");
+            findings.row(Code::CallWithoutAgent, Severity::Note, Some(started.row), text);
+        }
+    }
+    for (file, examined) in examined {
+        secrets(examined, Some(file), findings);
+        for mark in &examined.marks {
+            let (code, text) = match &mark.what {
+                What::Damaged(why) => (Code::DamagedLine, format!("no record: {why}")),
+                What::Nul => (Code::NulBytes, "NUL bytes, no record".to_owned()),
+                _ => continue,
+            };
+            findings.put(of_file(file.clone(), Some(mark.line), code, Severity::Warning, text));
+        }
+    }
+}
+
+fn name(path: &std::path::Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn of_file(
+    file: String,
+    line: Option<u64>,
+    code: Code,
+    severity: Severity,
+    text: String,
+) -> Finding {
+    Finding { code, severity, file: Some(file), line, text, more: 0 }
+}

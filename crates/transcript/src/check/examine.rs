@@ -1,0 +1,372 @@
+//! What each record tells by itself: one pass over the lines, nothing but the line at hand is needed.
+//!
+//! Runs while the table is read. Whether what is found here matters depends on whether the record is sent, which is found out later: so it is kept with its place.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::image::Image;
+use crate::content::{Block, BlockKind};
+use crate::entry::{Entry, Kind};
+use crate::file::{Body, Line, Record, State};
+use crate::json::{Json, Shape, mend_surrogates};
+use crate::scan::Why;
+use crate::secret::{Family, secrets};
+use crate::table::{Placed, Watch};
+
+/// Something about a record or one of its blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) line: u64,
+    /// Where the record begins in the file.
+    pub(super) offset: u64,
+    /// Which block of its message.
+    pub(super) block: Option<u32>,
+    pub(super) what: What,
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Bytes that are no record.
+    Damaged(Why),
+    /// A run of NUL bytes.
+    Nul,
+    /// A whole record that shares its line.
+    Glued,
+    /// A record with bytes that are no UTF-8.
+    NotUtf8,
+    /// JSON that is no object.
+    Bare,
+    /// The line `null`.
+    Null,
+    /// A field that every record of a conversation should have.
+    NoField(&'static str),
+    /// Its time is none.
+    BadTime,
+    /// Its message is neither a text nor a list of blocks, or has no role, or that of somebody else.
+    Content(&'static str),
+    /// An answer or a prompt without any block.
+    NoBlocks,
+    /// Half of a surrogate pair.
+    Surrogate,
+    /// A block of a type that the API does not know, there.
+    BlockType(String),
+    /// A member that the API does not know in such a block.
+    BlockField(String),
+    /// Something in a call that the API does not take.
+    Call(&'static str),
+    Thinking(ThinkingFault),
+    Image(Image),
+}
+
+/// What is wrong with thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThinkingFault {
+    Unsigned,
+    /// A signature over nothing. With it, whether the client that wrote it ever did so.
+    Hollow {
+        is_custom: bool,
+    },
+    /// The same signature stands over another text too, or is none.
+    Altered,
+    /// In what the user says.
+    OfUser,
+    /// Redacted, and empty.
+    NoData,
+}
+
+/// Clients from this on write thinking without its text, as the API gives it to them.
+const HOLLOW_SINCE: [u32; 3] = [2, 1, 81];
+
+/// What was found in a file, or in a part of it.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    pub(super) marks: Vec<Mark>,
+    /// Secrets by family: how many, and the line of the first.
+    pub(super) secrets: BTreeMap<Family, (u64, u64)>,
+    /// The last working directory that a record names.
+    pub(super) cwd: Option<String>,
+    /// The last line: its number, whether a newline ends it, and whether it holds damage.
+    pub(super) last: Option<Last>,
+    /// Models whose thinking has text somewhere.
+    pub(super) thinks_aloud: HashSet<u64>,
+    /// Signatures with the answers that they are in, and the text that each stands over.
+    signed: HashMap<u64, u64>,
+}
+
+/// The last line of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Last {
+    pub(super) line: u64,
+    pub(super) is_ended: bool,
+    pub(super) is_damaged: bool,
+    pub(super) is_blank: bool,
+}
+
+pub(super) fn digest(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Examined {
+    /// Looks at one line, with its records.
+    fn look_at_line(&mut self, line: &Line<'_>) {
+        let bytes = match line.body {
+            Body::Held(bytes) => bytes,
+            Body::Condensed(digest) => digest.bytes(),
+        };
+        let number = line.number.unwrap_or(0);
+        for secret in secrets(bytes) {
+            self.secrets.entry(secret.family).or_insert((0, number)).0 += 1;
+        }
+        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+        self.last = Some(Last { line: number, is_ended: line.ended, is_damaged: false, is_blank });
+    }
+
+    /// Looks at one record of the line.
+    fn look_at_record(&mut self, record: &Record<'_>, is_alone: bool) {
+        let Some(entry) = &record.entry else { return self.no_record(record) };
+        match (record.state, record.fault) {
+            (State::Recovered, Some(_)) => self.mark(record, None, What::NotUtf8),
+            _ if !is_alone => self.mark(record, None, What::Glued),
+            _ => {}
+        }
+        if let Some(cwd) = entry.get("cwd").and_then(Json::text)
+            && self.cwd.as_deref() != Some(&*cwd)
+        {
+            self.cwd = Some(cwd.into_owned());
+        }
+        match entry.kind() {
+            Kind::User | Kind::Assistant => self.said(record, entry),
+            Kind::Attachment | Kind::System => self.time(record, entry),
+            _ => {}
+        }
+    }
+
+    fn mark(&mut self, record: &Record<'_>, block: Option<u32>, what: What) {
+        let line = record.line.unwrap_or(0);
+        self.marks.push(Mark { line, offset: record.offset, block, what });
+    }
+
+    fn no_record(&mut self, record: &Record<'_>) {
+        let what = match (record.state, record.fault, record.bare) {
+            (State::Damaged, Some((_, Why::Nul)), _) => What::Nul,
+            (State::Damaged, Some((_, why)), _) => What::Damaged(why),
+            (State::Damaged, None, _) => What::Damaged(Why::EndsInValue),
+            (_, _, Some(json)) if json.shape() == Shape::Null => What::Null,
+            _ => What::Bare,
+        };
+        if record.state == State::Damaged
+            && let Some(last) = &mut self.last
+        {
+            last.is_damaged = true;
+        }
+        self.mark(record, None, what);
+    }
+
+    fn time(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
+        match entry.get("timestamp") {
+            None => self.mark(record, None, What::NoField("timestamp")),
+            Some(_) if entry.time().is_none() => self.mark(record, None, What::BadTime),
+            Some(_) => {}
+        }
+    }
+
+    fn said(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
+        for name in ["uuid", "parentUuid", "sessionId", "type", "message"] {
+            if entry.get(name).is_none() {
+                self.mark(record, None, What::NoField(name));
+            }
+        }
+        self.time(record, entry);
+        let Some(message) = entry.message() else { return };
+        let is_answer = entry.kind() == Kind::Assistant;
+        let role = message.get("role");
+        if role.is_some_and(|role| !role.is(if is_answer { "assistant" } else { "user" })) {
+            self.mark(record, None, What::Content("has the role of somebody else"));
+        }
+        let shape = message.content().map(Json::shape);
+        match shape {
+            Some(Shape::String | Shape::Array) => {}
+            None => self.mark(record, None, What::Content("has no content")),
+            Some(_) => {
+                self.mark(record, None, What::Content("is neither a text nor a list of blocks"));
+            }
+        }
+        if message.blocks().next().is_none() {
+            self.mark(record, None, What::NoBlocks);
+        }
+        let raw = message.json().raw();
+        if memchr::memmem::find(raw, b"\\u").is_some() && mend_surrogates(raw).is_some() {
+            self.mark(record, None, What::Surrogate);
+        }
+        let author = Author {
+            is_answer,
+            answer: digest(&*message.text("id").unwrap_or_default()),
+            model: digest(&*message.text("model").unwrap_or_default()),
+            display: entry.get("thinkingDisplay"),
+            version: entry.get("version"),
+        };
+        if shape == Some(Shape::String) {
+            return;
+        }
+        for (at, block) in (0..).zip(message.blocks()) {
+            self.block(record, at, &block, &author);
+        }
+    }
+
+    fn block(&mut self, record: &Record<'_>, at: u32, block: &Block<'_>, author: &Author<'_>) {
+        let mut mark = |what: What| self.mark(record, Some(at), what);
+        if block.json().shape() != Shape::Object {
+            return mark(What::Content("has a block that is no object"));
+        }
+        let allowed = fields(block, author.is_answer);
+        if allowed.is_empty() {
+            let name = block.type_name().unwrap_or_default();
+            return mark(What::BlockType(name.chars().take(64).collect()));
+        }
+        if let Some(object) = block.json().object() {
+            let unknown = object.members().find(|(name, _)| !allowed.contains(&&**name));
+            if let Some((name, _)) = unknown {
+                mark(What::BlockField(name.chars().take(64).collect()));
+            }
+        }
+        match block.kind() {
+            BlockKind::Thinking | BlockKind::RedactedThinking => {
+                if let Some(fault) = self.thinking(block, author) {
+                    self.mark(record, Some(at), What::Thinking(fault));
+                }
+            }
+            BlockKind::ToolUse | BlockKind::ServerToolUse => {
+                if let Some(fault) = call(block) {
+                    mark(What::Call(fault));
+                }
+            }
+            BlockKind::Image => mark(What::Image(Image::read(block, record.condensed))),
+            BlockKind::ToolResult => {
+                for inner in block.inner().filter(|inner| inner.kind() == BlockKind::Image) {
+                    self.mark(record, Some(at), What::Image(Image::read(&inner, record.condensed)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn thinking(&mut self, block: &Block<'_>, author: &Author<'_>) -> Option<ThinkingFault> {
+        if !author.is_answer {
+            return Some(ThinkingFault::OfUser);
+        }
+        if block.kind() == BlockKind::RedactedThinking {
+            let data = block.field("data").unwrap_or_default();
+            return data.is_empty().then_some(ThinkingFault::NoData);
+        }
+        let text = block.field("thinking").unwrap_or_default();
+        let signature = block.field("signature").unwrap_or_default();
+        if !text.is_empty() {
+            self.thinks_aloud.insert(author.model);
+        }
+        if signature.is_empty() {
+            return Some(ThinkingFault::Unsigned);
+        }
+        if text.is_empty() {
+            let told = author.display.is_some_and(|own| !own.is("summarized") && !own.is("full"));
+            let is_custom = author.version.and_then(Json::text).and_then(|own| version(&own))
+                >= Some(HOLLOW_SINCE);
+            return (!told).then_some(ThinkingFault::Hollow { is_custom });
+        }
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
+        if !signature.bytes().all(is_base64) {
+            return Some(ThinkingFault::Altered);
+        }
+        // The same block again, with another text. Other answers with the same one have it from a test or a gateway.
+        let over = self.signed.entry(digest((author.answer, &*signature)));
+        let over = over.or_insert_with(|| digest(&*text));
+        (*over != digest(&*text)).then_some(ThinkingFault::Altered)
+    }
+
+    /// Takes in what was found in the part of the file behind this one, which has so many lines.
+    pub(super) fn append(&mut self, other: Examined, lines: u64) {
+        self.marks
+            .extend(other.marks.into_iter().map(|mark| Mark { line: mark.line + lines, ..mark }));
+        for (family, (count, line)) in other.secrets {
+            self.secrets.entry(family).or_insert((0, line + lines)).0 += count;
+        }
+        self.cwd = other.cwd.or(self.cwd.take());
+        let last = other.last.map(|last| Last { line: last.line + lines, ..last });
+        self.last = last.or(self.last);
+        self.thinks_aloud.extend(other.thinks_aloud);
+        for (signature, text) in other.signed {
+            self.signed.entry(signature).or_insert(text);
+        }
+    }
+}
+
+impl Watch for Examined {
+    fn line(&mut self, line: &Line<'_>) {
+        self.look_at_line(line);
+    }
+
+    fn record(&mut self, record: &Record<'_>, placed: Placed) {
+        self.look_at_record(record, placed == Placed::Alone);
+    }
+}
+
+/// What the record of a block says about who made it.
+struct Author<'a> {
+    is_answer: bool,
+    /// The id of the answer, as a hash.
+    answer: u64,
+    /// As a hash.
+    model: u64,
+    display: Option<Json<'a>>,
+    version: Option<Json<'a>>,
+}
+
+fn version(text: &str) -> Option<[u32; 3]> {
+    let mut parts = text.split('.').map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
+/// The members that the API takes in a block of that type, there; none if it does not take the block.
+fn fields(block: &Block<'_>, is_answer: bool) -> &'static [&'static str] {
+    const CACHE: &str = "cache_control";
+    match block.kind() {
+        BlockKind::Text => &["type", "text", "citations", CACHE],
+        BlockKind::Thinking => &["type", "thinking", "signature"],
+        BlockKind::RedactedThinking => &["type", "data"],
+        BlockKind::ToolUse | BlockKind::ServerToolUse if is_answer => {
+            &["type", "id", "name", "input", "caller", CACHE]
+        }
+        BlockKind::ServerToolResult => {
+            &["type", "tool_use_id", "content", "is_error", "caller", CACHE]
+        }
+        BlockKind::ToolResult if !is_answer => {
+            &["type", "tool_use_id", "content", "is_error", CACHE]
+        }
+        BlockKind::Image if !is_answer => &["type", "source", CACHE],
+        BlockKind::Document if !is_answer => {
+            &["type", "source", "title", "context", "citations", CACHE]
+        }
+        _ => &[],
+    }
+}
+
+/// What the API does not take in a call.
+fn call(block: &Block<'_>) -> Option<&'static str> {
+    let is_word = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    let name = block.field("name").unwrap_or_default();
+    let id = block.field("id").unwrap_or_default();
+    if !is_word(&id) {
+        return Some("has an id with other characters than letters, digits, `_` and `-`");
+    }
+    if !is_word(&name) || name.len() > 200 {
+        return Some("has a name with other characters than letters, digits, `_` and `-`");
+    }
+    let is_object = block.get("input").is_some_and(|input| input.shape() == Shape::Object);
+    (!is_object).then_some("has an input that is no object")
+}

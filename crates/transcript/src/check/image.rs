@@ -1,0 +1,107 @@
+//! Images against the limits of the API.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::content::Block;
+use crate::json::Json;
+
+/// The longest image that the API takes, as it is sent: in base64.
+pub(super) const LARGEST: u64 = 5 << 20;
+/// The longest side, and the longest if there are [`MANY`] images.
+pub(super) const LONGEST_SIDE: usize = 8_000;
+pub(super) const LONGEST_OF_MANY: usize = 2_000;
+/// From more images than this on, the tighter limit counts.
+pub(super) const MANY: usize = 20;
+/// How many images one request may have.
+pub(super) const MOST: usize = 100;
+
+/// How much of the data is decoded to find the size of the picture: cameras put much before it.
+const LOOKED_AT: usize = 256 << 10;
+
+/// One image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    /// Its data as it stands, in bytes; nothing if it is named, or cut.
+    pub(super) size: Option<u64>,
+    /// Its data is not here: the record is too long to hold, and this is why.
+    pub(super) is_cut: bool,
+    /// The longer side.
+    pub(super) side: Option<usize>,
+    pub(super) fault: Option<ImageFault>,
+}
+
+/// What is wrong with the form of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ImageFault {
+    /// The data is no base64.
+    Encoding,
+    /// No type, or none that the API takes.
+    MediaType(String),
+    /// The data is of another type than it says.
+    OtherType(&'static str),
+}
+
+impl fmt::Display for ImageFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageFault::Encoding => f.write_str("whose data is no base64"),
+            ImageFault::MediaType(name) => {
+                write!(f, "of the type `{name}`, which the API does not take")
+            }
+            ImageFault::OtherType(name) => write!(f, "that is {name}, and says otherwise"),
+        }
+    }
+}
+
+impl Image {
+    pub(super) fn read(block: &Block<'_>, is_condensed: bool) -> Image {
+        let mut image = Image { size: None, is_cut: false, side: None, fault: None };
+        let Some(source) = block.get("source").and_then(Json::object) else {
+            image.fault = Some(ImageFault::Encoding);
+            return image;
+        };
+        // Others are named, not held.
+        if source.get("type").is_none_or(|kind| !kind.is("base64")) {
+            return image;
+        }
+        let media = source.text("media_type").unwrap_or_default();
+        let data = source.text("data").unwrap_or_default();
+        let bytes = data.as_bytes();
+        if !matches!(&*media, "image/png" | "image/jpeg" | "image/gif" | "image/webp") {
+            image.fault = Some(ImageFault::MediaType(media.chars().take(64).collect()));
+        }
+        if is_condensed {
+            image.is_cut = true;
+            return image;
+        }
+        image.size = Some(bytes.len() as u64);
+        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+        let end = bytes.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
+        if bytes.is_empty()
+            || bytes.len() % 4 != 0
+            || bytes.len() - end > 2
+            || !bytes[..end].iter().all(is_base64)
+        {
+            image.fault = Some(ImageFault::Encoding);
+            return image;
+        }
+        let head = STANDARD.decode(&bytes[..bytes.len().min(LOOKED_AT)]).unwrap_or_default();
+        if let Ok(kind) = imagesize::image_type(&head) {
+            let found = match kind {
+                imagesize::ImageType::Png => "image/png",
+                imagesize::ImageType::Jpeg => "image/jpeg",
+                imagesize::ImageType::Gif => "image/gif",
+                imagesize::ImageType::Webp => "image/webp",
+                _ => "something else",
+            };
+            if found != media {
+                image.fault = image.fault.or(Some(ImageFault::OtherType(found)));
+            }
+        }
+        image.side = imagesize::blob_size(&head).ok().map(|size| size.width.max(size.height));
+        image
+    }
+}

@@ -1,0 +1,423 @@
+//! What one client version makes of a session: what it refuses, leaves out, and sends that the API refuses.
+
+use std::io;
+
+use super::code::{Code, Severity};
+use super::examine::{Mark, What};
+use super::finding::Findings;
+use super::reach::{Lost, Reach, Reason, reach};
+use super::request::request;
+use super::{Case, Judged};
+use crate::content::BlockKind;
+use crate::entry::Kind;
+use crate::graph::Link;
+use crate::history::{History, Note, Refusal, Rules, outline};
+use crate::input::Input;
+use crate::table::{Placed, RowId};
+
+/// How the summary of a compaction begins, also where nothing marks it.
+const SUMMARY: &str = "This session is being continued from a previous conversation";
+
+/// Judges a session by the rules of one version.
+pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
+    let mut findings = Findings::new(&case.own.table);
+    let found = outline(&case.own, rules, Some("..."))?;
+    lines(case, rules, &mut findings);
+    records(case, &mut findings);
+    let (mut leaf, mut counted) = (None, Reach::default());
+    match found {
+        Err(refusal) => refused(case, refusal, &mut findings),
+        Ok(found) => {
+            leaf = found.leaf;
+            counted = losses(case, &found, rules, &mut findings);
+            notes(case, &found, &mut findings);
+            compaction(case, &found, &mut findings)?;
+            request(case, &found, rules, &mut findings);
+        }
+    }
+    Ok(Judged { leaf, reach: counted, findings: findings.into_list() })
+}
+
+fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
+    let row = |row: RowId| Some(case.own.table.row(row).line);
+    let (code, line, text) = match refusal {
+        Refusal::Nothing if case.own.table.is_agent => {
+            (Code::NoConversation, None, "it is the file of a sub-agent, which no client resumes")
+        }
+        Refusal::Nothing => (Code::NoConversation, None, "there is no conversation in it"),
+        Refusal::NoEnd => (Code::NoEnd, None, "nothing in it is an end to go on from"),
+        Refusal::NoTime(at) => (
+            Code::BadTime,
+            row(at),
+            "the record to go on from, or the first one, has no valid time",
+        ),
+        Refusal::Loop(at) => (
+            Code::ParentLoop,
+            row(at),
+            "parents lead back here, and the client follows them without end",
+        ),
+    };
+    findings.add(code, Severity::Refused, line, text);
+}
+
+/// Lines that are not what they should be.
+fn lines(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
+    let is_last = |mark: &Mark| {
+        case.examined.last.is_some_and(|last| last.line == mark.line && !last.is_ended)
+    };
+    for mark in &case.examined.marks {
+        let line = Some(mark.line);
+        match &mark.what {
+            What::Damaged(_) if is_last(mark) => {}
+            What::Damaged(why) => {
+                let text = format!("no record: {why}");
+                findings.add(Code::DamagedLine, Severity::Warning, line, text);
+            }
+            What::Nul => {
+                findings.add(Code::NulBytes, Severity::Warning, line, "NUL bytes, no record");
+            }
+            What::NotUtf8 => {
+                let text = "a record with bytes that are no UTF-8";
+                findings.add(Code::NotUtf8, Severity::Warning, line, text);
+            }
+            What::Glued => {
+                let row = case.row_at(mark.offset).map(|row| case.own.table.row(row));
+                let is_first = row.is_some_and(|row| row.placed == Placed::First);
+                if rules.reads_glued && is_first {
+                    let text = "a record that shares its line; the client reads it";
+                    findings.add(Code::GluedRecords, Severity::Warning, line, text);
+                } else if row.is_none_or(|row| !matches!(row.kind, Kind::User | Kind::Assistant)) {
+                    let text = "a record that shares its line; the client does not read it";
+                    findings.add(Code::GluedRecords, Severity::Warning, line, text);
+                }
+            }
+            What::Bare => {
+                findings.add(Code::NotAnObject, Severity::Note, line, "JSON that is no object");
+            }
+            What::Null if rules.null_ends => {
+                let text = "the line `null`, where the client stops reading";
+                findings.add(Code::NullLine, Severity::Warning, line, text);
+            }
+            What::Null => {
+                let text = "the line `null`, where clients from 2.1.29 to 2.1.100 stop reading";
+                findings.add(Code::NullLine, Severity::Note, line, text);
+            }
+            _ => {}
+        }
+    }
+    tail(case, rules, findings);
+}
+
+/// The end of the file, where the client writes next.
+fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
+    let Some(last) = case.examined.last.filter(|last| !last.is_ended && !last.is_blank) else {
+        return;
+    };
+    let line = Some(last.line);
+    // The newest client writes a newline first.
+    let next = if rules.reads_glued {
+        "the client begins a new line behind it"
+    } else {
+        "the client writes straight on, and loses its next record too"
+    };
+    if last.is_damaged {
+        let text = format!("the last record is cut off; {next}");
+        findings.add(Code::TornTail, Severity::Loss, line, text);
+    } else {
+        let severity = if rules.reads_glued { Severity::Note } else { Severity::Warning };
+        let text = format!("no newline ends the last record; {next}");
+        findings.add(Code::NoFinalNewline, severity, line, text);
+    }
+}
+
+/// Records that are not what they should be, whether they are sent or not.
+fn records(case: &Case, findings: &mut Findings<'_>) {
+    let (table, graph) = (&case.own.table, &case.own.graph);
+    for mark in &case.examined.marks {
+        let line = Some(mark.line);
+        match &mark.what {
+            What::NoField(name) => {
+                let text = format!("a record of the conversation without `{name}`");
+                findings.add(Code::MissingField, Severity::Note, line, text);
+            }
+            What::BadTime => {
+                let text = "a record with a time that is none";
+                findings.add(Code::BadTime, Severity::Warning, line, text);
+            }
+            What::Content(text) if mark.block.is_none() => {
+                let text = format!("the message {text}");
+                findings.add(Code::ContentShape, Severity::Warning, line, text);
+            }
+            What::NoBlocks => {
+                let text = "a message without any content";
+                findings.add(Code::EmptyContent, Severity::Note, line, text);
+            }
+            What::Surrogate => {
+                let text = "half of a character, which the newest client replaces";
+                findings.add(Code::LoneSurrogate, Severity::Note, line, text);
+            }
+            _ => {}
+        }
+    }
+    for (id, row) in table.numbered() {
+        match graph.link(id) {
+            Link::Repeat(first) => repeated(case, id, first, findings),
+            Link::Loop => {
+                let text = "parents lead back here; the newest clients cut the loop";
+                findings.row(Code::ParentLoop, Severity::Warning, Some(id), text);
+            }
+            Link::Parent(parent)
+                if !row.is_marked_side
+                    && table.row(parent).is_marked_side
+                    && matches!(row.kind, Kind::User | Kind::Assistant) =>
+            {
+                let text = "a record outside of a sidechain hangs on one inside";
+                findings.row(Code::SidechainMarker, Severity::Warning, Some(id), text);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn repeated(case: &Case, id: RowId, first: RowId, findings: &mut Findings<'_>) {
+    let table = &case.own.table;
+    let says =
+        |row: RowId| -> Vec<u64> { table.parts_of(row).map(|part| table.hash(part)).collect() };
+    let is_said = matches!(table.row(id).kind, Kind::User | Kind::Assistant);
+    let line = table.row(first).line;
+    if table.row(id).kind == table.row(first).kind && says(id) == says(first) {
+        let text = format!("the record of line {line} again");
+        findings.row(Code::RepeatedUuid, Severity::Note, Some(id), text);
+    } else {
+        let severity = if is_said { Severity::Loss } else { Severity::Warning };
+        let text = format!("another record has the id of the one in line {line}, and replaces it");
+        findings.row(Code::RepeatedUuid, severity, Some(id), text);
+    }
+}
+
+/// What is lost, and by what.
+fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_>) -> Reach {
+    let table = &case.own.table;
+    let (counted, lost) = reach(&case.own, found, rules.reads_glued, rules.null_ends);
+    if counted.left > 0 {
+        let text = format!("{} stand on branches that were left", messages(counted.left));
+        findings.add(Code::Rewound, Severity::Note, None, text);
+    }
+    for (reason, Lost { count, first }) in lost {
+        let (code, why) = match reason {
+            Reason::BehindLeaf => {
+                let time = |row: RowId| table.row(row).time;
+                let is_tie = found.leaf.is_some_and(|leaf| time(leaf) == time(first));
+                let leaf = found.leaf.map_or(0, |leaf| table.row(leaf).line);
+                if is_tie {
+                    (
+                        Code::TimeTie,
+                        format!(
+                            "the client goes on from line {leaf}, which has the same time as what follows it"
+                        ),
+                    )
+                } else {
+                    (
+                        Code::WrongLeaf,
+                        format!("the client goes on from line {leaf}, and not from the end"),
+                    )
+                }
+            }
+            Reason::Beside => (Code::LostResult, "they hang beside the way to the end".to_owned()),
+            Reason::Cut => {
+                let at = found.rows.iter().find(|row| Some(**row) > found_boundary(found));
+                let line = at.map_or(0, |row| table.row(*row).line);
+                (
+                    Code::MissingParent,
+                    format!("the parent of line {line} is missing, and nothing before it is sent"),
+                )
+            }
+            Reason::OtherBranch if case.is_named() && rules.leaf_is_named() => {
+                (Code::WrongLeaf, "a `last-prompt` record leads to another branch".to_owned())
+            }
+            Reason::OtherBranch if !rules.leaf_is_named() => {
+                (Code::WrongLeaf, "another branch has the newest time".to_owned())
+            }
+            Reason::OtherBranch => (
+                Code::DeadBranch,
+                "they are on another branch, written to after the live one had begun".to_owned(),
+            ),
+            Reason::OtherRoot => (Code::SecondRoot, "they hang on another beginning".to_owned()),
+            Reason::Glued => (
+                Code::GluedRecords,
+                "they share a line with others, and the client does not read them".to_owned(),
+            ),
+            Reason::BehindNull => (
+                Code::NullLine,
+                "they stand behind the line `null`, where the client stops reading".to_owned(),
+            ),
+            Reason::Foreign => {
+                (Code::ForeignRecord, "their type is of a dialect that no client reads".to_owned())
+            }
+            Reason::NoUuid => {
+                (Code::NoUuid, "they have no id, and of such the client keeps the last".to_owned())
+            }
+        };
+        let text = format!("{} not sent: {why}", messages(count));
+        findings.row(code, Severity::Loss, Some(first), text);
+    }
+    // Prompts that only the queue has.
+    for row in table.unsaid.iter().filter(|row| Some(**row) > found_boundary(found)) {
+        let text = "a prompt that was typed while the model worked is not sent: it was never written as one";
+        findings.row(Code::QueuedPrompt, Severity::Loss, Some(*row), text);
+    }
+    if rules.drops_images {
+        for row in &found.rows {
+            let images =
+                table.parts_of(*row).filter(|part| table.part(*part).kind == BlockKind::Image);
+            for _ in images {
+                let text = "in place of an image the text `[image]` is sent";
+                findings.row(Code::ImageDropped, Severity::Loss, Some(*row), text);
+            }
+        }
+    }
+    counted
+}
+
+fn messages(count: usize) -> String {
+    if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
+}
+
+/// The compaction that the client goes on from.
+fn found_boundary(found: &History) -> Option<RowId> {
+    found.notes.iter().find_map(|note| match note {
+        Note::Compacted { boundary } => Some(*boundary),
+        _ => None,
+    })
+}
+
+/// What the client did to the records that it goes on from.
+fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
+    let (table, graph) = (&case.own.table, &case.own.graph);
+    let row_of = |block: &Option<crate::table::BlockId>| block.map(|block| table.part(block).row);
+    for note in &found.notes {
+        match note {
+            Note::Missing { row, bridged } => {
+                let parent = table.row(*row).parent;
+                let is_there = parent.is_some_and(|parent| graph.row_of(parent).is_some());
+                let before = table.rows()[..row.index()]
+                    .iter()
+                    .any(|row| matches!(row.kind, Kind::User | Kind::Assistant));
+                let is_damaged = case.is_damaged_between(*bridged, *row);
+                let (severity, text) = match bridged {
+                    Some(to) if is_there => (
+                        Severity::Warning,
+                        format!(
+                            "its parent is of a type that the client does not follow; it is hung on line {}",
+                            table.row(*to).line
+                        ),
+                    ),
+                    Some(to) if is_damaged => (
+                        Severity::Loss,
+                        format!(
+                            "its parent cannot be read; it is hung on line {}",
+                            table.row(*to).line
+                        ),
+                    ),
+                    Some(to) => (
+                        Severity::Warning,
+                        format!(
+                            "its parent is not in the file; it is hung on line {}",
+                            table.row(*to).line
+                        ),
+                    ),
+                    None if before => continue,
+                    None => (
+                        Severity::Warning,
+                        "its parent is not in the file: it begins in the middle".to_owned(),
+                    ),
+                };
+                findings.row(Code::MissingParent, severity, Some(*row), text);
+            }
+            Note::OpenCall { row } => {
+                let text = "a call without a result is not sent, nor what else is in its record";
+                findings.row(Code::OpenCall, Severity::Loss, Some(*row), text);
+            }
+            Note::ClosedCalls { count, answer } => {
+                let text = format!(
+                    "calls without a result at the end ({count}): the client answers that they were interrupted"
+                );
+                findings.row(Code::OpenCall, Severity::Note, *answer, text);
+            }
+            Note::Empty { row } => {
+                let text = "an answer of nothing but thinking or blanks is not sent";
+                findings.row(Code::EmptyContent, Severity::Note, Some(*row), text);
+            }
+            Note::ThinkingOnly { .. } => {
+                let text = "an answer of nothing but thinking is not sent";
+                findings.add(Code::EmptyContent, Severity::Note, None, text);
+            }
+            Note::ForeignThinking { id } => {
+                let row = table
+                    .answers()
+                    .iter()
+                    .find(|answer| answer.id == *id)
+                    .map(|answer| answer.first);
+                let text = "thinking of another model is not sent";
+                findings.row(Code::ThinkingForeign, Severity::Note, row, text);
+            }
+            Note::OrphanResult { block } => {
+                let text = "a result without its call in the message before is not sent";
+                findings.row(Code::OrphanResult, Severity::Loss, row_of(block), text);
+            }
+            Note::RepeatedResult { block } => {
+                let text = "a second result of one call is not sent";
+                findings.row(Code::RepeatedResult, Severity::Note, row_of(block), text);
+            }
+            Note::RepeatedCall { block } => {
+                let text = "a call whose id was used before is not sent";
+                findings.row(Code::RepeatedCall, Severity::Loss, row_of(block), text);
+            }
+            Note::MadeResults { count } => {
+                let text = format!("calls are sent with results that the client makes up: {count}");
+                findings.add(Code::OpenCall, Severity::Warning, None, text);
+            }
+            Note::Compacted { .. } | Note::Kept { .. } | Note::Recovered { .. } | Note::Filled => {}
+        }
+    }
+    for row in found.rows.iter().filter(|row| table.row(**row).is_side) {
+        let text = "a sub-agent's record lies on the way to the end, and is sent";
+        findings.row(Code::SidechainMarker, Severity::Warning, Some(*row), text);
+    }
+}
+
+/// Whether what a compaction left is there.
+fn compaction(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<()> {
+    let table = &case.own.table;
+    let Some(boundary) = found_boundary(found).and_then(|row| table.boundary(row)) else {
+        return Ok(());
+    };
+    if let Some(kept) = &boundary.messages {
+        let missing = kept.uuids.iter().filter(|id| case.own.graph.row_of(**id).is_none()).count();
+        if missing > 0 {
+            let text =
+                format!("{missing} of the records that the compaction keeps are not in the file");
+            findings.row(Code::KeptMissing, Severity::Loss, Some(boundary.row), text);
+        }
+    }
+    let mut after = found.rows.iter().copied().filter(|row| *row > boundary.row);
+    let is_summary = |row: RowId| table.row(row).input == Some(Input::Summary);
+    if after.clone().any(is_summary) {
+        return Ok(());
+    }
+    let first = after.find(|row| table.row(*row).kind == Kind::User);
+    let is_told = match first {
+        None => false,
+        Some(row) => case.own.look(row, |entry| {
+            let text = entry.message().and_then(crate::content::Message::first_text);
+            text.is_some_and(|text| text.trim_start().starts_with(SUMMARY))
+        })?,
+    };
+    // Nothing was said before: nothing is missing.
+    let before = table.rows()[..boundary.row.index()].iter().any(|row| row.kind == Kind::Assistant);
+    if !is_told && before {
+        let text = "a compaction without its summary: nothing that was said before it is sent";
+        findings.row(Code::NoSummary, Severity::Loss, Some(boundary.row), text);
+    }
+    Ok(())
+}

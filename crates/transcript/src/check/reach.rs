@@ -1,0 +1,285 @@
+//! How much of what was said a client goes on with, and why the rest is left behind.
+//!
+//! Measured against the conversation as it really hangs together ([`Graph`](crate::graph::Graph)), which joins parallel calls, bridges gaps and goes on across compactions. What was left
+//! on purpose (a rewind) or summed up (a compaction) is not lost.
+
+use std::collections::HashMap;
+
+use crate::conversation::Conversation;
+use crate::entry::Kind;
+use crate::graph::{ChainId, Link, Start};
+use crate::history::{History, Note};
+use crate::table::{Placed, RowId};
+
+/// Messages of a session, counted by records, by what becomes of them. Errors of the API and fillers do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// All of them.
+    pub said: usize,
+    /// Those that are sent.
+    pub sent: usize,
+    /// Those that a compaction has summed up.
+    pub summed_up: usize,
+    /// Those that were left on purpose: rewound, or never answered.
+    pub left: usize,
+    /// Those that are lost.
+    pub lost: usize,
+}
+
+/// Why messages are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Reason {
+    /// They follow the record that the client goes on from.
+    BehindLeaf,
+    /// They hang beside the way that the client takes.
+    Beside,
+    /// The way ends before them.
+    Cut,
+    /// They are on another branch, which was written to after the live one had begun.
+    OtherBranch,
+    /// They hang on another beginning.
+    OtherRoot,
+    /// They share a line with others.
+    Glued,
+    /// They stand behind the line `null`.
+    BehindNull,
+    /// Their type is of a dialect that no client reads.
+    Foreign,
+    /// They have no id.
+    NoUuid,
+}
+
+/// Messages that are lost for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) count: usize,
+    pub(super) first: RowId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Left,
+    Lost(Reason),
+}
+
+/// What becomes of each message.
+pub(super) fn reach(
+    own: &Conversation,
+    found: &History,
+    reads_glued: bool,
+    null_ends: bool,
+) -> (Reach, Vec<(Reason, Lost)>) {
+    let table = &own.table;
+    let way = Way::new(own, found);
+    let branches = way.branches();
+    let mut reach = Reach::default();
+    let mut lost: Vec<(Reason, Lost)> = Vec::new();
+    for (id, row) in table.numbered() {
+        if !is_said(own, id) {
+            continue;
+        }
+        reach.said += 1;
+        let is_read = match row.placed {
+            Placed::Alone => true,
+            Placed::First => reads_glued,
+            Placed::Later => false,
+        };
+        let fate = if way.is_sent(id) {
+            reach.sent += 1;
+            continue;
+        } else if way.is_summed_up(id) {
+            reach.summed_up += 1;
+            continue;
+        } else if !row.is_native {
+            Fate::Lost(Reason::Foreign)
+        } else if !is_read {
+            Fate::Lost(Reason::Glued)
+        } else if null_ends && table.null_line.is_some_and(|null| row.line > null) {
+            Fate::Lost(Reason::BehindNull)
+        } else if row.uuid.is_none() {
+            Fate::Lost(Reason::NoUuid)
+        } else {
+            way.fate(id, &branches)
+        };
+        match fate {
+            Fate::Left => reach.left += 1,
+            Fate::Lost(reason) => {
+                reach.lost += 1;
+                match lost.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, known)) => known.count += 1,
+                    None => lost.push((reason, Lost { count: 1, first: id })),
+                }
+            }
+        }
+    }
+    (reach, lost)
+}
+
+/// Whether a record is something said, once, in the main conversation.
+fn is_said(own: &Conversation, id: RowId) -> bool {
+    let row = own.table.row(id);
+    matches!(row.kind, Kind::User | Kind::Assistant)
+        && !row.is_side
+        && !matches!(own.graph.link(id), Link::Repeat(_))
+        && row
+            .answer
+            .is_none_or(|answer| !own.table.answer(answer).is_error && !own.table.is_filler(answer))
+}
+
+/// The way that the client takes, beside the conversation as it hangs together.
+struct Way<'a> {
+    own: &'a Conversation,
+    path: Vec<ChainId>,
+    /// The rows on the path.
+    order: Vec<RowId>,
+    /// The place of each row on the path.
+    place: Vec<Option<u32>>,
+    sent: Vec<bool>,
+    /// By the number of the id, for records that stand twice.
+    sent_ids: Vec<bool>,
+    leaf: u32,
+    /// What is before this place was summed up.
+    summed_up: u32,
+    /// The first place that is sent.
+    first: u32,
+}
+
+impl<'a> Way<'a> {
+    fn new(own: &'a Conversation, found: &History) -> Self {
+        let (table, graph) = (&own.table, &own.graph);
+        let path = found.leaf.map_or_else(Vec::new, |leaf| graph.path(graph.chain_of(leaf)));
+        let order: Vec<RowId> = path.iter().flat_map(|chain| graph.rows(*chain)).copied().collect();
+        let mut place = vec![None; table.rows().len()];
+        for (at, row) in (0..).zip(&order) {
+            place[row.index()] = Some(at);
+        }
+        let mut sent = vec![false; table.rows().len()];
+        let mut sent_ids = vec![false; table.ids.len()];
+        for row in &found.rows {
+            sent[row.index()] = true;
+            if let Some(uuid) = table.row(*row).uuid {
+                sent_ids[uuid.index()] = true;
+            }
+        }
+        let boundary = found.notes.iter().find_map(|note| match note {
+            Note::Compacted { boundary } => Some(*boundary),
+            _ => None,
+        });
+        // What a compaction keeps stands before it.
+        let after = |row: &&RowId| boundary.is_none_or(|boundary| **row > boundary);
+        let places = found.rows.iter().filter(after).filter_map(|row| place[row.index()]);
+        let first = places.min().unwrap_or(0);
+        // Old clients write no boundary: the summary is a beginning of its own.
+        let is_compaction =
+            |chain: &&ChainId| graph.link(graph.chain(**chain).first).is_compaction();
+        let starts = path.iter().filter(is_compaction);
+        let starts = starts.filter_map(|chain| place[graph.chain(*chain).first.index()]);
+        let guessed = starts.filter(|start| *start <= first).max();
+        let summed_up = boundary.and_then(|row| place[row.index()]).max(guessed).unwrap_or(0);
+        let leaf = found.leaf.and_then(|leaf| place[leaf.index()]).unwrap_or(0);
+        Way { own, path, order, place, sent, sent_ids, leaf, summed_up, first }
+    }
+
+    fn is_sent(&self, row: RowId) -> bool {
+        let uuid = self.own.table.row(row).uuid;
+        self.sent[row.index()] || uuid.is_some_and(|uuid| self.sent_ids[uuid.index()])
+    }
+
+    fn is_summed_up(&self, row: RowId) -> bool {
+        self.place[row.index()].is_some_and(|place| place < self.summed_up)
+    }
+
+    fn fate(&self, row: RowId, branches: &HashMap<ChainId, Fate>) -> Fate {
+        match self.place[row.index()] {
+            Some(place) if place > self.leaf => Fate::Lost(Reason::BehindLeaf),
+            Some(place) if place < self.first => Fate::Lost(Reason::Cut),
+            Some(_) => Fate::Lost(Reason::Beside),
+            None => {
+                let chain = self.own.graph.chain_of(row);
+                branches.get(&chain).copied().unwrap_or(Fate::Left)
+            }
+        }
+    }
+
+    /// What becomes of each chain that is not on the path.
+    fn branches(&self) -> HashMap<ChainId, Fate> {
+        let graph = &self.own.graph;
+        let mut on_path = vec![false; graph.chains().len()];
+        for chain in &self.path {
+            on_path[chain.index()] = true;
+        }
+        // The chain of each one's branch that hangs on the path or on nothing.
+        let mut tops: Vec<Option<ChainId>> = vec![None; graph.chains().len()];
+        for (id, _) in graph.numbered().filter(|(id, _)| !on_path[id.index()]) {
+            let mut way = vec![id];
+            let top = loop {
+                let here = way[way.len() - 1];
+                if let Some(known) = tops[here.index()] {
+                    break known;
+                }
+                match graph.chain(here).start.after().map(|row| graph.chain_of(row)) {
+                    Some(up) if !on_path[up.index()] => way.push(up),
+                    _ => break here,
+                }
+            };
+            for chain in way {
+                tops[chain.index()] = Some(top);
+            }
+        }
+        // Who answers on each branch, and where that was last written to.
+        let mut answered: HashMap<ChainId, (bool, RowId)> = HashMap::new();
+        for (row, known) in self.own.table.numbered() {
+            if let Some(top) = tops[graph.chain_of(row).index()]
+                && is_said(self.own, row)
+            {
+                let branch = answered.entry(top).or_insert((false, row));
+                branch.0 |= known.kind == Kind::Assistant;
+                branch.1 = branch.1.max(row);
+            }
+        }
+        let mut fates = HashMap::new();
+        for (id, _) in graph.numbered() {
+            let Some(top) = tops[id.index()] else { continue };
+            let fate = match answered.get(&top) {
+                Some((true, last)) => self.fate_of(top, *last),
+                // Nobody answered: there is nothing that the model could miss.
+                _ => Fate::Left,
+            };
+            fates.insert(id, fate);
+        }
+        fates
+    }
+
+    /// What becomes of a branch with answers.
+    fn fate_of(&self, top: ChainId, last: RowId) -> Fate {
+        let graph = &self.own.graph;
+        let start = graph.chain(top).start;
+        if matches!(start, Start::Side(_)) {
+            return Fate::Left;
+        }
+        let Some(fork) = start.after() else {
+            // The newest client says so if somebody went back to the very beginning.
+            let named = self.own.table.text(self.own.table.named_leaf);
+            let is_rewound =
+                named.is_some_and(|id| id.bytes().all(|byte| matches!(byte, b'0' | b'-')));
+            let live = self.path.first().map(|chain| graph.chain(*chain).first);
+            return if is_rewound && live.is_some_and(|live| last < live) {
+                Fate::Left
+            } else {
+                Fate::Lost(Reason::OtherRoot)
+            };
+        };
+        if self.place[fork.index()].is_some_and(|place| place < self.summed_up) {
+            return Fate::Left;
+        }
+        let live = self.path.iter().find(|chain| graph.chain(**chain).start.after() == Some(fork));
+        let live = live.map(|chain| graph.chain(*chain).first);
+        // A compaction need not make a branch of what it hangs on.
+        let place = self.place[fork.index()].filter(|place| *place < self.leaf);
+        match live.or_else(|| place.map(|place| self.order[place as usize + 1])) {
+            Some(live) if last < live => Fate::Left,
+            Some(_) => Fate::Lost(Reason::OtherBranch),
+            None => Fate::Lost(Reason::BehindLeaf),
+        }
+    }
+}

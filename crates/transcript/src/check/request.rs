@@ -1,0 +1,332 @@
+//! What the API would refuse in a request.
+//!
+//! The rules of the Messages API as it documents them and as its errors tell: `docs/checks.md` says which. Neighbouring messages of one role are one turn to it.
+
+use std::collections::HashSet;
+
+use super::code::{Code, Severity};
+use super::examine::{What, digest};
+use super::finding::Findings;
+use super::image::{LARGEST, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
+use super::{Case, examine::ThinkingFault};
+use crate::content::BlockKind;
+use crate::history::{Block, CallId, History, Role, Rules};
+use crate::table::{BlockId, Filling, Id, Part, RowId};
+
+/// The longest request that the API takes.
+const LARGEST_REQUEST: u64 = 32 << 20;
+
+/// Messages of one role that follow each other.
+struct Turn<'a> {
+    role: Role,
+    blocks: Vec<&'a Block>,
+}
+
+/// Tells what the API would refuse.
+pub(super) fn request(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_>) {
+    let turns = turns(found);
+    let checking = Checking { case, rules };
+    checking.contents(found, findings);
+    checking.pairs(&turns, findings);
+    checking.server_pairs(&turns, findings);
+    checking.thinking(found, &turns, findings);
+    checking.marks(found, &turns, findings);
+    checking.size(found, findings);
+}
+
+fn turns(found: &History) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for message in found.messages.iter().filter(|message| message.role != Role::System) {
+        match turns.last_mut() {
+            Some(last) if last.role == message.role => last.blocks.extend(&message.blocks),
+            _ => turns.push(Turn { role: message.role, blocks: message.blocks.iter().collect() }),
+        }
+    }
+    turns
+}
+
+struct Checking<'a> {
+    case: &'a Case,
+    rules: Rules,
+}
+
+impl Checking<'_> {
+    fn part(&self, block: &Block) -> Option<&Part> {
+        block.origin().map(|origin| self.case.own.table.part(origin))
+    }
+
+    fn row(&self, block: &Block) -> Option<RowId> {
+        self.part(block).map(|part| part.row)
+    }
+
+    fn contents(&self, found: &History, findings: &mut Findings<'_>) {
+        let mut before = None;
+        for message in &found.messages {
+            let first = message.blocks.first().and_then(|block| self.row(block));
+            if message.blocks.is_empty() {
+                let text = "a message without any content is sent behind this";
+                findings.row(Code::EmptyContent, Severity::Rejected, before, text);
+            }
+            for block in &message.blocks {
+                let filling = self.part(block).filter(|part| part.kind == BlockKind::Text);
+                let text = match filling.map(|part| part.filling) {
+                    Some(Filling::None) => "an empty text is sent",
+                    // What is joined to others is no longer blank.
+                    Some(Filling::Blank) if block.is_blank() => "a text of white space is sent",
+                    _ => continue,
+                };
+                findings.row(Code::EmptyContent, Severity::Rejected, self.row(block), text);
+            }
+            before = first.or(before);
+        }
+    }
+
+    /// Each call must be answered right behind it, each result answer something right before it.
+    fn pairs(&self, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
+        let mut used: HashSet<CallId> = HashSet::new();
+        let mut open: Vec<(CallId, Option<RowId>)> = Vec::new();
+        for turn in turns {
+            let results: Vec<_> = of_kind(&turn.blocks, BlockKind::ToolResult).collect();
+            let answered: HashSet<CallId> =
+                results.iter().filter_map(|block| block.call()).collect();
+            for (_, row) in open.iter().filter(|(id, _)| !answered.contains(id)) {
+                let text = "a call is sent, and its result does not follow it";
+                findings.row(Code::Unpaired, Severity::Rejected, *row, text);
+            }
+            let mut seen: HashSet<CallId> = HashSet::new();
+            for block in results {
+                let Some(id) = block.call() else { continue };
+                if !open.iter().any(|(call, _)| *call == id) {
+                    let text = "a result is sent without its call in the message before";
+                    findings.row(Code::OrphanResult, Severity::Rejected, self.row(block), text);
+                } else if !seen.insert(id) {
+                    let text = "two results of one call are sent";
+                    findings.row(Code::RepeatedResult, Severity::Rejected, self.row(block), text);
+                }
+            }
+            // Text in front hides results from the API.
+            let is_result = |block: &&&Block| block.kind() == BlockKind::ToolResult;
+            let lead = turn.blocks.iter().take_while(|block| !is_result(block)).count();
+            if turn.role == Role::User && lead > 0 && !seen.is_empty() {
+                let text = "a text is sent before the results of calls";
+                let row = turn.blocks.first().and_then(|block| self.row(block));
+                findings.row(Code::Unpaired, Severity::Rejected, row, text);
+            }
+            open.clear();
+            for block in of_kind(&turn.blocks, BlockKind::ToolUse) {
+                let Some(id) = block.call() else { continue };
+                if !used.insert(id) {
+                    let text = "two calls with one id are sent";
+                    findings.row(Code::RepeatedCall, Severity::Rejected, self.row(block), text);
+                }
+                open.push((id, self.row(block)));
+            }
+        }
+        for (_, row) in open {
+            let text = "a call is sent, and nothing follows it";
+            findings.row(Code::Unpaired, Severity::Rejected, row, text);
+        }
+    }
+
+    /// What the API runs itself is answered in the same message.
+    fn server_pairs(&self, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
+        for turn in turns {
+            let mut open: Vec<(Option<Id>, Option<RowId>)> = Vec::new();
+            for block in &turn.blocks {
+                let id = self.part(block).and_then(|part| part.id);
+                match block.kind() {
+                    BlockKind::ServerToolUse => open.push((id, self.row(block))),
+                    BlockKind::ServerToolResult => {
+                        let call = open.iter().position(|(call, _)| *call == id);
+                        if let Some(call) = call {
+                            open.remove(call);
+                        } else {
+                            let (code, row) = (Code::OrphanServerResult, self.row(block));
+                            let text =
+                                "the result of a tool that the API runs is sent without its call";
+                            findings.row(code, Severity::Rejected, row, text);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for (_, row) in open {
+                let text = "a call of a tool that the API runs is sent without its result";
+                findings.row(Code::OpenServerCall, Severity::Rejected, row, text);
+            }
+        }
+    }
+
+    fn thinking(&self, found: &History, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
+        let table = &self.case.own.table;
+        for turn in turns.iter().filter(|turn| turn.role == Role::Assistant) {
+            if let Some(last) = turn.blocks.last().filter(|block| block.is_thinking()) {
+                let text = "an answer that ends in thinking is sent";
+                findings.row(Code::ThinkingMisplaced, Severity::Rejected, self.row(last), text);
+            }
+        }
+        if self.rules.drops_foreign_thinking {
+            return;
+        }
+        let answers = found.rows.iter().filter_map(|row| table.row(*row).answer);
+        let mut models = answers.filter_map(|answer| table.answer(answer).model);
+        let last = models.rfind(|model| table.ids.text(*model) != "<synthetic>");
+        for block in turns.iter().flat_map(|turn| &turn.blocks).filter(|block| block.is_thinking())
+        {
+            let row = self.row(block);
+            let answer = row.and_then(|row| table.row(row).answer);
+            let model = answer.and_then(|answer| table.answer(answer).model);
+            if model.is_some() && last.is_some() && model != last {
+                let name = table.text(model).unwrap_or_default();
+                let text = format!("thinking of another model (`{name}`) is sent");
+                findings.row(Code::ThinkingForeign, Severity::Rejected, row, text);
+            }
+        }
+    }
+
+    /// What was seen in blocks, if they are sent.
+    fn marks(&self, found: &History, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
+        let table = &self.case.own.table;
+        let mut is_sent = vec![false; table.parts().len()];
+        let blocks = found.messages.iter().flat_map(|message| &message.blocks);
+        for origin in blocks.filter_map(Block::origin) {
+            is_sent[origin.index()] = true;
+        }
+        let last = turns.iter().rfind(|turn| turn.role == Role::Assistant);
+        let last: HashSet<BlockId> = last
+            .into_iter()
+            .flat_map(|turn| &turn.blocks)
+            .filter_map(|block| block.origin())
+            .collect();
+        let sent = self.case.marks().filter(|(_, block)| match block {
+            Some(block) => is_sent[block.index()],
+            None => false,
+        });
+        let sent: Vec<_> = sent.collect();
+        let images = sent.iter().filter(|(mark, _)| matches!(mark.what, What::Image(_))).count();
+        if images > MOST {
+            let text = format!("{images} images are sent; the API takes {MOST}");
+            findings.add(Code::ImageCount, Severity::Rejected, None, text);
+        }
+        let surrogates = self.case.examined.marks.iter().filter(|_| !self.rules.reads_glued);
+        for mark in surrogates.filter(|mark| mark.what == What::Surrogate) {
+            let row = self.case.row_at(mark.offset);
+            if row.is_some_and(|row| table.parts_of(row).any(|part| is_sent[part.index()])) {
+                let text = "half of a character is sent, which is no JSON to the API";
+                findings.add(Code::LoneSurrogate, Severity::Rejected, Some(mark.line), text);
+            }
+        }
+        for (mark, block) in &sent {
+            let mut add = |code: Code, text: String| {
+                findings.add(code, Severity::Rejected, Some(mark.line), text);
+            };
+            match &mark.what {
+                What::Content(text) => add(Code::ContentShape, format!("the message {text}")),
+                What::BlockType(name) => add(
+                    Code::UnknownBlock,
+                    format!("a block of type `{name}` is sent, which the API does not take there"),
+                ),
+                What::BlockField(name) => add(
+                    Code::UnknownField,
+                    format!("a block with the field `{name}` is sent, which the API does not know"),
+                ),
+                What::Call(text) => add(Code::CallForm, format!("a call that {text} is sent")),
+                What::Thinking(fault) => {
+                    let is_last = block.is_some_and(|block| last.contains(&block));
+                    self.thinking_fault(*fault, is_last, *block, mark.line, findings);
+                }
+                What::Image(image) => {
+                    if let Some(fault) = &image.fault {
+                        add(Code::ImageEncoding, format!("an image is sent {fault}"));
+                    }
+                    match image.size {
+                        Some(size) if size <= LARGEST => {}
+                        Some(size) => add(
+                            Code::ImageSize,
+                            format!("an image of {size} bytes is sent; the API takes {LARGEST}"),
+                        ),
+                        None if image.is_cut => add(
+                            Code::ImageSize,
+                            "an image in a record of more than 16 MB is sent".to_owned(),
+                        ),
+                        None => {}
+                    }
+                    let most = if images > MANY { LONGEST_OF_MANY } else { LONGEST_SIDE };
+                    if let Some(side) = image.side.filter(|side| *side > most) {
+                        let many = if images > MANY {
+                            format!(" beside {} others", images - 1)
+                        } else {
+                            String::new()
+                        };
+                        add(
+                            Code::ImageDimensions,
+                            format!(
+                                "an image {side} pixels long is sent{many}; the API takes {most}"
+                            ),
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn thinking_fault(
+        &self,
+        fault: ThinkingFault,
+        is_last: bool,
+        block: Option<BlockId>,
+        line: u64,
+        findings: &mut Findings<'_>,
+    ) {
+        let table = &self.case.own.table;
+        let (code, severity, text) = match fault {
+            ThinkingFault::Unsigned => {
+                (Code::ThinkingUnsigned, Severity::Rejected, "thinking without a signature is sent")
+            }
+            ThinkingFault::Altered => (
+                Code::ThinkingAltered,
+                Severity::Rejected,
+                "thinking is sent that is not what was signed",
+            ),
+            ThinkingFault::OfUser => (
+                Code::ThinkingMisplaced,
+                Severity::Rejected,
+                "thinking is sent as if the user had done it",
+            ),
+            ThinkingFault::NoData => {
+                (Code::ThinkingEmpty, Severity::Rejected, "redacted thinking without data is sent")
+            }
+            // The API compares the last answer only.
+            ThinkingFault::Hollow { .. } if !is_last => return,
+            ThinkingFault::Hollow { is_custom } => {
+                let answer = block.and_then(|block| table.row(table.part(block).row).answer);
+                let model = table.text(answer.and_then(|answer| table.answer(answer).model));
+                let aloud = self.case.examined.thinks_aloud.contains(&digest(model.unwrap_or("")));
+                if aloud || !is_custom {
+                    let text = "the last answer's thinking has a signature and no text, though its model gave one";
+                    (Code::ThinkingEmpty, Severity::Rejected, text)
+                } else {
+                    let text = "the last answer's thinking has a signature and no text: the API takes that if it gave it so";
+                    (Code::ThinkingEmpty, Severity::Note, text)
+                }
+            }
+        };
+        findings.add(code, severity, Some(line), text);
+    }
+
+    fn size(&self, found: &History, findings: &mut Findings<'_>) {
+        let table = &self.case.own.table;
+        let blocks = found.messages.iter().flat_map(|message| &message.blocks);
+        let size: u64 = blocks.filter_map(Block::origin).map(|block| table.size(block)).sum();
+        if size > LARGEST_REQUEST {
+            let text =
+                format!("{size} bytes of messages are sent; the API takes {LARGEST_REQUEST}");
+            findings.add(Code::RequestSize, Severity::Rejected, None, text);
+        }
+    }
+}
+
+fn of_kind<'a>(blocks: &'a [&'a Block], kind: BlockKind) -> impl Iterator<Item = &'a Block> {
+    blocks.iter().copied().filter(move |block| block.kind() == kind)
+}

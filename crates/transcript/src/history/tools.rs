@@ -1,0 +1,143 @@
+//! What a client changes in calls and results because of the tools that it has: new names, members of calls, references to tools.
+//!
+//! Which tools there are depends on the machine (MCP servers, plugins). Here a client has its own and no others, as it was observed.
+
+use super::block::Block;
+use super::rules::{Calls, References, Rules};
+use crate::content::BlockKind;
+use crate::json::{Json, Shape, quote};
+
+/// The tool that starts sub-agents: as it was called, and as it is.
+const TASK: [&str; 2] = ["Task", "Agent"];
+
+const GONE: &str = "[Tool references removed - tools no longer available]";
+const NOT_ENABLED: &str = "[Tool references removed - tool search not enabled]";
+
+/// The tools of 2.1.29 and 2.1.45.
+const OLDER: &[&str] = &[
+    "Task",
+    "TaskOutput",
+    "Bash",
+    "Glob",
+    "Grep",
+    "ExitPlanMode",
+    "Read",
+    "Edit",
+    "Write",
+    "NotebookEdit",
+    "WebFetch",
+    "TodoWrite",
+    "WebSearch",
+    "TaskStop",
+    "AskUserQuestion",
+    "Skill",
+    "EnterPlanMode",
+];
+
+/// The tools of 2.1.325, those that it loads on demand among them.
+const NEWEST: &[&str] = &[
+    "Agent",
+    "Bash",
+    "Edit",
+    "ListAgents",
+    "Read",
+    "ReportFindings",
+    "ScheduleWakeup",
+    "Skill",
+    "ToolSearch",
+    "Workflow",
+    "Write",
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Monitor",
+    "NotebookEdit",
+    "SendMessage",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskStop",
+    "TaskUpdate",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// What the newest client says behind references to tools.
+pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
+    let is_reference =
+        |part: Json<'_>| part.get("type").is_some_and(|own| own.is("tool_reference"));
+    let has_reference = |block: &Block| {
+        let content = block.json().get("content");
+        block.kind() == BlockKind::ToolResult
+            && content.into_iter().flat_map(Json::elements).any(is_reference)
+    };
+    (rules.references == References::Offered && blocks.iter().any(has_reference))
+        .then(|| Block::text("Tool loaded."))
+}
+
+/// A block as the client sends it with the tools that it has.
+pub(super) fn fitted(block: Block, rules: Rules) -> Block {
+    match block.kind() {
+        BlockKind::ToolUse => call(block, rules),
+        BlockKind::ToolResult => result(block, rules),
+        _ => block,
+    }
+}
+
+fn call(block: Block, rules: Rules) -> Block {
+    let is_task = block.json().get("name").is_some_and(|name| name.is(TASK[0]));
+    let block = if rules.renames_tasks && is_task {
+        block.with("name", quote(TASK[1]).as_bytes())
+    } else {
+        block
+    };
+    let Some(own) = block.json().object() else { return block };
+    let is_plain = match rules.calls {
+        Calls::AsStored => false,
+        Calls::PlainWithCaller => own.get("caller").is_some(),
+        Calls::Plain => true,
+    };
+    if !is_plain {
+        return block;
+    }
+    let members = ["type", "id", "name", "input"].into_iter().filter_map(|name| {
+        let value = own.get(name)?;
+        Some([quote(name).as_bytes(), b":", value.raw()].concat())
+    });
+    let members: Vec<Vec<u8>> = members.collect();
+    let raw = [b"{", members.join(&b","[..]).as_slice(), b"}"].concat();
+    block.with_raw(raw)
+}
+
+fn result(block: Block, rules: Rules) -> Block {
+    let content = block.json().get("content").filter(|own| own.shape() == Shape::Array);
+    let is_reference =
+        |part: &Json<'_>| part.get("type").is_some_and(|own| own.is("tool_reference"));
+    let Some(content) = content.filter(|own| own.elements().any(|part| is_reference(&part))) else {
+        return block;
+    };
+    let is_offered = |part: &Json<'_>, tools: &[&str]| {
+        part.get("tool_name").is_some_and(|own| tools.iter().any(|tool| own.is(tool)))
+    };
+    let kept = |keeps: &dyn Fn(&Json<'_>) -> bool| -> Vec<&[u8]> {
+        let parts = content.elements().filter(|part| !is_reference(part) || keeps(part));
+        parts.map(Json::raw).collect()
+    };
+    let (kept, text) = match rules.references {
+        References::AsStored => return block,
+        References::Dropped => (kept(&|_| false), NOT_ENABLED),
+        References::Offered => (kept(&|part| is_offered(part, NEWEST)), GONE),
+        References::OfferedThenDropped => {
+            let is_any = !kept(&|part| is_offered(part, OLDER)).is_empty();
+            (kept(&|_| false), if is_any { NOT_ENABLED } else { GONE })
+        }
+    };
+    let list =
+        if kept.is_empty() { Block::text(text).raw().to_vec() } else { kept.join(&b","[..]) };
+    block.with("content", &[b"[", list.as_slice(), b"]"].concat())
+}
