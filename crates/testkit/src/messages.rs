@@ -44,8 +44,10 @@ pub fn normal(messages: &[Value]) -> Vec<Value> {
             if block["type"] == "text" && block["text"] == "" {
                 continue;
             }
-            if block["is_error"] == false {
-                block.as_object_mut().unwrap().remove("is_error");
+            if block["is_error"] == false
+                && let Some(members) = block.as_object_mut()
+            {
+                members.remove("is_error");
             }
             kept.push(block);
         }

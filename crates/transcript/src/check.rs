@@ -221,7 +221,8 @@ fn others(judged: &[(Rules, Judged)], rules: Rules) -> Option<String> {
         }
     }
     let told = groups.into_iter().map(|((verdict, lost), names)| {
-        let lost = if lost > 0 { format!(" ({lost} messages lost)") } else { String::new() };
+        let lost =
+            if lost > 0 { format!(" ({} lost)", judge::messages(lost)) } else { String::new() };
         format!("{}: {}{lost}", names.join(", "), verdict.words())
     });
     let told: Vec<String> = told.collect();

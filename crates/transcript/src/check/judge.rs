@@ -23,7 +23,7 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
     let mut findings = Findings::new(&case.own.table);
     let found = outline(&case.own, rules, Some("..."))?;
     lines(case, rules, &mut findings);
-    records(case, &mut findings);
+    records(case, rules, &mut findings);
     let (mut leaf, mut counted) = (None, Reach::default());
     match found {
         Err(refusal) => refused(case, refusal, &mut findings),
@@ -31,7 +31,9 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
             leaf = found.leaf;
             counted = losses(case, &found, rules, &mut findings);
             notes(case, &found, &mut findings);
-            compaction(case, &found, &mut findings)?;
+            if !has_summary(case, &found, &mut findings)? {
+                counted.lost += std::mem::take(&mut counted.summed_up);
+            }
             request(case, &found, rules, &mut findings);
         }
     }
@@ -131,7 +133,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 }
 
 /// Records that are not what they should be, whether they are sent or not.
-fn records(case: &Case, findings: &mut Findings<'_>) {
+fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
     let (table, graph) = (&case.own.table, &case.own.graph);
     for mark in &case.examined.marks {
         let line = Some(mark.line);
@@ -152,8 +154,8 @@ fn records(case: &Case, findings: &mut Findings<'_>) {
                 let text = "a message without any content";
                 findings.add(Code::EmptyContent, Severity::Note, line, text);
             }
-            What::Surrogate => {
-                let text = "half of a character, which the newest client replaces";
+            What::Surrogate if rules.reads_glued => {
+                let text = "half of a character, which the client replaces";
                 findings.add(Code::LoneSurrogate, Severity::Note, line, text);
             }
             _ => {}
@@ -223,7 +225,7 @@ fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_
                     )
                 }
             }
-            Reason::Beside => (Code::LostResult, "they hang beside the way to the end".to_owned()),
+            Reason::Beside => (Code::LostResult, "beside the way to the end".to_owned()),
             Reason::Cut => {
                 let at = found.rows.iter().find(|row| Some(**row) > found_boundary(found));
                 let line = at.map_or(0, |row| table.row(*row).line);
@@ -240,22 +242,20 @@ fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_
             }
             Reason::OtherBranch => (
                 Code::DeadBranch,
-                "they are on another branch, written to after the live one had begun".to_owned(),
+                "on another branch, written to after the live one had begun".to_owned(),
             ),
-            Reason::OtherRoot => (Code::SecondRoot, "they hang on another beginning".to_owned()),
+            Reason::OtherRoot => (Code::SecondRoot, "on another beginning".to_owned()),
             Reason::Glued => (
                 Code::GluedRecords,
-                "they share a line with others, and the client does not read them".to_owned(),
+                "on a line with other records, where the client does not read them".to_owned(),
             ),
             Reason::BehindNull => (
                 Code::NullLine,
-                "they stand behind the line `null`, where the client stops reading".to_owned(),
+                "behind the line `null`, where the client stops reading".to_owned(),
             ),
-            Reason::Foreign => {
-                (Code::ForeignRecord, "their type is of a dialect that no client reads".to_owned())
-            }
+            Reason::Foreign => (Code::ForeignRecord, "of a type that no client reads".to_owned()),
             Reason::NoUuid => {
-                (Code::NoUuid, "they have no id, and of such the client keeps the last".to_owned())
+                (Code::NoUuid, "without an id; of such the client keeps the last".to_owned())
             }
         };
         let text = format!("{} not sent: {why}", messages(count));
@@ -279,7 +279,8 @@ fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_
     counted
 }
 
-fn messages(count: usize) -> String {
+/// So many messages, in words.
+pub(super) fn messages(count: usize) -> String {
     if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
 }
 
@@ -386,11 +387,11 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether what a compaction left is there.
-fn compaction(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<()> {
+/// Whether the summary of the compaction is there that the client goes on from. Also tells what else of it is missing.
+fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<bool> {
     let table = &case.own.table;
     let Some(boundary) = found_boundary(found).and_then(|row| table.boundary(row)) else {
-        return Ok(());
+        return Ok(true);
     };
     if let Some(kept) = &boundary.messages {
         let missing = kept.uuids.iter().filter(|id| case.own.graph.row_of(**id).is_none()).count();
@@ -403,7 +404,7 @@ fn compaction(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::
     let mut after = found.rows.iter().copied().filter(|row| *row > boundary.row);
     let is_summary = |row: RowId| table.row(row).input == Some(Input::Summary);
     if after.clone().any(is_summary) {
-        return Ok(());
+        return Ok(true);
     }
     let first = after.find(|row| table.row(*row).kind == Kind::User);
     let is_told = match first {
@@ -415,9 +416,10 @@ fn compaction(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::
     };
     // Nothing was said before: nothing is missing.
     let before = table.rows()[..boundary.row.index()].iter().any(|row| row.kind == Kind::Assistant);
-    if !is_told && before {
+    let is_missing = !is_told && before;
+    if is_missing {
         let text = "a compaction without its summary: nothing that was said before it is sent";
         findings.row(Code::NoSummary, Severity::Loss, Some(boundary.row), text);
     }
-    Ok(())
+    Ok(!is_missing)
 }
