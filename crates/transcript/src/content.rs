@@ -108,10 +108,16 @@ pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     json: Json<'a>,
-    type_name: Option<Json<'a>>,
-    tool: Option<Json<'a>>,
     kind: BlockKind,
+    /// Its members, as they were met, so that it need not be read again; more than these are not noted.
+    members: [(&'a [u8], Json<'a>); MEMBERS],
+    count: u8,
 }
+
+/// The count of a block with more members than are noted, or with one whose name has escapes.
+const CROWD: u8 = u8::MAX;
+/// How many members of a block are noted. Clients write at most six.
+const MEMBERS: usize = 6;
 
 impl<'a> Block<'a> {
     /// Reads the content value that begins at `at`: gives its blocks, and where it ends.
@@ -133,17 +139,22 @@ impl<'a> Block<'a> {
     }
 
     fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
-        let (mut type_name, mut tool) = (None, None);
+        let none = Json::trusted(scanner.bytes(at..at));
+        let mut members = [(&b""[..], none); MEMBERS];
+        let mut count = 0_u8;
         let end = if scanner.byte(at) == Some(b'{') {
             scanner.object(at, |key, start| {
                 let end = scanner.value(start)?;
-                let own = scanner.bytes(key.range.clone());
-                let is =
-                    |name: &str| own == name.as_bytes() || (key.escaped && unescape(own) == name);
-                if is("type") {
-                    type_name = Some(Json::trusted(scanner.bytes(start..end)));
-                } else if is("name") {
-                    tool = Some(Json::trusted(scanner.bytes(start..end)));
+                match members.get_mut(usize::from(count)) {
+                    // A name with escapes is for those who look closely.
+                    Some(free) if !key.escaped => {
+                        *free = (
+                            scanner.bytes(key.range.clone()),
+                            Json::trusted(scanner.bytes(start..end)),
+                        );
+                        count += 1;
+                    }
+                    _ => count = CROWD,
                 }
                 Ok(end)
             })?
@@ -151,12 +162,13 @@ impl<'a> Block<'a> {
             scanner.value(at)?
         };
         let json = Json::trusted(scanner.bytes(at..end));
-        let kind = match type_name.and_then(Json::text) {
+        let mut block = Block { json, kind: BlockKind::Other, members, count };
+        block.kind = match block.get("type").and_then(Json::text) {
             Some(name) => BlockKind::named(&name),
             None if json.shape() == Shape::String => BlockKind::Text,
             None => BlockKind::Other,
         };
-        Ok((Block { json, type_name, tool, kind }, end))
+        Ok((block, end))
     }
 
     /// A value as a block: an object, or a string. The bytes were accepted before.
@@ -181,12 +193,12 @@ impl<'a> Block<'a> {
 
     /// The type as the block gives it; a string is `text`.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
-        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.type_name?.text() }
+        if self.is_string() { Some(Cow::Borrowed("text")) } else { self.field("type") }
     }
 
     /// The tool that a call is of.
     pub fn tool(&self) -> Option<Cow<'a, str>> {
-        self.tool?.text()
+        self.field("name")
     }
 
     /// The text of a text block.
@@ -196,7 +208,24 @@ impl<'a> Block<'a> {
 
     /// A member of the block.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
-        self.json.get(name)
+        if self.count == CROWD {
+            return self.json.get(name);
+        }
+        let members = &self.members[..usize::from(self.count)];
+        members.iter().rfind(|(own, _)| *own == name.as_bytes()).map(|(_, value)| *value)
+    }
+
+    /// A member that is none of these.
+    pub(crate) fn other_than(&self, names: &[&str]) -> Option<Cow<'a, str>> {
+        if self.count == CROWD {
+            let object = self.json.object()?;
+            return object.members().map(|(name, _)| name).find(|name| !names.contains(&&**name));
+        }
+        let members = self.members[..usize::from(self.count)].iter();
+        let other = members
+            .map(|(name, _)| *name)
+            .find(|name| !names.iter().any(|known| known.as_bytes() == *name));
+        other.map(unescape)
     }
 
     /// The text of a member of the block.

@@ -33,14 +33,15 @@ fn every_family_is_found_and_named() {
         (format!("npm_{}", noise(36)), Family::Registry),
         (format!("hf_{}", noise(34)), Family::HuggingFace),
         (format!("SG.{}.{}", noise(22), noise(43)), Family::Mail),
-        (format!("7204839105:AA{}", noise(33)), Family::Chat),
+        (format!("7204839105:AAE{}", noise(32)), Family::Chat),
         (format!("dop_v1_{}", hex(64)), Family::Cloud),
         (format!("AGE-SECRET-KEY-1{capitals}"), Family::PrivateKey),
-        (format!("eyJ{}.eyJ{}.{}", noise(20), noise(40), noise(43)), Family::Jwt),
+        (format!("eyJhbGci{}.eyJ{}.{}", noise(20), noise(40), noise(43)), Family::Jwt),
     ];
     for (secret, family) in cases {
-        // Alone, in a sentence, and behind a newline as JSON has it.
-        for text in [secret.clone(), format!("it is {secret}, really"), format!("a\\n{secret}\\n")]
+        // Quoted, in a sentence, and behind a newline as JSON has it.
+        for text in
+            [format!("\"{secret}\""), format!("it is {secret}, really"), format!("a\\n{secret}\\n")]
         {
             assert_eq!(found(&text), [(family, secret.as_str())], "{text}");
         }
@@ -80,6 +81,12 @@ fn a_private_key_is_more_than_its_first_line() {
         assert_eq!(found(&format!("here: {key}{newline}")), [(Family::PrivateKey, key.as_str())]);
     }
     assert_eq!(found("grep -r '-----BEGIN RSA PRIVATE KEY-----' ."), []);
+}
+
+#[test]
+fn there_are_no_more_patterns_than_are_looked_for_at_once() {
+    assert!(KNOWN.len() <= 64, "{}", KNOWN.len());
+    assert!(KNOWN.iter().all(|(name, _, _)| name.len() >= 4));
 }
 
 #[test]

@@ -227,11 +227,8 @@ impl Examined {
             let name = block.type_name().unwrap_or_default();
             return mark(What::BlockType(name.chars().take(64).collect()));
         }
-        if let Some(object) = block.json().object() {
-            let unknown = object.members().find(|(name, _)| !allowed.contains(&&**name));
-            if let Some((name, _)) = unknown {
-                mark(What::BlockField(name.chars().take(64).collect()));
-            }
+        if let Some(name) = block.other_than(allowed) {
+            mark(What::BlockField(name.chars().take(64).collect()));
         }
         match block.kind() {
             BlockKind::Thinking | BlockKind::RedactedThinking => {

@@ -3,10 +3,10 @@
 //! Transcripts repeat ids: every record names its own and its parent's. Texts stand one behind the other in
 //! one buffer; an [`Id`] is a number. Invariant: equal texts have equal ids.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::limit::LONGEST_NAME;
 
@@ -37,7 +37,7 @@ pub struct Ids {
     /// Where each text ends.
     ends: Vec<usize>,
     table: HashTable<Id>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
 }
 
 impl Ids {

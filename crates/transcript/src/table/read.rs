@@ -3,8 +3,12 @@
 //! One pass in file order. What a row needs from its text is taken here and the text forgotten.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 use std::io::{self, Read};
+use std::sync::LazyLock;
+
+use hashbrown::DefaultHashBuilder;
+use memchr::memmem::Finder;
 
 use super::{
     Answer, AnswerId, BlockId, Boundary, Filling, Id, KeptMessages, KeptSegment, Part, Placed, Row,
@@ -49,6 +53,14 @@ impl Table {
 
 impl Filling {
     fn of(block: &Block<'_>) -> Filling {
+        let raw = if block.is_string() { Some(block.json()) } else { block.get("text") };
+        // Most begin with a letter: then the rest need not be looked at.
+        if let Some([b'"', first, ..]) = raw.map(Json::raw)
+            && first.is_ascii_graphic()
+            && !matches!(first, b'"' | b'\\')
+        {
+            return Filling::Some;
+        }
         match block.text() {
             Some(text) if !text.trim_start().is_empty() => Filling::Some,
             Some(text) if !text.is_empty() => Filling::Blank,
@@ -56,6 +68,9 @@ impl Filling {
         }
     }
 }
+
+/// What the name of a member that names an agent begins with.
+static AGENT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"agent"));
 
 /// How many blocks of a record are compared with those of one that has its id.
 const COMPARED: usize = 256;
@@ -186,8 +201,7 @@ impl Reading {
         let repeated = row.uuid.and_then(|uuid| self.first.get(&uuid)).copied();
         for block in message.blocks() {
             let kind = block.kind();
-            let object = block.json().object();
-            let get = |name: &str| object.as_ref().and_then(|own| own.get(name));
+            let get = |name: &str| block.get(name);
             let hash = match kind {
                 // Equal for a string and for a block of the same text.
                 BlockKind::Text if row.answer.is_none() => {
@@ -312,11 +326,10 @@ impl Reading {
             let text = entry.message().and_then(Message::first_text);
             return self.notified(&text.unwrap_or_default(), row);
         }
-        let Some(result) = entry.get("toolUseResult").filter(|own| own.shape() == Shape::Object)
-        else {
-            return;
-        };
-        let Some(result) = result.object() else { return };
+        // Most results are long and tell of no agent.
+        let names_agent = |own: &Json<'_>| AGENT.find(own.raw()).is_some();
+        let result = entry.get("toolUseResult").filter(|own| own.shape() == Shape::Object);
+        let Some(result) = result.filter(names_agent).and_then(Json::object) else { return };
         let named = result.get("agentId").or_else(|| result.get("agent_id"));
         let Some(agent) = self.name(named) else { return };
         let mut blocks = entry.message().into_iter().flat_map(|message| message.blocks());
@@ -393,7 +406,6 @@ impl Reading {
 
 /// A value as a number. The same in every table.
 pub(super) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    static STATE: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    STATE.hash_one(value)
 }
