@@ -3,14 +3,14 @@
 //! What the commands that show a session start from. Texts are read from the file when they are asked for; the session's own file stays
 //! open, so that what is shown is what was read.
 
-use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::content::Block;
 use crate::entry::Entry;
-use crate::file::{Lines, read_at};
+use crate::file::{From, read_at};
 use crate::graph::{ChainId, Graph, repeats};
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
@@ -24,7 +24,7 @@ pub struct Conversation {
     pub path: PathBuf,
     /// Kept open, so that what is shown is what was read; closed for those of which there are many.
     file: Option<File>,
-    window: RefCell<Window>,
+    window: Mutex<Window>,
     /// Its records.
     pub table: Table,
     /// How they hang together.
@@ -72,9 +72,8 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> io::Result<Conversation> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut table = Table::read_watched(Lines::from(&file, offset, 0), watch)?;
+        let file = File::open(path)?;
+        let mut table = Table::read_file(&file, offset, watch)?;
         table.start = offset;
         if is_agent(path) {
             table.unmark_sides();
@@ -85,7 +84,7 @@ impl Conversation {
         Ok(Conversation {
             path: path.to_owned(),
             file: Some(file),
-            window: RefCell::default(),
+            window: Mutex::default(),
             table,
             graph,
             pairs,
@@ -99,7 +98,7 @@ impl Conversation {
 
     /// The bytes of a record. Records are mostly looked at one after the other: then more is read at once.
     fn bytes(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        let mut window = self.window.borrow_mut();
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let inside = |window: &Window| {
             let start = usize::try_from(offset.checked_sub(window.start)?).ok()?;
             let end = start.checked_add(usize::try_from(len).ok()?)?;
@@ -113,10 +112,9 @@ impl Conversation {
         if !is_next || len > READ_BLOCK as u64 {
             return self.with_file(|file| read_at(file, offset, len));
         }
-        let bytes = self.with_file(|mut file| {
-            file.seek(SeekFrom::Start(offset))?;
+        let bytes = self.with_file(|file| {
             let mut bytes = Vec::with_capacity(READ_BLOCK);
-            io::Read::take(file, READ_BLOCK as u64).read_to_end(&mut bytes)?;
+            From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut bytes)?;
             Ok(bytes)
         })?;
         window.end = offset + bytes.len() as u64;

@@ -179,15 +179,42 @@ pub fn read(bytes: &[u8], mut each: impl FnMut(Record<'_>)) {
     }
 }
 
+/// A file from a byte on. Several can read one file at once: its own place is not used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct From<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl<'a> From<'a> {
+    pub(crate) fn new(file: &'a File, at: u64) -> Self {
+        From { file, at }
+    }
+}
+
+impl Read for From<'_> {
+    #[cfg(unix)]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = std::os::unix::fs::FileExt::read_at(self.file, buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+
+    #[cfg(windows)]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = std::os::windows::fs::FileExt::seek_read(self.file, buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
 /// Reads the bytes of one record by its place. For records that fit into memory: see [`copy_at`].
 pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     if len > HELD_LINE as u64 {
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, "too long to be held"));
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-    let mut file = file;
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(&mut bytes).map_err(|error| match error.kind() {
+    From::new(file, offset).read_exact(&mut bytes).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), SHORTER),
         _ => error,
     })?;

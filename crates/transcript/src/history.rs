@@ -15,8 +15,9 @@ mod tail;
 mod tools;
 mod tree;
 
-use std::collections::HashSet;
 use std::io;
+
+use hashbrown::HashSet;
 
 pub use block::Block;
 pub(crate) use block::CallId;

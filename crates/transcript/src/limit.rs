@@ -62,3 +62,6 @@ pub const BRANCHES_UP: usize = 16;
 pub const MOST_TRIED: usize = 64;
 /// See [`MOST_TRIED`].
 pub const FARTHEST_UP: usize = 1 << 10;
+
+/// How much of a file is worth a thread of its own.
+pub const PART: u64 = 4 << 20;

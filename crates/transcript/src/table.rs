@@ -7,10 +7,11 @@
 
 mod answer;
 mod ids;
+mod join;
 mod read;
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 
 pub use answer::{Answer, AnswerId, Usage};
 pub use ids::{Id, Ids};
@@ -18,7 +19,7 @@ pub(crate) use read::Watch;
 
 use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
-use crate::file::{Lines, read_at};
+use crate::file::{From, Lines, read_at};
 use crate::input::Input;
 use crate::json::Json;
 use crate::limit::HELD_LINE;
@@ -380,7 +381,7 @@ impl Table {
     /// An error also if the file holds something else there by now.
     pub fn look<T>(
         &self,
-        mut file: &File,
+        file: &File,
         row: RowId,
         see: impl FnOnce(&Entry<'_>) -> T,
     ) -> io::Result<T> {
@@ -388,8 +389,7 @@ impl Table {
         if !wanted.is_long() {
             return Table::see(&read_at(file, wanted.offset, wanted.len)?, see);
         }
-        file.seek(SeekFrom::Start(wanted.offset))?;
-        let limited = io::Read::take(file, wanted.len);
+        let limited = io::Read::take(From::new(file, wanted.offset), wanted.len);
         let mut lines = Lines::from(limited, wanted.offset, wanted.line - 1);
         while let Some(line) = lines.next_line()? {
             let entry = line.records().find_map(|record| record.entry);

@@ -35,8 +35,8 @@ pub(super) fn around(case: &Case, rules: Rules, now: Option<Time>, findings: &mu
 }
 
 fn project_name(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
-    let Some(cwd) = &case.examined.cwd else { return };
-    let len = slug_uncut(cwd).len();
+    let Some(cwd) = case.examined.cwd() else { return };
+    let len = slug_uncut(&cwd).len();
     let is_old = rules.version < CUTS_FOLDERS;
     if len > LONGEST_FOLDER {
         let (severity, what) = if is_old {

@@ -2,8 +2,10 @@
 //!
 //! Runs while the table is read. Whether what is found here matters depends on whether the record is sent, which is found out later: so it is kept with its place.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+use hashbrown::{HashMap, HashSet};
 
 use super::image::Image;
 use crate::content::{Block, BlockKind};
@@ -42,8 +44,6 @@ pub(super) enum What {
     Null,
     /// A field that every record of a conversation should have.
     NoField(&'static str),
-    /// Its time is none.
-    BadTime,
     /// Its message is neither a text nor a list of blocks, or has no role, or that of somebody else.
     Content(&'static str),
     /// An answer or a prompt without any block.
@@ -85,8 +85,8 @@ pub(super) struct Examined {
     pub(super) marks: Vec<Mark>,
     /// Secrets by family: how many, and the line of the first.
     pub(super) secrets: BTreeMap<Family, (u64, u64)>,
-    /// The last working directory that a record names.
-    pub(super) cwd: Option<String>,
+    /// The last working directory that a record names, as it stands.
+    cwd: Vec<u8>,
     /// The last line: its number, whether a newline ends it, and whether it holds damage.
     pub(super) last: Option<Last>,
     /// Models whose thinking has text somewhere.
@@ -133,15 +133,13 @@ impl Examined {
             _ if !is_alone => self.mark(record, None, What::Glued),
             _ => {}
         }
-        if let Some(cwd) = entry.get("cwd").and_then(Json::text)
-            && self.cwd.as_deref() != Some(&*cwd)
+        if let Some(cwd) = entry.get("cwd")
+            && self.cwd != cwd.raw()
         {
-            self.cwd = Some(cwd.into_owned());
+            self.cwd = cwd.raw().to_vec();
         }
-        match entry.kind() {
-            Kind::User | Kind::Assistant => self.said(record, entry),
-            Kind::Attachment | Kind::System => self.time(record, entry),
-            _ => {}
+        if matches!(entry.kind(), Kind::User | Kind::Assistant) {
+            self.said(record, entry);
         }
     }
 
@@ -166,21 +164,12 @@ impl Examined {
         self.mark(record, None, what);
     }
 
-    fn time(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
-        match entry.get("timestamp") {
-            None => self.mark(record, None, What::NoField("timestamp")),
-            Some(_) if entry.time().is_none() => self.mark(record, None, What::BadTime),
-            Some(_) => {}
-        }
-    }
-
     fn said(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
         for name in ["uuid", "parentUuid", "sessionId", "type", "message"] {
             if entry.get(name).is_none() {
                 self.mark(record, None, What::NoField(name));
             }
         }
-        self.time(record, entry);
         let Some(message) = entry.message() else { return };
         let is_answer = entry.kind() == Kind::Assistant;
         let role = message.get("role");
@@ -202,27 +191,21 @@ impl Examined {
         if memchr::memmem::find(raw, b"\\u").is_some() && mend_surrogates(raw).is_some() {
             self.mark(record, None, What::Surrogate);
         }
-        let author = Author {
-            is_answer,
-            answer: digest(&*message.text("id").unwrap_or_default()),
-            model: digest(&*message.text("model").unwrap_or_default()),
-            display: entry.get("thinkingDisplay"),
-            version: entry.get("version"),
-        };
         if shape == Some(Shape::String) {
             return;
         }
         for (at, block) in (0..).zip(message.blocks()) {
-            self.block(record, at, &block, &author);
+            self.block(record, entry, at, &block);
         }
     }
 
-    fn block(&mut self, record: &Record<'_>, at: u32, block: &Block<'_>, author: &Author<'_>) {
+    fn block(&mut self, record: &Record<'_>, entry: &Entry<'_>, at: u32, block: &Block<'_>) {
+        let is_answer = entry.kind() == Kind::Assistant;
         let mut mark = |what: What| self.mark(record, Some(at), what);
         if block.json().shape() != Shape::Object {
             return mark(What::Content("has a block that is no object"));
         }
-        let allowed = fields(block, author.is_answer);
+        let allowed = fields(block, is_answer);
         if allowed.is_empty() {
             let name = block.type_name().unwrap_or_default();
             return mark(What::BlockType(name.chars().take(64).collect()));
@@ -232,7 +215,7 @@ impl Examined {
         }
         match block.kind() {
             BlockKind::Thinking | BlockKind::RedactedThinking => {
-                if let Some(fault) = self.thinking(block, author) {
+                if let Some(fault) = self.thinking(block, entry) {
                     self.mark(record, Some(at), What::Thinking(fault));
                 }
             }
@@ -251,52 +234,44 @@ impl Examined {
         }
     }
 
-    fn thinking(&mut self, block: &Block<'_>, author: &Author<'_>) -> Option<ThinkingFault> {
-        if !author.is_answer {
+    fn thinking(&mut self, block: &Block<'_>, entry: &Entry<'_>) -> Option<ThinkingFault> {
+        if entry.kind() != Kind::Assistant {
             return Some(ThinkingFault::OfUser);
         }
+        // As they stand, with their quotes; texts are long, and nobody reads them here.
+        let raw = |name: &str| block.get(name).map_or(&b"\"\""[..], |value| value.raw());
         if block.kind() == BlockKind::RedactedThinking {
-            let data = block.field("data").unwrap_or_default();
-            return data.is_empty().then_some(ThinkingFault::NoData);
+            return (raw("data").len() <= 2).then_some(ThinkingFault::NoData);
         }
-        let text = block.field("thinking").unwrap_or_default();
-        let signature = block.field("signature").unwrap_or_default();
-        if !text.is_empty() {
-            self.thinks_aloud.insert(author.model);
+        let (text, signature) = (raw("thinking"), raw("signature"));
+        let message = entry.message();
+        let named = |name: &str| message.and_then(|own| own.text(name)).unwrap_or_default();
+        if text.len() > 2 {
+            self.thinks_aloud.insert(digest(&*named("model")));
         }
-        if signature.is_empty() {
+        if signature.len() <= 2 {
             return Some(ThinkingFault::Unsigned);
         }
-        if text.is_empty() {
-            let told = author.display.is_some_and(|own| !own.is("summarized") && !own.is("full"));
-            let is_custom = author.version.and_then(Json::text).and_then(|own| version(&own))
-                >= Some(HOLLOW_SINCE);
+        if text.len() <= 2 {
+            let display = entry.get("thinkingDisplay");
+            let told = display.is_some_and(|own| !own.is("summarized") && !own.is("full"));
+            let wrote = entry.version().and_then(|own| version(&own));
+            let is_custom = wrote >= Some(HOLLOW_SINCE);
             return (!told).then_some(ThinkingFault::Hollow { is_custom });
         }
-        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
-        if !signature.bytes().all(is_base64) {
+        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
+        if !signature[1..signature.len() - 1].iter().all(is_base64) {
             return Some(ThinkingFault::Altered);
         }
         // The same block again, with another text. Other answers with the same one have it from a test or a gateway.
-        let over = self.signed.entry(digest((author.answer, &*signature)));
-        let over = over.or_insert_with(|| digest(&*text));
-        (*over != digest(&*text)).then_some(ThinkingFault::Altered)
+        let over = self.signed.entry(digest((&*named("id"), signature)));
+        let over = over.or_insert_with(|| digest(text));
+        (*over != digest(text)).then_some(ThinkingFault::Altered)
     }
 
-    /// Takes in what was found in the part of the file behind this one, which has so many lines.
-    pub(super) fn append(&mut self, other: Examined, lines: u64) {
-        self.marks
-            .extend(other.marks.into_iter().map(|mark| Mark { line: mark.line + lines, ..mark }));
-        for (family, (count, line)) in other.secrets {
-            self.secrets.entry(family).or_insert((0, line + lines)).0 += count;
-        }
-        self.cwd = other.cwd.or(self.cwd.take());
-        let last = other.last.map(|last| Last { line: last.line + lines, ..last });
-        self.last = last.or(self.last);
-        self.thinks_aloud.extend(other.thinks_aloud);
-        for (signature, text) in other.signed {
-            self.signed.entry(signature).or_insert(text);
-        }
+    /// The last working directory that a record names.
+    pub(super) fn cwd(&self) -> Option<String> {
+        Some(Json::parse(&self.cwd)?.text()?.into_owned())
     }
 }
 
@@ -308,17 +283,23 @@ impl Watch for Examined {
     fn record(&mut self, record: &Record<'_>, placed: Placed) {
         self.look_at_record(record, placed == Placed::Alone);
     }
-}
 
-/// What the record of a block says about who made it.
-struct Author<'a> {
-    is_answer: bool,
-    /// The id of the answer, as a hash.
-    answer: u64,
-    /// As a hash.
-    model: u64,
-    display: Option<Json<'a>>,
-    version: Option<Json<'a>>,
+    fn append(&mut self, other: Examined, lines: u64) {
+        self.marks
+            .extend(other.marks.into_iter().map(|mark| Mark { line: mark.line + lines, ..mark }));
+        for (family, (count, line)) in other.secrets {
+            self.secrets.entry(family).or_insert((0, line + lines)).0 += count;
+        }
+        if !other.cwd.is_empty() {
+            self.cwd = other.cwd;
+        }
+        let last = other.last.map(|last| Last { line: last.line + lines, ..last });
+        self.last = last.or(self.last);
+        self.thinks_aloud.extend(other.thinks_aloud);
+        for (signature, text) in other.signed {
+            self.signed.entry(signature).or_insert(text);
+        }
+    }
 }
 
 fn version(text: &str) -> Option<[u32; 3]> {

@@ -2,7 +2,7 @@
 //!
 //! A broken file can have as many faults as records: of each kind the first are told, the rest counted. Invariant: the number of findings is bounded.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::code::{Code, Severity};
 use crate::table::{RowId, Table};

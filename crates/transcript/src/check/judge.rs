@@ -23,7 +23,7 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
     let mut findings = Findings::new(&case.own.table);
     let found = outline(&case.own, rules, Some("..."))?;
     lines(case, rules, &mut findings);
-    records(case, rules, &mut findings);
+    records(case, rules, &mut findings)?;
     let (mut leaf, mut counted) = (None, Reach::default());
     match found {
         Err(refusal) => refused(case, refusal, &mut findings),
@@ -133,7 +133,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 }
 
 /// Records that are not what they should be, whether they are sent or not.
-fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
+fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result<()> {
     let (table, graph) = (&case.own.table, &case.own.graph);
     for mark in &case.examined.marks {
         let line = Some(mark.line);
@@ -141,10 +141,6 @@ fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
             What::NoField(name) => {
                 let text = format!("a record of the conversation without `{name}`");
                 findings.add(Code::MissingField, Severity::Note, line, text);
-            }
-            What::BadTime => {
-                let text = "a record with a time that is none";
-                findings.add(Code::BadTime, Severity::Warning, line, text);
             }
             What::Content(text) if mark.block.is_none() => {
                 let text = format!("the message {text}");
@@ -162,6 +158,19 @@ fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
         }
     }
     for (id, row) in table.numbered() {
+        if row.time.is_none() && row.uuid.is_some() {
+            let is_there = case.own.look(id, |entry| entry.get("timestamp").is_some())?;
+            let (code, severity, text) = if is_there {
+                (Code::BadTime, Severity::Warning, "a record with a time that is none")
+            } else {
+                (
+                    Code::MissingField,
+                    Severity::Note,
+                    "a record of the conversation without `timestamp`",
+                )
+            };
+            findings.row(code, severity, Some(id), text);
+        }
         match graph.link(id) {
             Link::Repeat(first) => repeated(case, id, first, findings),
             Link::Loop => {
@@ -179,6 +188,7 @@ fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
             _ => {}
         }
     }
+    Ok(())
 }
 
 fn repeated(case: &Case, id: RowId, first: RowId, findings: &mut Findings<'_>) {

@@ -3,7 +3,7 @@
 //! Measured against the conversation as it really hangs together ([`Graph`](crate::graph::Graph)), which joins parallel calls, bridges gaps and goes on across compactions. What was left
 //! on purpose (a rewind) or summed up (a compaction) is not lost.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::conversation::Conversation;
 use crate::entry::Kind;

@@ -2,7 +2,7 @@
 //!
 //! The rules of the Messages API as it documents them and as its errors tell: `docs/checks.md` says which. Neighbouring messages of one role are one turn to it.
 
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 use super::code::{Code, Severity};
 use super::examine::{What, digest};

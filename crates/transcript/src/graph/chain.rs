@@ -4,8 +4,9 @@
 //! children lead to different *voices*, or to copies of one that lead to different voices. For each row the first three voices below it are kept, which is
 //! enough to leave out the answer that a branch point belongs to itself.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::Link;
 use crate::entry::Kind;

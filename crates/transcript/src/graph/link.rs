@@ -1,6 +1,6 @@
 //! What each record hangs on.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::entry::Kind;
 use crate::input::Input;

@@ -1,6 +1,6 @@
 //! Blocks that are there twice: growing copies of an answer.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::{ChainId, Graph};
 use crate::table::{AnswerId, BlockId, Table};

@@ -1,6 +1,6 @@
 //! From records to messages: attachments move, neighbours are joined, answers come together by their ids.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use super::attachment::Sent;
 use super::block::Block;

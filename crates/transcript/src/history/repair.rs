@@ -1,6 +1,6 @@
 //! What a client mends before it sends: thinking, blanks, calls without results and results without calls.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use super::block::{Block, CallId};
 use super::merge::join;

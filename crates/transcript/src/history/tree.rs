@@ -3,8 +3,9 @@
 //! Works on the table alone. The steps and their order are those that were observed; each is one function.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
 use super::{Note, Refusal};

@@ -52,6 +52,16 @@ impl Answer {
         self.stop.is_some()
     }
 
+    /// Takes in what is known of the same answer from a part of the file behind.
+    pub(super) fn append(&mut self, behind: Answer) {
+        self.rows += behind.rows;
+        self.model = self.model.or(behind.model);
+        self.request = self.request.or(behind.request);
+        self.stop = behind.stop.or(self.stop);
+        self.is_error |= behind.is_error;
+        self.take(behind.usage);
+    }
+
     /// Takes one more record in.
     pub(super) fn join(&mut self, message: &Message<'_>, ids: &mut Ids) {
         self.rows += 1;
@@ -62,10 +72,15 @@ impl Answer {
         self.model = self.model.or(name("model"));
         self.stop = name("stop_reason").or(self.stop);
         if let Some(object) = message.get("usage").and_then(Json::object) {
-            let usage = Usage::read(&object, ids);
-            if self.usage.as_ref().is_none_or(|known| usage.output >= known.output) {
-                self.usage = Some(usage);
-            }
+            self.take(Some(Usage::read(&object, ids)));
+        }
+    }
+
+    /// Of several usages the one with the most output is the last.
+    fn take(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        if self.usage.as_ref().is_none_or(|known| usage.output >= known.output) {
+            self.usage = Some(usage);
         }
     }
 }

@@ -51,6 +51,12 @@ impl Ids {
         self.ends.is_empty()
     }
 
+    /// All texts, by their ids.
+    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.texts[start..*end])
+    }
+
     /// The text of an id.
     pub fn text(&self, id: Id) -> &str {
         text(&self.texts, &self.ends, id)

@@ -2,12 +2,12 @@
 //!
 //! One pass in file order. What a row needs from its text is taken here and the text forgotten.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 use std::io::{self, Read};
 use std::sync::LazyLock;
 
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 use memchr::memmem::Finder;
 
 use super::{
@@ -28,9 +28,16 @@ impl Table {
 
     /// Reads all records there are, while somebody looks on.
     pub(crate) fn read_watched<R: Read>(
-        mut lines: Lines<R>,
+        lines: Lines<R>,
         watch: &mut impl Watch,
     ) -> io::Result<Table> {
+        Ok(Reading::read(lines, watch)?.finish())
+    }
+}
+
+impl Reading {
+    /// Reads what lines there are; what is known only at the end is still open.
+    pub(super) fn read<R: Read>(mut lines: Lines<R>, watch: &mut impl Watch) -> io::Result<Self> {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
             reading.table.lines = line.number.unwrap_or(0);
@@ -47,7 +54,7 @@ impl Table {
                 reading.record(&record, placed);
             }
         }
-        Ok(reading.finish())
+        Ok(reading)
     }
 }
 
@@ -76,35 +83,56 @@ static AGENT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"agent"
 const COMPARED: usize = 256;
 
 /// Looks on while a table is read, so that a file is gone through once.
-pub(crate) trait Watch {
+pub(crate) trait Watch: Default + Send {
     /// The next line.
     fn line(&mut self, line: &Line<'_>);
     /// One of its records.
     fn record(&mut self, record: &Record<'_>, placed: Placed);
+    /// Takes in what another saw in the part behind, whose lines were counted from 1; before it there are so many.
+    fn append(&mut self, behind: Self, lines: u64);
 }
 
 /// Nobody.
 impl Watch for () {
     fn line(&mut self, _: &Line<'_>) {}
     fn record(&mut self, _: &Record<'_>, _: Placed) {}
+    fn append(&mut self, (): (), _: u64) {}
 }
 
 /// A table that is being read, and what is known for that time only.
 #[derive(Default)]
-struct Reading {
-    table: Table,
-    answers: HashMap<Id, AnswerId>,
+pub(super) struct Reading {
+    pub(super) table: Table,
+    pub(super) answers: HashMap<Id, AnswerId>,
     /// The answer that goes on if a record has no `message.id`.
-    running: Option<AnswerId>,
+    pub(super) running: Option<AnswerId>,
+    /// Whether anything told which answer runs. If not, one that was begun without an id may be one of the part before.
+    pub(super) is_told: bool,
+    pub(super) headless: Option<AnswerId>,
     /// The first record of each id.
-    first: HashMap<Id, RowId>,
+    pub(super) first: HashMap<Id, RowId>,
     /// Sub-agents whose progress was seen.
-    seen: HashSet<Id>,
+    pub(super) seen: HashSet<Id>,
     /// What was said, as hashes, and where.
-    said: HashMap<u64, VecDeque<RowId>>,
-    /// Prompts that wait in the queue, and those that left it: removed, or taken.
-    waiting: VecDeque<(RowId, u64)>,
-    left: Vec<(RowId, u64, bool)>,
+    pub(super) said: Vec<(u64, RowId)>,
+    /// What happened to the queue.
+    pub(super) queue: Vec<(RowId, Queued)>,
+}
+
+/// What happens to the queue of prompts; they are hashes.
+#[derive(Clone, Copy)]
+pub(super) enum Queued {
+    Put(u64),
+    Take,
+    Remove(Option<u64>),
+    Clear,
+}
+
+impl Table {
+    /// Whether a row has a block that says that.
+    pub(super) fn has_part(&self, row: RowId, hash: u64) -> bool {
+        self.parts_of(row).take(COMPARED).any(|part| self.part(part).hash == hash)
+    }
 }
 
 impl Reading {
@@ -152,8 +180,9 @@ impl Reading {
         };
         if row.kind == Kind::Assistant {
             row.answer = Some(self.answer(entry, id));
-        } else if row.opens() {
+        } else if row.kind != Kind::Attachment && input.is_some_and(Input::opens) {
             self.running = None;
+            self.is_told = true;
         }
         self.blocks(entry, &row, id);
         self.aside(entry, &row, id);
@@ -184,7 +213,11 @@ impl Reading {
         if let Some(name) = named {
             self.answers.insert(name, id);
         }
+        if named.is_none() && known.is_none() && !self.is_told {
+            self.headless = Some(id);
+        }
         self.running = Some(id);
+        self.is_told = true;
         let request = self.name(entry.get("requestId"));
         let answer = &mut self.table.answers[id.0 as usize];
         answer.request = answer.request.or(request);
@@ -217,13 +250,10 @@ impl Reading {
             };
             // Of answers this is told by the chain that they stand in, later.
             let is_repeat = row.answer.is_none()
-                && repeated.is_some_and(|first| {
-                    let mut earlier = self.table.parts_of(first).take(COMPARED);
-                    earlier.any(|part| self.table.part(part).hash == hash)
-                });
+                && repeated.is_some_and(|first| self.table.has_part(first, hash));
             let name = if kind.is_call() { self.name(get("name")) } else { None };
             if row.kind == Kind::User && kind == BlockKind::Text {
-                self.said.entry(hash).or_default().push_back(id);
+                self.said.push((hash, id));
             }
             let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
             if kind == BlockKind::ToolUse
@@ -258,7 +288,7 @@ impl Reading {
             Kind::Progress => self.progress(entry, row),
             Kind::Attachment => {
                 let prompt = attached_prompt(entry);
-                self.said.entry(digest(&*prompt)).or_default().push_back(row);
+                self.said.push((digest(&*prompt), row));
                 if known.input == Some(Input::Notification) {
                     self.notified(&prompt, row);
                 }
@@ -277,27 +307,44 @@ impl Reading {
     fn queue(&mut self, entry: &Entry<'_>, row: RowId) {
         let content = entry.text("content");
         let hash = content.as_deref().map(digest);
-        match entry.text("operation").as_deref() {
+        let queued = match entry.text("operation").as_deref() {
             Some("enqueue") => {
-                self.waiting.extend(hash.map(|hash| (row, hash)));
                 if let Some(text) = content.filter(|text| text.starts_with("<task-notification>")) {
                     self.notified(&text, row);
                 }
+                hash.map(Queued::Put)
             }
-            Some("dequeue") => {
-                self.left.extend(self.waiting.pop_front().map(|(row, hash)| (row, hash, false)));
-            }
-            Some("remove") => {
-                let named = self.waiting.iter().position(|(_, own)| Some(*own) == hash);
-                let gone = self.waiting.remove(named.unwrap_or(0));
-                self.left.extend(gone.map(|(row, hash)| (row, hash, true)));
-            }
-            Some("popAll") => self.waiting.clear(),
-            _ => {}
-        }
+            Some("dequeue") => Some(Queued::Take),
+            Some("remove") => Some(Queued::Remove(hash)),
+            Some("popAll") => Some(Queued::Clear),
+            _ => None,
+        };
+        self.queue.extend(queued.map(|queued| (row, queued)));
     }
 
-    fn finish(mut self) -> Table {
+    /// The prompts that left the queue, and whether they were removed.
+    fn left(&self) -> Vec<(RowId, u64, bool)> {
+        let mut waiting: VecDeque<(RowId, u64)> = VecDeque::new();
+        let mut left = Vec::new();
+        for (row, queued) in &self.queue {
+            match queued {
+                Queued::Put(hash) => waiting.push_back((*row, *hash)),
+                Queued::Take => {
+                    left.extend(waiting.pop_front().map(|(row, hash)| (row, hash, false)));
+                }
+                Queued::Remove(hash) => {
+                    let named = waiting.iter().position(|(_, own)| Some(*own) == *hash);
+                    let gone = waiting.remove(named.unwrap_or(0));
+                    left.extend(gone.map(|(row, hash)| (row, hash, true)));
+                }
+                Queued::Clear => waiting.clear(),
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    pub(super) fn finish(mut self) -> Table {
         // In a sub-agent's own file nothing is a sidechain.
         let mut steps = self.table.rows.iter().filter(|row| row.uuid.is_some()).peekable();
         self.table.is_agent = steps.peek().is_some() && steps.all(|row| row.is_side);
@@ -305,9 +352,16 @@ impl Reading {
             self.table.rows.iter_mut().for_each(|row| row.is_side = false);
         }
         // What left the queue and was said later has a record of its own, each one once.
-        self.left.sort_unstable();
-        for (row, hash, removed) in std::mem::take(&mut self.left) {
-            let later = self.said.get_mut(&hash).and_then(|said| {
+        let left = self.left();
+        let mut places: HashMap<u64, VecDeque<RowId>> =
+            left.iter().map(|(_, hash, _)| (*hash, VecDeque::new())).collect();
+        for (hash, row) in &self.said {
+            if let Some(said) = places.get_mut(hash) {
+                said.push_back(*row);
+            }
+        }
+        for (row, hash, removed) in left {
+            let later = places.get_mut(&hash).and_then(|said| {
                 while said.front().is_some_and(|place| *place < row) {
                     said.pop_front();
                 }

@@ -3,7 +3,7 @@
 //! Paired by id over the whole file: first a result with a call on the very record that it hangs on, then the rest in file order, so that
 //! ids that are used again pair one by one. Invariant: a block has at most one partner, and is its partner's.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::content::BlockKind;
 use crate::table::{BlockId, Id, RowId, Table};

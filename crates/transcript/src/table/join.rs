@@ -1,0 +1,266 @@
+//! A long file read in parts, at once, and put together.
+//!
+//! Each part is read as if it were a file: its ids, rows and blocks have numbers of their own. Invariant: what comes out is what reading the file in one go gives.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::thread;
+
+use memchr::memchr;
+
+use super::read::{Reading, Watch};
+use super::{
+    Answer, AnswerId, BlockId, Boundary, Id, Part, Row, RowId, Started, StartedBy, Table, Usage,
+};
+use crate::file::{From, Lines};
+use crate::limit::{HELD_LINE, PART, READ_BLOCK};
+
+impl Table {
+    /// Reads a file from a byte on, which begins a line, while somebody looks on. A long one is read by several threads.
+    pub(crate) fn read_file(file: &File, start: u64, watch: &mut impl Watch) -> io::Result<Table> {
+        let end = file.metadata()?.len();
+        let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
+        let count = cores.min(end.saturating_sub(start) / PART).max(1);
+        Table::read_parts(file, [start, end], count, watch)
+    }
+
+    /// Reads a file in so many parts.
+    fn read_parts(
+        file: &File,
+        [start, end]: [u64; 2],
+        count: u64,
+        watch: &mut impl Watch,
+    ) -> io::Result<Table> {
+        let mut starts = vec![start];
+        for part in 1..count {
+            let from = start + (end - start) / count * part;
+            match line_after(file, from)? {
+                Some(found) if Some(&found) > starts.last() => starts.push(found),
+                _ => {}
+            }
+        }
+        let [first, others @ ..] = starts.as_slice() else { return Ok(Table::default()) };
+        // The last part goes on to the end, wherever that is by then.
+        let ends = others.iter().copied().chain([u64::MAX]);
+        let (reading, others) = thread::scope(|scope| {
+            let mut ends = ends;
+            let first_end = ends.next().unwrap_or(u64::MAX);
+            let others: Vec<_> = others
+                .iter()
+                .zip(ends)
+                .map(|(start, end)| scope.spawn(move || read_part(file, *start, end)))
+                .collect();
+            let lines = Lines::from(From::new(file, *first).take(first_end - first), *first, 0);
+            let reading = Reading::read(lines, watch);
+            let others: Vec<_> = others.into_iter().map(thread::ScopedJoinHandle::join).collect();
+            (reading, others)
+        });
+        let mut reading = reading?;
+        for part in others {
+            let part = part.unwrap_or_else(|_| Err(io::Error::other("a thread ended early")));
+            let (behind, seen) = part?;
+            watch.append(seen, reading.table.lines);
+            reading.append(behind);
+        }
+        Ok(reading.finish())
+    }
+}
+
+fn read_part<W: Watch>(file: &File, start: u64, end: u64) -> io::Result<(Reading, W)> {
+    let mut watch = W::default();
+    let lines = Lines::from(From::new(file, start).take(end - start), start, 0);
+    Ok((Reading::read(lines, &mut watch)?, watch))
+}
+
+/// Where the first line begins behind a byte; nothing if none does for long.
+fn line_after(file: &File, from: u64) -> io::Result<Option<u64>> {
+    let mut reader = From::new(file, from);
+    let mut buffer = vec![0; READ_BLOCK];
+    let mut passed = 0;
+    while passed < HELD_LINE as u64 {
+        let count = reader.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        if let Some(at) = memchr(b'\n', &buffer[..count]) {
+            return Ok(Some(from + passed + at as u64 + 1));
+        }
+        passed += count as u64;
+    }
+    Ok(None)
+}
+
+/// The numbers of one part as those of the whole.
+struct Numbers {
+    ids: Vec<Option<Id>>,
+    rows: u32,
+    parts: u32,
+    lines: u64,
+    answers: Vec<AnswerId>,
+}
+
+impl Numbers {
+    fn id(&self, id: Option<Id>) -> Option<Id> {
+        id.and_then(|id| self.ids[id.index()])
+    }
+
+    fn row(&self, row: RowId) -> RowId {
+        RowId(row.0.saturating_add(self.rows))
+    }
+
+    fn usage(&self, usage: Usage) -> Usage {
+        let (tier, speed, geo) = (self.id(usage.tier), self.id(usage.speed), self.id(usage.geo));
+        Usage { tier, speed, geo, ..usage }
+    }
+}
+
+impl Reading {
+    /// Puts the part behind this one to it.
+    fn append(&mut self, behind: Reading) {
+        let ids = behind.table.ids.all().map(|text| self.table.ids.keep(text)).collect();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut numbers = Numbers {
+            ids,
+            rows: number(self.table.rows.len()),
+            parts: number(self.table.parts.len()),
+            lines: self.table.lines,
+            answers: Vec::with_capacity(behind.table.answers.len()),
+        };
+        let Reading { table, running, is_told, headless, seen, said, queue, .. } = behind;
+        for (own, answer) in (0..).map(AnswerId).zip(table.answers) {
+            self.append_answer(answer, headless == Some(own), &mut numbers);
+        }
+        if is_told {
+            self.running = running.map(|answer| numbers.answers[answer.0 as usize]);
+            self.is_told = true;
+        }
+        let repeats = self.append_rows(table.rows, &numbers);
+        self.append_parts(table.parts, &repeats, &numbers);
+        self.append_others(
+            Table { rows: Vec::new(), parts: Vec::new(), answers: Vec::new(), ..table },
+            &numbers,
+        );
+        self.seen.extend(seen.into_iter().filter_map(|id| numbers.id(Some(id))));
+        self.said.extend(said.into_iter().map(|(hash, row)| (hash, numbers.row(row))));
+        self.queue.extend(queue.into_iter().map(|(row, queued)| (numbers.row(row), queued)));
+    }
+
+    fn append_answer(&mut self, answer: Answer, is_headless: bool, numbers: &mut Numbers) {
+        let answer = Answer {
+            id: numbers.id(answer.id),
+            model: numbers.id(answer.model),
+            request: numbers.id(answer.request),
+            stop: numbers.id(answer.stop),
+            first: numbers.row(answer.first),
+            usage: answer.usage.map(|usage| numbers.usage(usage)),
+            ..answer
+        };
+        let known = match answer.id {
+            Some(id) => self.answers.get(&id).copied(),
+            None if is_headless => self.running,
+            None => None,
+        };
+        let id =
+            known.unwrap_or(AnswerId(u32::try_from(self.table.answers.len()).unwrap_or(u32::MAX)));
+        if let Some(name) = answer.id {
+            self.answers.insert(name, id);
+        }
+        match self.table.answers.get_mut(id.0 as usize) {
+            Some(known) => known.append(answer),
+            None => self.table.answers.push(answer),
+        }
+        numbers.answers.push(id);
+    }
+
+    /// Gives which rows have the id of one before them that was not known to have it, and that one.
+    fn append_rows(&mut self, rows: Vec<Row>, numbers: &Numbers) -> Vec<Option<RowId>> {
+        let mut repeats = Vec::with_capacity(rows.len());
+        for (at, row) in (numbers.rows..).map(RowId).zip(rows) {
+            let uuid = numbers.id(row.uuid);
+            let first = uuid.and_then(|uuid| self.first.get(&uuid).copied());
+            repeats.push(first.filter(|_| !row.is_repeat));
+            if let Some(uuid) = uuid {
+                self.first.entry(uuid).or_insert(at);
+            }
+            self.table.rows.push(Row {
+                line: row.line + numbers.lines,
+                uuid,
+                parent: numbers.id(row.parent),
+                session: numbers.id(row.session),
+                message: numbers.id(row.message),
+                answer: row.answer.map(|answer| numbers.answers[answer.0 as usize]),
+                blocks: row.blocks.saturating_add(numbers.parts),
+                is_repeat: row.is_repeat || first.is_some(),
+                ..row
+            });
+        }
+        repeats
+    }
+
+    fn append_parts(&mut self, parts: Vec<Part>, repeats: &[Option<RowId>], numbers: &Numbers) {
+        for part in parts {
+            let repeated = repeats[part.row.index()];
+            let row = numbers.row(part.row);
+            let is_answer = self.table.row(row).answer.is_some();
+            let is_there = |first| self.table.has_part(first, part.hash);
+            let is_repeat = part.is_repeat || (!is_answer && repeated.is_some_and(is_there));
+            let (id, name) = (numbers.id(part.id), numbers.id(part.name));
+            self.table.parts.push(Part { row, id, name, is_repeat, ..part });
+        }
+    }
+
+    fn append_others(&mut self, behind: Table, numbers: &Numbers) {
+        let table = &mut self.table;
+        for boundary in behind.boundaries {
+            table.boundaries.push(renumbered(boundary, numbers));
+        }
+        for started in behind.started {
+            let Some(agent) = numbers.id(Some(started.agent)) else { continue };
+            // Of progress the first one tells.
+            if started.by == StartedBy::Progress && self.seen.contains(&agent) {
+                continue;
+            }
+            let (row, call) = (numbers.row(started.row), numbers.id(started.call));
+            table.started.push(Started { row, agent, call, by: started.by });
+        }
+        let block = |block: BlockId| BlockId(block.0.saturating_add(numbers.parts));
+        table.prompts.extend(behind.prompts.into_iter().map(|(own, hash)| (block(own), hash)));
+        let durations = behind.durations.into_iter();
+        table.durations.extend(durations.map(|(row, taken)| (numbers.row(row), taken)));
+        let forks = behind.forked_from.into_iter();
+        table
+            .forked_from
+            .extend(forks.filter_map(|(row, id)| Some((numbers.row(row), numbers.id(Some(id))?))));
+        table.named_leaf = numbers.id(behind.named_leaf).or(table.named_leaf);
+        let null = behind.null_line.map(|line| line + numbers.lines);
+        table.null_line = table.null_line.or(null);
+        table.damaged += behind.damaged;
+        table.bare += behind.bare;
+        table.lines += behind.lines;
+    }
+}
+
+fn renumbered(boundary: Boundary, numbers: &Numbers) -> Boundary {
+    let messages = boundary.messages.map(|mut kept| {
+        kept.anchor = numbers.id(kept.anchor);
+        kept.uuids = kept.uuids.into_iter().filter_map(|id| numbers.id(Some(id))).collect();
+        kept
+    });
+    let segment = boundary.segment.and_then(|mut kept| {
+        kept.anchor = numbers.id(kept.anchor);
+        kept.head = numbers.id(Some(kept.head))?;
+        kept.tail = numbers.id(Some(kept.tail))?;
+        Some(kept)
+    });
+    Boundary {
+        row: numbers.row(boundary.row),
+        logical_parent: numbers.id(boundary.logical_parent),
+        messages,
+        segment,
+        ..boundary
+    }
+}
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;
