@@ -20,7 +20,6 @@ pub use code::{Code, Severity};
 pub use finding::Finding;
 pub use reach::Reach;
 
-use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::family::Family;
 use crate::history::{OBSERVED, Rules};
@@ -94,6 +93,7 @@ impl Verdict {
 /// What one version makes of a session.
 #[derive(Debug)]
 struct Judged {
+    verdict: Verdict,
     leaf: Option<RowId>,
     reach: Reach,
     findings: Vec<Finding>,
@@ -145,15 +145,23 @@ pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<R
     let mut examined = Examined::default();
     let own = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case { own, examined };
-    let judged = judge_all(&case, rules)?;
-    report(case, session, rules, now, judged)
+    let mut shared = Findings::new(&case.own.table);
+    judge::records(&case, rules, &mut shared)?;
+    let shared = shared.into_list();
+    let judged = judge_all(&case, rules, &shared)?;
+    report(case, session, rules, now, shared, judged)
 }
 
 /// What the observed versions make of it. Of those that hardly differ one speaks for the others, unless it is asked for. Two threads: there is not enough to do
 /// for more.
-fn judge_all(case: &Case, asked: Rules) -> io::Result<Vec<(Rules, Judged)>> {
+fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(Rules, Judged)>> {
     let judge = |all: &[Rules]| -> io::Result<Vec<(Rules, Judged)>> {
-        all.iter().map(|rules| Ok((*rules, judge::judge(case, *rules)?))).collect()
+        let one = |rules: &Rules| {
+            let mut judged = judge::judge(case, *rules)?;
+            judged.verdict = Verdict::of(&judged.findings).max(Verdict::of(shared));
+            Ok((*rules, judged))
+        };
+        all.iter().map(one).collect()
     };
     let is_judged = |rules: &Rules| *rules == asked || !ALIKE.contains(&rules.version);
     let all: Vec<Rules> = OBSERVED.into_iter().filter(is_judged).collect();
@@ -175,12 +183,11 @@ fn report(
     session: &Session,
     rules: Rules,
     now: Option<Time>,
+    shared: Vec<Finding>,
     judged: Vec<(Rules, Judged)>,
 ) -> io::Result<Report> {
-    let versions: Vec<(String, Verdict)> = judged
-        .iter()
-        .map(|(rules, judged)| (rules.name(), Verdict::of(&judged.findings)))
-        .collect();
+    let versions: Vec<(String, Verdict)> =
+        judged.iter().map(|(rules, judged)| (rules.name(), judged.verdict)).collect();
     let others = others(&judged, rules);
     let Some((_, own)) = judged.into_iter().find(|(known, _)| *known == rules) else {
         return Err(io::Error::other("rules that nobody observed"));
@@ -195,20 +202,19 @@ fn report(
         more.add(Code::OtherVersions, Severity::Note, None, text);
     }
     let mut findings = own.findings;
+    findings.extend(shared);
     findings.extend(more.into_list());
-    if has_agents(&case.own.table) || !agents(session).is_empty() {
+    let files = agents(session);
+    if files.is_empty() {
+        let mut more = Findings::new(&case.own.table);
+        around::calls_without_agents(&case.own.table, &|_| false, &mut more);
+        findings.extend(more.into_list());
+    } else {
         findings.extend(of_agents(case.own, session)?);
     }
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
     Ok(Report { verdict, version: rules.name(), leaf, reach: own.reach, findings, versions })
-}
-
-/// Whether a call may have started a sub-agent.
-fn has_agents(table: &Table) -> bool {
-    table.parts().iter().any(|part| {
-        part.kind == BlockKind::ToolUse && matches!(table.text(part.name), Some("Task" | "Agent"))
-    })
 }
 
 /// What there is to say about the sub-agents of a session.
@@ -229,7 +235,7 @@ fn of_agents(own: Conversation, session: &Session) -> io::Result<Vec<Finding>> {
 
 /// What the other versions would do differently, in a sentence.
 fn others(judged: &[(Rules, Judged)], rules: Rules) -> Option<String> {
-    let outcome = |judged: &Judged| (Verdict::of(&judged.findings), judged.reach.lost);
+    let outcome = |judged: &Judged| (judged.verdict, judged.reach.lost);
     let (_, own) = judged.iter().find(|(known, _)| *known == rules)?;
     let mut groups: Vec<((Verdict, usize), Vec<String>)> = Vec::new();
     for (known, found) in judged.iter().filter(|(_, found)| outcome(found) != outcome(own)) {

@@ -68,7 +68,10 @@ impl<'a> Json<'a> {
 
     /// Whether this is the string `text`.
     pub fn is(self, text: &str) -> bool {
-        self.text().is_some_and(|own| own == text)
+        let inner = self.raw.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+        inner.is_some_and(|inner| {
+            inner == text.as_bytes() || (inner.contains(&b'\\') && unescape(inner) == text)
+        })
     }
 
     /// The value of `true` or `false`.

@@ -1,5 +1,7 @@
 //! What stands around a session: sub-agents, the name of its project, clocks, secrets.
 
+use hashbrown::HashSet;
+
 use super::Case;
 use super::code::{Code, Severity};
 use super::examine::{Examined, What};
@@ -10,7 +12,7 @@ use crate::family::{Body, Family, Purpose};
 use crate::history::Rules;
 use crate::place::slug_uncut;
 use crate::secret::Family as Secrets;
-use crate::table::Table;
+use crate::table::{Id, Part, Table};
 use crate::time::Time;
 
 /// The longest name of a file or folder.
@@ -111,21 +113,9 @@ pub(super) fn agents(
             ));
         }
     }
-    let table = &family.main.table;
-    for started in &table.started {
-        let id = table.ids.text(started.agent);
-        let is_there = family.agents.iter().any(|agent| agent.id == id || agent.id.ends_with(id));
-        let call = started.call.and_then(|call| {
-            let mut parts = table.parts().iter();
-            parts.find(|part| part.kind == BlockKind::ToolUse && part.id == Some(call))
-        });
-        let is_agent =
-            call.is_some_and(|part| matches!(table.text(part.name), Some("Task" | "Agent")));
-        if !is_there && is_agent && table.row(started.row).kind == Kind::User {
-            let text = format!("the file of the sub-agent `{id}` is not there");
-            findings.row(Code::CallWithoutAgent, Severity::Note, Some(started.row), text);
-        }
-    }
+    let is_there =
+        |id: &str| family.agents.iter().any(|agent| agent.id == id || agent.id.ends_with(id));
+    calls_without_agents(&family.main.table, &is_there, findings);
     for (file, examined) in examined {
         secrets(examined, Some(file), findings);
         for mark in &examined.marks {
@@ -135,6 +125,28 @@ pub(super) fn agents(
                 _ => continue,
             };
             findings.put(of_file(file.clone(), Some(mark.line), code, Severity::Warning, text));
+        }
+    }
+}
+
+/// Tells of calls that started a sub-agent which is not there.
+pub(super) fn calls_without_agents(
+    table: &Table,
+    is_there: &dyn Fn(&str) -> bool,
+    findings: &mut Findings<'_>,
+) {
+    // Calls of the tools that start sub-agents, by their ids.
+    let is_start = |part: &&Part| {
+        part.kind == BlockKind::ToolUse && matches!(table.text(part.name), Some("Task" | "Agent"))
+    };
+    let starts: HashSet<Id> =
+        table.parts().iter().filter(is_start).filter_map(|part| part.id).collect();
+    for started in &table.started {
+        let id = table.ids.text(started.agent);
+        let is_start = started.call.is_some_and(|call| starts.contains(&call));
+        if is_start && table.row(started.row).kind == Kind::User && !is_there(id) {
+            let text = format!("the file of the sub-agent `{id}` is not there");
+            findings.row(Code::CallWithoutAgent, Severity::Note, Some(started.row), text);
         }
     }
 }

@@ -165,10 +165,13 @@ impl Examined {
     }
 
     fn said(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
-        for name in ["uuid", "parentUuid", "sessionId", "type", "message"] {
+        for name in ["parentUuid", "type"] {
             if entry.get(name).is_none() {
                 self.mark(record, None, What::NoField(name));
             }
+        }
+        if entry.message().is_none() {
+            self.mark(record, None, What::NoField("message"));
         }
         let Some(message) = entry.message() else { return };
         let is_answer = entry.kind() == Kind::Assistant;

@@ -2,6 +2,8 @@
 //!
 //! A broken file can have as many faults as records: of each kind the first are told, the rest counted. Invariant: the number of findings is bounded.
 
+use std::cmp::Ordering;
+
 use hashbrown::HashMap;
 
 use super::code::{Code, Severity};
@@ -25,6 +27,17 @@ pub struct Finding {
     pub text: String,
     /// How many more there are of its kind behind it, which are not told.
     pub more: u64,
+}
+
+impl Finding {
+    /// The worst first, then by file and line.
+    pub(super) fn order(&self, other: &Finding) -> Ordering {
+        let severity = other.severity.cmp(&self.severity);
+        let place = |finding: &Finding| (finding.line, finding.code);
+        severity
+            .then_with(|| self.file.cmp(&other.file))
+            .then_with(|| place(self).cmp(&place(other)))
+    }
 }
 
 /// What was found so far.
@@ -78,14 +91,7 @@ impl<'a> Findings<'a> {
     /// All of them, the worst first, by line.
     pub(super) fn into_list(self) -> Vec<Finding> {
         let mut list = self.list;
-        list.sort_by(|one, other| {
-            (other.severity, &one.file, one.line, one.code).cmp(&(
-                one.severity,
-                &other.file,
-                other.line,
-                other.code,
-            ))
-        });
+        list.sort_by(Finding::order);
         list
     }
 }

@@ -7,7 +7,7 @@ use super::examine::{Mark, What};
 use super::finding::Findings;
 use super::reach::{Lost, Reach, Reason, reach};
 use super::request::request;
-use super::{Case, Judged};
+use super::{Case, Judged, Verdict};
 use crate::content::BlockKind;
 use crate::entry::Kind;
 use crate::graph::Link;
@@ -23,7 +23,6 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
     let mut findings = Findings::new(&case.own.table);
     let found = outline(&case.own, rules, Some("..."))?;
     lines(case, rules, &mut findings);
-    records(case, rules, &mut findings)?;
     let (mut leaf, mut counted) = (None, Reach::default());
     match found {
         Err(refusal) => refused(case, refusal, &mut findings),
@@ -37,7 +36,7 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
             request(case, &found, rules, &mut findings);
         }
     }
-    Ok(Judged { leaf, reach: counted, findings: findings.into_list() })
+    Ok(Judged { verdict: Verdict::Full, leaf, reach: counted, findings: findings.into_list() })
 }
 
 fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
@@ -132,8 +131,8 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
     }
 }
 
-/// Records that are not what they should be, whether they are sent or not.
-fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result<()> {
+/// Records that are not what they should be, whether they are sent or not, and whoever resumes them.
+pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result<()> {
     let (table, graph) = (&case.own.table, &case.own.graph);
     for mark in &case.examined.marks {
         let line = Some(mark.line);
@@ -170,6 +169,12 @@ fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result
                 )
             };
             findings.row(code, severity, Some(id), text);
+        }
+        let is_said = matches!(row.kind, Kind::User | Kind::Assistant);
+        let fields = [("uuid", row.uuid), ("sessionId", row.session)];
+        for (name, _) in fields.iter().filter(|(_, id)| is_said && id.is_none()) {
+            let text = format!("a record of the conversation without `{name}`");
+            findings.row(Code::MissingField, Severity::Note, Some(id), text);
         }
         match graph.link(id) {
             Link::Repeat(first) => repeated(case, id, first, findings),

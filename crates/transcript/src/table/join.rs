@@ -4,6 +4,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use memchr::memchr;
@@ -19,51 +21,69 @@ impl Table {
     /// Reads a file from a byte on, which begins a line, while somebody looks on. A long one is read by several threads.
     pub(crate) fn read_file(file: &File, start: u64, watch: &mut impl Watch) -> io::Result<Table> {
         let end = file.metadata()?.len();
-        let cores = thread::available_parallelism().map_or(1, usize::from) as u64;
-        let count = cores.min(end.saturating_sub(start) / PART).max(1);
-        Table::read_parts(file, [start, end], count, watch)
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        // More parts than threads, so that none waits long for another.
+        let most = if threads == 1 { 1 } else { 4 * threads as u64 };
+        let count = most.min(end.saturating_sub(start) / PART).max(1);
+        Table::read_parts(file, [start, end], [count, threads as u64], watch)
     }
 
-    /// Reads a file in so many parts.
+    /// Reads a file in so many parts, by so many threads.
     fn read_parts(
         file: &File,
         [start, end]: [u64; 2],
-        count: u64,
+        [count, threads]: [u64; 2],
         watch: &mut impl Watch,
     ) -> io::Result<Table> {
-        let mut starts = vec![start];
+        let mut bounds = vec![start];
         for part in 1..count {
             let from = start + (end - start) / count * part;
             match line_after(file, from)? {
-                Some(found) if Some(&found) > starts.last() => starts.push(found),
+                Some(found) if Some(&found) > bounds.last() => bounds.push(found),
                 _ => {}
             }
         }
-        let [first, others @ ..] = starts.as_slice() else { return Ok(Table::default()) };
         // The last part goes on to the end, wherever that is by then.
-        let ends = others.iter().copied().chain([u64::MAX]);
-        let (reading, others) = thread::scope(|scope| {
-            let mut ends = ends;
-            let first_end = ends.next().unwrap_or(u64::MAX);
-            let others: Vec<_> = others
-                .iter()
-                .zip(ends)
-                .map(|(start, end)| scope.spawn(move || read_part(file, *start, end)))
-                .collect();
-            let lines = Lines::from(From::new(file, *first).take(first_end - first), *first, 0);
-            let reading = Reading::read(lines, watch);
-            let others: Vec<_> = others.into_iter().map(thread::ScopedJoinHandle::join).collect();
-            (reading, others)
-        });
-        let mut reading = reading?;
-        for part in others {
-            let part = part.unwrap_or_else(|_| Err(io::Error::other("a thread ended early")));
-            let (behind, seen) = part?;
-            watch.append(seen, reading.table.lines);
-            reading.append(behind);
+        bounds.push(u64::MAX);
+        if bounds.len() == 2 {
+            return Table::read_watched(Lines::from(From::new(file, start), start, 0), watch);
         }
-        Ok(reading.finish())
+        let parts = read_all(file, &bounds, threads);
+        let mut whole: Option<Reading> = None;
+        for part in parts {
+            let part = part.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let ended = || Err(io::Error::other("a thread ended early"));
+            let (behind, seen) = part.unwrap_or_else(ended)?;
+            watch.append(seen, whole.as_ref().map_or(0, |whole| whole.table.lines));
+            match &mut whole {
+                Some(whole) => whole.append(behind),
+                None => whole = Some(behind),
+            }
+        }
+        Ok(whole.unwrap_or_default().finish())
     }
+}
+
+/// A part that was read, once it was.
+type Slot<W> = Mutex<Option<io::Result<(Reading, W)>>>;
+
+/// Reads the parts between these bytes: each thread takes the next one that nobody has.
+fn read_all<W: Watch>(file: &File, bounds: &[u64], threads: u64) -> Vec<Slot<W>> {
+    let slots: Vec<Slot<W>> = bounds[1..].iter().map(|_| Slot::default()).collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(slot) = slots.get(at) else { break };
+                    let part = read_part(file, bounds[at], bounds[at + 1]);
+                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
+                }
+            });
+        }
+    });
+    slots
 }
 
 fn read_part<W: Watch>(file: &File, start: u64, end: u64) -> io::Result<(Reading, W)> {

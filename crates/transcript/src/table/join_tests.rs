@@ -29,7 +29,7 @@ fn compare(bytes: &[u8], name: &str) {
     let end = bytes.len() as u64;
     let whole = shown(&Table::read(Lines::new(bytes)).unwrap());
     for count in [1, 2, 3, 7] {
-        let parts = Table::read_parts(&file, [0, end], count, &mut ()).unwrap();
+        let parts = Table::read_parts(&file, [0, end], [count, 2], &mut ()).unwrap();
         assert_eq!(shown(&parts), whole, "{name} in {count} parts");
     }
 }

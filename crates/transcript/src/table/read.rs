@@ -117,7 +117,14 @@ pub(super) struct Reading {
     pub(super) said: Vec<(u64, RowId)>,
     /// What happened to the queue.
     pub(super) queue: Vec<(RowId, Queued)>,
+    /// The last id of each kind, as it stands.
+    recent: [(Vec<u8>, Option<Id>); 3],
 }
+
+/// Kinds of ids that come again at once.
+const UUID: usize = 0;
+const SESSION: usize = 1;
+const MESSAGE: usize = 2;
 
 /// What happens to the queue of prompts; they are hashes.
 #[derive(Clone, Copy)]
@@ -152,20 +159,26 @@ impl Reading {
             return;
         }
         let input = entry.input();
-        let uuid = self.name(entry.get("uuid"));
+        // Most records hang on the one before them, in the same session, often of the same answer.
+        let parent = self.name_again(UUID, entry.get("parentUuid"));
+        let uuid = self.name_as(UUID, entry.get("uuid"));
+        let session = entry.get("sessionId").or_else(|| entry.get("session_id"));
+        let session = self.name_as(SESSION, session);
+        let message = entry.message().and_then(|message| message.get("id"));
+        let message = self.name_as(MESSAGE, message);
         let mut row = Row {
             line: record.line.unwrap_or(0),
             offset: record.offset,
             len: record.len,
             time: entry.time(),
             uuid,
-            parent: self.name(entry.get("parentUuid")),
-            session: self.name(entry.get("sessionId").or_else(|| entry.get("session_id"))),
+            parent,
+            session,
             answer: None,
             blocks: u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX),
             kind: entry.kind(),
             input,
-            message: self.name(entry.message().and_then(|message| message.get("id"))),
+            message,
             placed,
             is_native: entry
                 .get("type")
@@ -179,7 +192,7 @@ impl Reading {
                 .is_some_and(|message| message.blocks().next().is_some_and(|one| one.is_string())),
         };
         if row.kind == Kind::Assistant {
-            row.answer = Some(self.answer(entry, id));
+            row.answer = Some(self.answer(entry, message, id));
         } else if row.kind != Kind::Attachment && input.is_some_and(Input::opens) {
             self.running = None;
             self.is_told = true;
@@ -198,9 +211,28 @@ impl Reading {
         if text.is_empty() { None } else { self.table.ids.keep(&text) }
     }
 
-    fn answer(&mut self, entry: &Entry<'_>, row: RowId) -> AnswerId {
+    /// The same for an id that is likely to be the last one of a kind.
+    fn name_again(&mut self, kind: usize, value: Option<Json<'_>>) -> Option<Id> {
+        let (raw, id) = &self.recent[kind];
+        if value.is_some_and(|value| value.raw() == raw) { *id } else { self.name(value) }
+    }
+
+    /// The same for an id that is the last one of its kind from now on.
+    fn name_as(&mut self, kind: usize, value: Option<Json<'_>>) -> Option<Id> {
+        let id = self.name_again(kind, value);
+        let (raw, last) = &mut self.recent[kind];
+        if let Some(value) = value
+            && *last != id
+        {
+            raw.clear();
+            raw.extend_from_slice(value.raw());
+            *last = id;
+        }
+        id
+    }
+
+    fn answer(&mut self, entry: &Entry<'_>, named: Option<Id>, row: RowId) -> AnswerId {
         let message = entry.message();
-        let named = self.name(message.and_then(|message| message.get("id")));
         let known = match named {
             Some(name) => self.answers.get(&name).copied(),
             None => self.running,
