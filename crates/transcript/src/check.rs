@@ -13,20 +13,25 @@ mod judge;
 mod reach;
 mod request;
 
+use std::fs::File;
 use std::io;
 use std::thread;
+
+use hashbrown::HashMap;
 
 pub use code::{Code, Severity};
 pub use finding::Finding;
 pub use reach::Reach;
 
+use crate::content::BlockKind;
 use crate::conversation::Conversation;
+use crate::entry::Kind;
 use crate::family::Family;
 use crate::history::{OBSERVED, Rules};
 use crate::place::{Session, agents};
-use crate::table::{BlockId, RowId, Table};
+use crate::table::{BlockId, Id, RowId, Table};
 use crate::time::Time;
-use examine::{Examined, Mark};
+use examine::{Examined, Mark, What};
 use finding::Findings;
 
 /// What was found.
@@ -91,7 +96,7 @@ impl Verdict {
 }
 
 /// What one version makes of a session.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Judged {
     verdict: Verdict,
     leaf: Option<RowId>,
@@ -104,9 +109,35 @@ struct Judged {
 struct Case {
     own: Conversation,
     examined: Examined,
+    /// Where damage begins, in order.
+    damage: Vec<u64>,
+    /// The first message.
+    first_said: Option<RowId>,
+    /// The line of the first result of each call.
+    results: HashMap<Id, u64>,
+    /// The first record of each answer.
+    answers: HashMap<Id, RowId>,
 }
 
 impl Case {
+    fn new(own: Conversation, examined: Examined) -> Case {
+        let table = &own.table;
+        let is_damage = |mark: &&Mark| matches!(mark.what, What::Damaged(_) | What::Nul);
+        let damage = examined.marks.iter().filter(is_damage).map(|mark| mark.offset).collect();
+        let first_said =
+            table.numbered().find(|(_, row)| matches!(row.kind, Kind::User | Kind::Assistant));
+        let first_said = first_said.map(|(row, _)| row);
+        let mut results = HashMap::new();
+        for part in table.parts().iter().filter(|part| part.kind == BlockKind::ToolResult) {
+            if let Some(call) = part.id {
+                results.entry(call).or_insert(table.row(part.row).line);
+            }
+        }
+        let named = table.answers().iter().filter_map(|answer| Some((answer.id?, answer.first)));
+        let answers = named.collect();
+        Case { own, examined, damage, first_said, results, answers }
+    }
+
     /// The row whose record begins there.
     fn row_at(&self, offset: u64) -> Option<RowId> {
         let rows = self.own.table.rows();
@@ -130,13 +161,10 @@ impl Case {
     }
 
     /// Whether bytes between two records are damaged.
-    fn is_damaged_between(&self, from: Option<RowId>, to: RowId) -> bool {
+    fn is_damaged_between(&self, from: RowId, to: RowId) -> bool {
         let offset = |row: RowId| self.own.table.row(row).offset;
-        let from = from.map_or(0, offset);
-        self.examined.marks.iter().any(|mark| {
-            let is_damage = matches!(mark.what, examine::What::Damaged(_) | examine::What::Nul);
-            is_damage && (from..offset(to)).contains(&mark.offset)
-        })
+        let first = self.damage.partition_point(|at| *at < offset(from));
+        self.damage.get(first).is_some_and(|at| *at < offset(to))
     }
 }
 
@@ -144,7 +172,7 @@ impl Case {
 pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<Report> {
     let mut examined = Examined::default();
     let own = Conversation::open_watched(&session.path, 0, &mut examined)?;
-    let case = Case { own, examined };
+    let case = Case::new(own, examined);
     let mut shared = Findings::new(&case.own.table);
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
@@ -152,7 +180,7 @@ pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<R
     report(case, session, rules, now, shared, judged)
 }
 
-/// What the observed versions make of it. Of those that hardly differ one speaks for the others, unless it is asked for. Two threads: there is not enough to do
+/// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
 /// for more.
 fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(Rules, Judged)>> {
     let judge = |all: &[Rules]| -> io::Result<Vec<(Rules, Judged)>> {
@@ -163,20 +191,30 @@ fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(R
         };
         all.iter().map(one).collect()
     };
-    let is_judged = |rules: &Rules| *rules == asked || !ALIKE.contains(&rules.version);
-    let all: Vec<Rules> = OBSERVED.into_iter().filter(is_judged).collect();
+    let mut linked = case.own.table.rows().iter().filter(|row| row.uuid.is_some());
+    let is_timed = linked.all(|row| row.time.is_some());
+    let is_alike = |rules: &Rules| is_timed && *rules != asked && ALIKE.contains(&rules.version);
+    let all: Vec<Rules> = OBSERVED.into_iter().filter(|rules| !is_alike(rules)).collect();
     let (older, newer) = all.split_at(all.len() / 2);
     thread::scope(|scope| {
         let newer = scope.spawn(|| judge(newer));
         let mut judged = judge(older)?;
         let newer = newer.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")));
         judged.extend(newer?);
+        // The others do the same.
+        let like =
+            judged.iter().find(|(rules, _)| rules.version == LIKE).map(|(_, like)| like.clone());
+        for rules in OBSERVED.into_iter().filter(is_alike) {
+            judged.extend(like.clone().map(|like| (rules, like)));
+        }
+        judged.sort_by_key(|(rules, _)| rules.version);
         Ok(judged)
     })
 }
 
-/// Versions that do what 2.0.76 does, but for attachments, errors and records without a time.
+/// Versions that go on as 2.0.76 does if all records have times; what else differs decides nothing here.
 const ALIKE: [[u32; 3]; 2] = [[2, 0, 42], [2, 0, 50]];
+const LIKE: [u32; 3] = [2, 0, 76];
 
 fn report(
     case: Case,
@@ -210,7 +248,7 @@ fn report(
         around::calls_without_agents(&case.own.table, &|_| false, &mut more);
         findings.extend(more.into_list());
     } else {
-        findings.extend(of_agents(case.own, session)?);
+        findings.extend(of_agents(case.own, session));
     }
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
@@ -218,19 +256,21 @@ fn report(
 }
 
 /// What there is to say about the sub-agents of a session.
-fn of_agents(own: Conversation, session: &Session) -> io::Result<Vec<Finding>> {
+fn of_agents(own: Conversation, session: &Session) -> Vec<Finding> {
     let family = Family::around(own, session);
     let mut examined = Vec::new();
     for agent in &family.agents {
         let crate::family::Body::File(own) = &agent.body else { continue };
         let mut seen = Examined::default();
-        Table::read_file(&std::fs::File::open(&own.path)?, 0, &mut seen)?;
-        let name = own.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        examined.push((name, seen));
+        let read = File::open(&own.path).and_then(|file| Table::read_file(&file, 0, &mut seen));
+        // One that cannot be read any more was read a moment ago.
+        if read.is_ok() {
+            examined.push((around::name(&own.path), seen));
+        }
     }
     let mut findings = Findings::new(&family.main.table);
     around::agents(&family, &examined, &mut findings);
-    Ok(findings.into_list())
+    findings.into_list()
 }
 
 /// What the other versions would do differently, in a sentence.

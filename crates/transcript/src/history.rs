@@ -45,8 +45,8 @@ pub struct History {
     pub leaf: Option<RowId>,
     /// The records that are sent, in their order.
     pub rows: Vec<RowId>,
-    /// How many records of the conversation the file has.
-    pub said: usize,
+    /// The compaction that it goes on from.
+    pub boundary: Option<RowId>,
     /// The model that goes on, if the client takes it from the file.
     pub model: String,
 }
@@ -65,6 +65,8 @@ pub struct Message {
     /// It is a text of an attachment behind an answer.
     is_attachment: bool,
     is_joined: bool,
+    /// How many results stand in front, once that was seen to.
+    front: Option<usize>,
 }
 
 impl Message {
@@ -77,6 +79,7 @@ impl Message {
             is_string: false,
             is_attachment: false,
             is_joined: false,
+            front: None,
         }
     }
 }
@@ -279,13 +282,12 @@ fn build(
     }
     let messages = merge::merge(lines, rules);
     let messages = repair::repair(messages, rules, &model, &mut notes);
-    let said = tree.said();
     Ok(Ok(History {
         messages,
         notes,
         leaf: chain.leaf,
         rows: chain.rows,
-        said,
+        boundary: chain.boundary,
         model: model.name.to_owned(),
     }))
 }

@@ -181,7 +181,7 @@ static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
 /// ```
 /// use transcript::secret::{Family, secrets};
 ///
-/// let text = b"export GITHUB_TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345";
+/// let text = b"export GITHUB_TOKEN=ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
 /// let found: Vec<_> = secrets(text).map(|secret| (secret.family, secret.range)).collect();
 /// assert_eq!(found, [(Family::GitHub, 20..60)]);
 /// ```

@@ -120,6 +120,9 @@ pub(super) fn agents(
         secrets(examined, Some(file), findings);
         for mark in &examined.marks {
             let (code, text) = match &mark.what {
+                What::Damaged(_) if examined.is_torn(mark) => {
+                    (Code::TornTail, "the last record is cut off".to_owned())
+                }
                 What::Damaged(why) => (Code::DamagedLine, format!("no record: {why}")),
                 What::Nul => (Code::NulBytes, "NUL bytes, no record".to_owned()),
                 _ => continue,
@@ -151,7 +154,8 @@ pub(super) fn calls_without_agents(
     }
 }
 
-fn name(path: &std::path::Path) -> String {
+/// The name of a file.
+pub(super) fn name(path: &std::path::Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 

@@ -87,8 +87,10 @@ pub(super) struct Examined {
     pub(super) secrets: BTreeMap<Family, (u64, u64)>,
     /// The last working directory that a record names, as it stands.
     cwd: Vec<u8>,
-    /// The last line: its number, whether a newline ends it, and whether it holds damage.
+    /// The last line that is not blank.
     pub(super) last: Option<Last>,
+    /// How many marks are about the line of the last one.
+    on_line: usize,
     /// Models whose thinking has text somewhere.
     pub(super) thinks_aloud: HashSet<u64>,
     /// Signatures with the answers that they are in, and the text that each stands over.
@@ -102,7 +104,12 @@ pub(super) struct Last {
     pub(super) is_ended: bool,
     pub(super) is_damaged: bool,
     pub(super) is_blank: bool,
+    /// What is left of it is of a message, by all appearances.
+    pub(super) is_said: bool,
 }
+
+/// How many marks of one line are kept: enough for more images than a request may have.
+const MARKS: usize = 256;
 
 pub(super) fn digest(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -121,8 +128,19 @@ impl Examined {
         for secret in secrets(bytes) {
             self.secrets.entry(secret.family).or_insert((0, number)).0 += 1;
         }
-        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
-        self.last = Some(Last { line: number, is_ended: line.ended, is_damaged: false, is_blank });
+        let text = bytes.trim_ascii();
+        if text.is_empty() && line.ended {
+            return;
+        }
+        // Only of what is cut off it must be guessed what it was.
+        let is_said = !text.ends_with(b"}") && looks_said(text);
+        self.last = Some(Last {
+            line: number,
+            is_ended: line.ended,
+            is_damaged: false,
+            is_blank: text.is_empty(),
+            is_said,
+        });
     }
 
     /// Looks at one record of the line.
@@ -145,6 +163,12 @@ impl Examined {
 
     fn mark(&mut self, record: &Record<'_>, block: Option<u32>, what: What) {
         let line = record.line.unwrap_or(0);
+        // A line made to be full of faults tells nothing more by its thousandth.
+        let is_same = self.marks.last().is_some_and(|last| last.line == line);
+        self.on_line = if is_same { self.on_line + 1 } else { 0 };
+        if self.on_line > MARKS {
+            return;
+        }
         self.marks.push(Mark { line, offset: record.offset, block, what });
     }
 
@@ -272,6 +296,11 @@ impl Examined {
         (*over != digest(text)).then_some(ThinkingFault::Altered)
     }
 
+    /// Whether that is damage at the end, which is told as such.
+    pub(super) fn is_torn(&self, mark: &Mark) -> bool {
+        self.last.is_some_and(|last| last.line == mark.line && last.is_damaged)
+    }
+
     /// The last working directory that a record names.
     pub(super) fn cwd(&self) -> Option<String> {
         Some(Json::parse(&self.cwd)?.text()?.into_owned())
@@ -303,6 +332,14 @@ impl Watch for Examined {
             self.signed.entry(signature).or_insert(text);
         }
     }
+}
+
+/// Whether what is left of a record is of a message: it says so, or was cut off before it could.
+fn looks_said(text: &[u8]) -> bool {
+    let has = |what: &str| memchr::memmem::find(text, what.as_bytes()).is_some();
+    has("\"type\":\"user\"")
+        || has("\"type\":\"assistant\"")
+        || (text.starts_with(b"{\"parentUuid\"") && !has("\"type\":"))
 }
 
 fn version(text: &str) -> Option<[u32; 3]> {

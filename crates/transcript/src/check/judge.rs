@@ -1,15 +1,16 @@
 //! What one client version makes of a session: what it refuses, leaves out, and sends that the API refuses.
 
+use std::borrow::Cow;
 use std::io;
 
 use super::code::{Code, Severity};
-use super::examine::{Mark, What};
+use super::examine::What;
 use super::finding::Findings;
-use super::reach::{Lost, Reach, Reason, reach};
+use super::reach::{Lost, Reach, Reason, is_replacing, reach};
 use super::request::request;
 use super::{Case, Judged, Verdict};
 use crate::content::BlockKind;
-use crate::entry::Kind;
+use crate::entry::{Entry, Kind};
 use crate::graph::Link;
 use crate::history::{History, Note, Refusal, Rules, outline};
 use crate::input::Input;
@@ -28,7 +29,7 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
         Err(refusal) => refused(case, refusal, &mut findings),
         Ok(found) => {
             leaf = found.leaf;
-            counted = losses(case, &found, rules, &mut findings);
+            counted = losses(case, &found, rules, &mut findings)?;
             notes(case, &found, &mut findings);
             if !has_summary(case, &found, &mut findings)? {
                 counted.lost += std::mem::take(&mut counted.summed_up);
@@ -63,13 +64,10 @@ fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
 
 /// Lines that are not what they should be.
 fn lines(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
-    let is_last = |mark: &Mark| {
-        case.examined.last.is_some_and(|last| last.line == mark.line && !last.is_ended)
-    };
     for mark in &case.examined.marks {
         let line = Some(mark.line);
         match &mark.what {
-            What::Damaged(_) if is_last(mark) => {}
+            What::Damaged(_) if case.examined.is_torn(mark) => {}
             What::Damaged(why) => {
                 let text = format!("no record: {why}");
                 findings.add(Code::DamagedLine, Severity::Warning, line, text);
@@ -111,22 +109,23 @@ fn lines(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 
 /// The end of the file, where the client writes next.
 fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
-    let Some(last) = case.examined.last.filter(|last| !last.is_ended && !last.is_blank) else {
-        return;
-    };
+    let Some(last) = case.examined.last else { return };
     let line = Some(last.line);
     // The newest client writes a newline first.
-    let next = if rules.reads_glued {
-        "the client begins a new line behind it"
+    let next = if last.is_ended {
+        ""
+    } else if rules.reads_glued {
+        "; the client begins a new line behind it"
     } else {
-        "the client writes straight on, and loses its next record too"
+        "; the client writes straight on, and loses its next record too"
     };
     if last.is_damaged {
-        let text = format!("the last record is cut off; {next}");
-        findings.add(Code::TornTail, Severity::Loss, line, text);
-    } else {
+        // What was about to be said is gone, whatever ends the line; a snapshot is no loss.
+        let severity = if last.is_said { Severity::Loss } else { Severity::Warning };
+        findings.add(Code::TornTail, severity, line, format!("the last record is cut off{next}"));
+    } else if !last.is_ended && !last.is_blank {
         let severity = if rules.reads_glued { Severity::Note } else { Severity::Warning };
-        let text = format!("no newline ends the last record; {next}");
+        let text = format!("no newline ends the last record{next}");
         findings.add(Code::NoFinalNewline, severity, line, text);
     }
 }
@@ -198,88 +197,44 @@ pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) ->
 
 fn repeated(case: &Case, id: RowId, first: RowId, findings: &mut Findings<'_>) {
     let table = &case.own.table;
-    let says =
-        |row: RowId| -> Vec<u64> { table.parts_of(row).map(|part| table.hash(part)).collect() };
-    let is_said = matches!(table.row(id).kind, Kind::User | Kind::Assistant);
     let line = table.row(first).line;
-    if table.row(id).kind == table.row(first).kind && says(id) == says(first) {
-        let text = format!("the record of line {line} again");
-        findings.row(Code::RepeatedUuid, Severity::Note, Some(id), text);
-    } else {
-        let severity = if is_said { Severity::Loss } else { Severity::Warning };
+    // What a compaction has summed up is not sent in any case.
+    let is_summed_up = table.boundaries.last().is_some_and(|boundary| boundary.row > id);
+    if is_replacing(table, id, first) {
+        let severity = if is_summed_up { Severity::Warning } else { Severity::Loss };
         let text = format!("another record has the id of the one in line {line}, and replaces it");
         findings.row(Code::RepeatedUuid, severity, Some(id), text);
+    } else {
+        let text = format!("the id of the record in line {line} again");
+        findings.row(Code::RepeatedUuid, Severity::Note, Some(id), text);
     }
 }
 
 /// What is lost, and by what.
-fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_>) -> Reach {
+fn losses(
+    case: &Case,
+    found: &History,
+    rules: Rules,
+    findings: &mut Findings<'_>,
+) -> io::Result<Reach> {
     let table = &case.own.table;
-    let (counted, lost) = reach(&case.own, found, rules.reads_glued, rules.null_ends);
+    let (counted, lost) = reach(&case.own, found, rules);
     if counted.left > 0 {
         let text = format!("{} stand on branches that were left", messages(counted.left));
         findings.add(Code::Rewound, Severity::Note, None, text);
     }
-    for (reason, Lost { count, first }) in lost {
-        let (code, why) = match reason {
-            Reason::BehindLeaf => {
-                let time = |row: RowId| table.row(row).time;
-                let is_tie = found.leaf.is_some_and(|leaf| time(leaf) == time(first));
-                let leaf = found.leaf.map_or(0, |leaf| table.row(leaf).line);
-                if is_tie {
-                    (
-                        Code::TimeTie,
-                        format!(
-                            "the client goes on from line {leaf}, which has the same time as what follows it"
-                        ),
-                    )
-                } else {
-                    (
-                        Code::WrongLeaf,
-                        format!("the client goes on from line {leaf}, and not from the end"),
-                    )
-                }
-            }
-            Reason::Beside => (Code::LostResult, "beside the way to the end".to_owned()),
-            Reason::Cut => {
-                let at = found.rows.iter().find(|row| Some(**row) > found_boundary(found));
-                let line = at.map_or(0, |row| table.row(*row).line);
-                (
-                    Code::MissingParent,
-                    format!("the parent of line {line} is missing, and nothing before it is sent"),
-                )
-            }
-            Reason::OtherBranch if case.is_named() && rules.leaf_is_named() => {
-                (Code::WrongLeaf, "a `last-prompt` record leads to another branch".to_owned())
-            }
-            Reason::OtherBranch if !rules.leaf_is_named() => {
-                (Code::WrongLeaf, "another branch has the newest time".to_owned())
-            }
-            Reason::OtherBranch => (
-                Code::DeadBranch,
-                "on another branch, written to after the live one had begun".to_owned(),
-            ),
-            Reason::OtherRoot => (Code::SecondRoot, "on another beginning".to_owned()),
-            Reason::Glued => (
-                Code::GluedRecords,
-                "on a line with other records, where the client does not read them".to_owned(),
-            ),
-            Reason::BehindNull => (
-                Code::NullLine,
-                "behind the line `null`, where the client stops reading".to_owned(),
-            ),
-            Reason::Foreign => (Code::ForeignRecord, "of a type that no client reads".to_owned()),
-            Reason::NoUuid => {
-                (Code::NoUuid, "without an id; of such the client keeps the last".to_owned())
-            }
-        };
-        let text = format!("{} not sent: {why}", messages(count));
-        findings.row(code, Severity::Loss, Some(first), text);
+    for (reason, lost) in lost {
+        let (code, why) = why(case, found, rules, reason, &lost);
+        let text = format!("{} not sent: {why}", messages(lost.count));
+        findings.row(code, Severity::Loss, Some(lost.first), text);
     }
-    // Prompts that only the queue has.
-    for row in table.unsaid.iter().filter(|row| Some(**row) > found_boundary(found)) {
-        let text = "a prompt that was typed while the model worked is not sent: it was never written as one";
-        findings.row(Code::QueuedPrompt, Severity::Loss, Some(*row), text);
+    // Prompts that only the queue has. Commands are not for the model.
+    for row in table.unsaid.iter().filter(|row| Some(**row) > found.boundary) {
+        let content = |entry: &Entry<'_>| entry.text("content").map(Cow::into_owned);
+        if case.own.look(*row, content)?.is_some_and(|text| !text.starts_with('/')) {
+            let text = "a prompt that was typed while the model worked is not sent: it was never written as one";
+            findings.row(Code::QueuedPrompt, Severity::Loss, Some(*row), text);
+        }
     }
     if rules.drops_images {
         for row in &found.rows {
@@ -291,7 +246,82 @@ fn losses(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_
             }
         }
     }
-    counted
+    Ok(counted)
+}
+
+/// Why messages are lost: the code, and the reason in words.
+fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) -> (Code, String) {
+    let table = &case.own.table;
+    let leaf = found.leaf.map_or(0, |leaf| table.row(leaf).line);
+    let is_tie = |row: RowId| {
+        !rules.leaf_is_named()
+            && found.leaf.is_some_and(|leaf| table.row(leaf).time == table.row(row).time)
+    };
+    let tie = || {
+        (
+            Code::TimeTie,
+            format!("the client goes on from line {leaf}, the first of those with the newest time"),
+        )
+    };
+    let (code, text) = match reason {
+        Reason::BehindLeaf if is_tie(lost.first) => return tie(),
+        Reason::BehindLeaf => {
+            let text = format!("the client goes on from line {leaf}, and not from the end");
+            return (Code::WrongLeaf, text);
+        }
+        Reason::Cut => {
+            let first = found.rows.iter().find(|row| Some(**row) > found.boundary);
+            return (
+                Code::MissingParent,
+                format!(
+                    "nothing is that stands before line {}: {}",
+                    first.map_or(0, |row| table.row(*row).line),
+                    first.map_or_else(String::new, |row| parent(case, *row))
+                ),
+            );
+        }
+        Reason::OtherBranch if case.is_named() && rules.leaf_is_named() => {
+            (Code::WrongLeaf, "a `last-prompt` record leads to another branch")
+        }
+        Reason::OtherBranch if !rules.leaf_is_named() && is_tie(lost.last) => return tie(),
+        Reason::OtherBranch if !rules.leaf_is_named() && Some(lost.last) > found.leaf => {
+            (Code::WrongLeaf, "another branch has the newest time")
+        }
+        Reason::OtherBranch => {
+            (Code::DeadBranch, "on another branch, written to after the live one had begun")
+        }
+        Reason::SilentBranch => (
+            Code::WrongLeaf,
+            "on the branch that the client goes on with nobody asks or answers anything",
+        ),
+        Reason::Beside => (Code::LostResult, "beside the way to the end"),
+        Reason::OtherRoot => (Code::SecondRoot, "on another beginning"),
+        Reason::Glued => (
+            Code::GluedRecords,
+            "on a line with other records, where the client does not read them",
+        ),
+        Reason::BehindNull => {
+            (Code::NullLine, "behind the line `null`, where the client stops reading")
+        }
+        Reason::Foreign => (Code::ForeignRecord, "of a type that no client reads"),
+        Reason::NoUuid => (Code::NoUuid, "without an id; of such the client keeps the last"),
+    };
+    (code, text.to_owned())
+}
+
+/// What is the matter with the parent of a record that the client does not find.
+fn parent(case: &Case, row: RowId) -> String {
+    let table = &case.own.table;
+    let found = table.row(row).parent.and_then(|parent| case.own.graph.row_of(parent));
+    match found.map(|parent| table.row(parent)) {
+        None => "its parent is not in the file".to_owned(),
+        Some(found) if found.placed != Placed::Alone => {
+            format!("its parent shares line {} with others, and is not read", found.line)
+        }
+        Some(found) => {
+            format!("its parent, line {}, is a record that the client does not follow", found.line)
+        }
+    }
 }
 
 /// So many messages, in words.
@@ -299,36 +329,16 @@ pub(super) fn messages(count: usize) -> String {
     if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
 }
 
-/// The compaction that the client goes on from.
-fn found_boundary(found: &History) -> Option<RowId> {
-    found.notes.iter().find_map(|note| match note {
-        Note::Compacted { boundary } => Some(*boundary),
-        _ => None,
-    })
-}
-
 /// What the client did to the records that it goes on from.
 fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
-    let (table, graph) = (&case.own.table, &case.own.graph);
+    let table = &case.own.table;
     let row_of = |block: &Option<crate::table::BlockId>| block.map(|block| table.part(block).row);
     for note in &found.notes {
         match note {
             Note::Missing { row, bridged } => {
-                let parent = table.row(*row).parent;
-                let is_there = parent.is_some_and(|parent| graph.row_of(parent).is_some());
-                let before = table.rows()[..row.index()]
-                    .iter()
-                    .any(|row| matches!(row.kind, Kind::User | Kind::Assistant));
-                let is_damaged = case.is_damaged_between(*bridged, *row);
+                let why = parent(case, *row);
                 let (severity, text) = match bridged {
-                    Some(to) if is_there => (
-                        Severity::Warning,
-                        format!(
-                            "its parent is of a type that the client does not follow; it is hung on line {}",
-                            table.row(*to).line
-                        ),
-                    ),
-                    Some(to) if is_damaged => (
+                    Some(to) if case.is_damaged_between(*to, *row) => (
                         Severity::Loss,
                         format!(
                             "its parent cannot be read; it is hung on line {}",
@@ -337,21 +347,23 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
                     ),
                     Some(to) => (
                         Severity::Warning,
-                        format!(
-                            "its parent is not in the file; it is hung on line {}",
-                            table.row(*to).line
-                        ),
+                        format!("{why}; it is hung on line {}", table.row(*to).line),
                     ),
-                    None if before => continue,
-                    None => (
-                        Severity::Warning,
-                        "its parent is not in the file: it begins in the middle".to_owned(),
-                    ),
+                    // What is lost by that was told.
+                    None if case.first_said.is_some_and(|first| first < *row) => continue,
+                    None => (Severity::Warning, format!("{why}: it begins in the middle")),
                 };
                 findings.row(Code::MissingParent, severity, Some(*row), text);
             }
             Note::OpenCall { row } => {
-                let text = "a call without a result is not sent, nor what else is in its record";
+                let calls = table.parts_of(*row).filter_map(|part| table.part(part).id);
+                let result = calls.filter_map(|call| case.results.get(&call)).next();
+                let text = match result {
+                    Some(line) => {
+                        format!("a call is not sent: its result, line {line}, is not on the way")
+                    }
+                    None => "a call without a result is not sent".to_owned(),
+                };
                 findings.row(Code::OpenCall, Severity::Loss, Some(*row), text);
             }
             Note::ClosedCalls { count, answer } => {
@@ -369,12 +381,11 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
                 findings.add(Code::EmptyContent, Severity::Note, None, text);
             }
             Note::ForeignThinking { id } => {
-                let row = table
-                    .answers()
-                    .iter()
-                    .find(|answer| answer.id == *id)
-                    .map(|answer| answer.first);
-                let text = "thinking of another model is not sent";
+                let row = id.and_then(|id| case.answers.get(&id).copied());
+                let text = format!(
+                    "thinking of another model is not sent: the client goes on with `{}`",
+                    found.model
+                );
                 findings.row(Code::ThinkingForeign, Severity::Note, row, text);
             }
             Note::OrphanResult { block } => {
@@ -405,7 +416,7 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
 /// Whether the summary of the compaction is there that the client goes on from. Also tells what else of it is missing.
 fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<bool> {
     let table = &case.own.table;
-    let Some(boundary) = found_boundary(found).and_then(|row| table.boundary(row)) else {
+    let Some(boundary) = found.boundary.and_then(|row| table.boundary(row)) else {
         return Ok(true);
     };
     if let Some(kept) = &boundary.messages {

@@ -3,13 +3,14 @@
 //! Measured against the conversation as it really hangs together ([`Graph`](crate::graph::Graph)), which joins parallel calls, bridges gaps and goes on across compactions. What was left
 //! on purpose (a rewind) or summed up (a compaction) is not lost.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::graph::{ChainId, Link, Start};
-use crate::history::{History, Note};
-use crate::table::{Placed, RowId};
+use crate::history::{Block, History, Note, Rules};
+use crate::input::Input;
+use crate::table::{RowId, Table};
 
 /// Messages of a session, counted by records, by what becomes of them. Errors of the API and fillers do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub(super) enum Reason {
     Cut,
     /// They are on another branch, which was written to after the live one had begun.
     OtherBranch,
+    /// They are on another branch, and on the live one nobody asks or answers anything.
+    SilentBranch,
     /// They hang on another beginning.
     OtherRoot,
     /// They share a line with others.
@@ -54,6 +57,7 @@ pub(super) enum Reason {
 pub(super) struct Lost {
     pub(super) count: usize,
     pub(super) first: RowId,
+    pub(super) last: RowId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +70,7 @@ enum Fate {
 pub(super) fn reach(
     own: &Conversation,
     found: &History,
-    reads_glued: bool,
-    null_ends: bool,
+    rules: Rules,
 ) -> (Reach, Vec<(Reason, Lost)>) {
     let table = &own.table;
     let way = Way::new(own, found);
@@ -76,25 +79,32 @@ pub(super) fn reach(
     let mut lost: Vec<(Reason, Lost)> = Vec::new();
     for (id, row) in table.numbered() {
         if !is_said(own, id) {
+            // What another record replaces was said, and is gone.
+            if let Link::Repeat(first) = own.graph.link(id)
+                && is_replacing(table, id, first)
+            {
+                reach.said += 1;
+                reach.lost += 1;
+            }
             continue;
         }
         reach.said += 1;
-        let is_read = match row.placed {
-            Placed::Alone => true,
-            Placed::First => reads_glued,
-            Placed::Later => false,
-        };
         let fate = if way.is_sent(id) {
-            reach.sent += 1;
+            // What was left out on the way has a finding of its own.
+            if way.dropped.contains(&id) {
+                reach.lost += 1;
+            } else {
+                reach.sent += 1;
+            }
             continue;
         } else if way.is_summed_up(id) {
             reach.summed_up += 1;
             continue;
         } else if !row.is_native {
             Fate::Lost(Reason::Foreign)
-        } else if !is_read {
+        } else if !rules.reads(row.placed) {
             Fate::Lost(Reason::Glued)
-        } else if null_ends && table.null_line.is_some_and(|null| row.line > null) {
+        } else if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
             Fate::Lost(Reason::BehindNull)
         } else if row.uuid.is_none() {
             Fate::Lost(Reason::NoUuid)
@@ -106,13 +116,23 @@ pub(super) fn reach(
             Fate::Lost(reason) => {
                 reach.lost += 1;
                 match lost.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, known)) => known.count += 1,
-                    None => lost.push((reason, Lost { count: 1, first: id })),
+                    Some((_, known)) => {
+                        known.count += 1;
+                        known.last = id;
+                    }
+                    None => lost.push((reason, Lost { count: 1, first: id, last: id })),
                 }
             }
         }
     }
     (reach, lost)
+}
+
+/// Whether a message replaces another with its id that said something else.
+pub(super) fn is_replacing(table: &Table, id: RowId, first: RowId) -> bool {
+    let says = |row: RowId| table.parts_of(row).map(|part| table.hash(part)).collect::<Vec<_>>();
+    let is_message = matches!(table.row(id).kind, Kind::User | Kind::Assistant);
+    is_message && (table.row(id).kind != table.row(first).kind || says(id) != says(first))
 }
 
 /// Whether a record is something said, once, in the main conversation.
@@ -137,7 +157,13 @@ struct Way<'a> {
     sent: Vec<bool>,
     /// By the number of the id, for records that stand twice.
     sent_ids: Vec<bool>,
+    /// Records on the way that are left out with what they say.
+    dropped: HashSet<RowId>,
+    /// How the path goes on from the rows where others part from it.
+    forks: HashMap<RowId, RowId>,
     leaf: u32,
+    /// The last place where somebody asks or answers something.
+    voice: Option<u32>,
     /// What is before this place was summed up.
     summed_up: u32,
     /// The first place that is sent.
@@ -161,10 +187,7 @@ impl<'a> Way<'a> {
                 sent_ids[uuid.index()] = true;
             }
         }
-        let boundary = found.notes.iter().find_map(|note| match note {
-            Note::Compacted { boundary } => Some(*boundary),
-            _ => None,
-        });
+        let boundary = found.boundary;
         // What a compaction keeps stands before it.
         let after = |row: &&RowId| boundary.is_none_or(|boundary| **row > boundary);
         let places = found.rows.iter().filter(after).filter_map(|row| place[row.index()]);
@@ -177,7 +200,27 @@ impl<'a> Way<'a> {
         let guessed = starts.filter(|start| *start <= first).max();
         let summed_up = boundary.and_then(|row| place[row.index()]).max(guessed).unwrap_or(0);
         let leaf = found.leaf.and_then(|leaf| place[leaf.index()]).unwrap_or(0);
-        Way { own, path, order, place, sent, sent_ids, leaf, summed_up, first }
+        let voice = order.iter().rposition(|row| is_voice(own, *row));
+        let forks = path.iter().filter_map(|chain| {
+            let chain = graph.chain(*chain);
+            Some((chain.start.after()?, chain.first))
+        });
+        let forks = forks.collect();
+        let dropped = dropped(table, found);
+        Way {
+            own,
+            path,
+            order,
+            place,
+            sent,
+            sent_ids,
+            dropped,
+            forks,
+            leaf,
+            voice: voice.and_then(|at| u32::try_from(at).ok()),
+            summed_up,
+            first,
+        }
     }
 
     fn is_sent(&self, row: RowId) -> bool {
@@ -237,17 +280,12 @@ impl<'a> Way<'a> {
                 branch.1 = branch.1.max(row);
             }
         }
-        let mut fates = HashMap::new();
-        for (id, _) in graph.numbered() {
-            let Some(top) = tops[id.index()] else { continue };
-            let fate = match answered.get(&top) {
-                Some((true, last)) => self.fate_of(top, *last),
-                // Nobody answered: there is nothing that the model could miss.
-                _ => Fate::Left,
-            };
-            fates.insert(id, fate);
-        }
-        fates
+        // Where nobody answered there is nothing that the model could miss.
+        let answered = answered.into_iter().filter(|(_, (is_answered, _))| *is_answered);
+        let fates: HashMap<ChainId, Fate> =
+            answered.map(|(top, (_, last))| (top, self.fate_of(top, last))).collect();
+        let chains = graph.numbered().filter_map(|(id, _)| Some((id, tops[id.index()]?)));
+        chains.map(|(id, top)| (id, fates.get(&top).copied().unwrap_or(Fate::Left))).collect()
     }
 
     /// What becomes of a branch with answers.
@@ -272,14 +310,41 @@ impl<'a> Way<'a> {
         if self.place[fork.index()].is_some_and(|place| place < self.summed_up) {
             return Fate::Left;
         }
-        let live = self.path.iter().find(|chain| graph.chain(**chain).start.after() == Some(fork));
-        let live = live.map(|chain| graph.chain(*chain).first);
+        let live = self.forks.get(&fork).copied();
         // A compaction need not make a branch of what it hangs on.
         let place = self.place[fork.index()].filter(|place| *place < self.leaf);
+        let is_silent = self.place[fork.index()].is_some_and(|place| self.voice <= Some(place));
         match live.or_else(|| place.map(|place| self.order[place as usize + 1])) {
+            Some(_) if is_silent => Fate::Lost(Reason::SilentBranch),
             Some(live) if last < live => Fate::Left,
             Some(_) => Fate::Lost(Reason::OtherBranch),
             None => Fate::Lost(Reason::BehindLeaf),
         }
     }
+}
+
+/// Whether a person asks something there, or the model answers.
+fn is_voice(own: &Conversation, row: RowId) -> bool {
+    let known = own.table.row(row);
+    let asks =
+        matches!(known.input, Some(Input::Plain | Input::IdeSelection | Input::IdeOpenedFile));
+    is_said(own, row) && (known.kind == Kind::Assistant || asks)
+}
+
+/// The records that the client leaves out with what they say.
+fn dropped(table: &Table, found: &History) -> HashSet<RowId> {
+    let of_notes = found.notes.iter().filter_map(|note| match note {
+        Note::OpenCall { row } => Some(*row),
+        Note::OrphanResult { block } | Note::RepeatedCall { block } => {
+            block.map(|block| table.part(block).row)
+        }
+        _ => None,
+    });
+    let mut dropped: HashSet<RowId> = of_notes.collect();
+    // Something else of theirs may be sent.
+    let blocks = found.messages.iter().flat_map(|message| &message.blocks);
+    for block in blocks.filter_map(Block::origin) {
+        dropped.remove(&table.part(block).row);
+    }
+    dropped
 }

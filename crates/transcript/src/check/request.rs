@@ -2,7 +2,7 @@
 //!
 //! The rules of the Messages API as it documents them and as its errors tell: `docs/checks.md` says which. Neighbouring messages of one role are one turn to it.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::code::{Code, Severity};
 use super::examine::{What, digest};
@@ -55,6 +55,12 @@ impl Checking<'_> {
         block.origin().map(|origin| self.case.own.table.part(origin))
     }
 
+    /// Whether a block is a call of which only the usual members are sent.
+    fn is_plain(&self, block: Option<BlockId>) -> bool {
+        let part = block.map(|block| self.case.own.table.part(block));
+        part.is_some_and(|part| part.kind == BlockKind::ToolUse) && self.rules.sends_plain_calls()
+    }
+
     fn row(&self, block: &Block) -> Option<RowId> {
         self.part(block).map(|part| part.row)
     }
@@ -94,9 +100,10 @@ impl Checking<'_> {
                 findings.row(Code::Unpaired, Severity::Rejected, *row, text);
             }
             let mut seen: HashSet<CallId> = HashSet::new();
+            let asked: HashSet<CallId> = open.iter().map(|(id, _)| *id).collect();
             for block in results {
                 let Some(id) = block.call() else { continue };
-                if !open.iter().any(|(call, _)| *call == id) {
+                if !asked.contains(&id) {
                     let text = "a result is sent without its call in the message before";
                     findings.row(Code::OrphanResult, Severity::Rejected, self.row(block), text);
                 } else if !seen.insert(id) {
@@ -131,16 +138,14 @@ impl Checking<'_> {
     /// What the API runs itself is answered in the same message.
     fn server_pairs(&self, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
         for turn in turns {
-            let mut open: Vec<(Option<Id>, Option<RowId>)> = Vec::new();
+            // Calls that wait, by their ids; the rows of those with one id wait for each other.
+            let mut open: HashMap<Option<Id>, Vec<Option<RowId>>> = HashMap::new();
             for block in &turn.blocks {
                 let id = self.part(block).and_then(|part| part.id);
                 match block.kind() {
-                    BlockKind::ServerToolUse => open.push((id, self.row(block))),
+                    BlockKind::ServerToolUse => open.entry(id).or_default().push(self.row(block)),
                     BlockKind::ServerToolResult => {
-                        let call = open.iter().position(|(call, _)| *call == id);
-                        if let Some(call) = call {
-                            open.remove(call);
-                        } else {
+                        if open.get_mut(&id).and_then(Vec::pop).is_none() {
                             let (code, row) = (Code::OrphanServerResult, self.row(block));
                             let text =
                                 "the result of a tool that the API runs is sent without its call";
@@ -150,7 +155,7 @@ impl Checking<'_> {
                     _ => {}
                 }
             }
-            for (_, row) in open {
+            for row in open.into_values().flatten() {
                 let text = "a call of a tool that the API runs is sent without its result";
                 findings.row(Code::OpenServerCall, Severity::Rejected, row, text);
             }
@@ -177,9 +182,14 @@ impl Checking<'_> {
             let answer = row.and_then(|row| table.row(row).answer);
             let model = answer.and_then(|answer| table.answer(answer).model);
             if model.is_some() && last.is_some() && model != last {
+                // Its own models' thinking the API was seen to take, from each other too.
                 let name = table.text(model).unwrap_or_default();
-                let text = format!("thinking of another model (`{name}`) is sent");
-                findings.row(Code::ThinkingForeign, Severity::Rejected, row, text);
+                let (severity, text) = if name.starts_with("claude-") {
+                    (Severity::Note, "thinking of another Claude model is sent")
+                } else {
+                    (Severity::Rejected, "thinking of a model that is no Claude is sent")
+                };
+                findings.row(Code::ThinkingForeign, severity, row, text);
             }
         }
     }
@@ -226,6 +236,7 @@ impl Checking<'_> {
                     Code::UnknownBlock,
                     format!("a block of type `{name}` is sent, which the API does not take there"),
                 ),
+                What::BlockField(_) if self.is_plain(*block) => {}
                 What::BlockField(name) => add(
                     Code::UnknownField,
                     format!("a block with the field `{name}` is sent, which the API does not know"),
@@ -287,7 +298,7 @@ impl Checking<'_> {
             ThinkingFault::Altered => (
                 Code::ThinkingAltered,
                 Severity::Rejected,
-                "thinking is sent that is not what was signed",
+                "thinking is sent whose signature is no base64, or stands over another text too",
             ),
             ThinkingFault::OfUser => (
                 Code::ThinkingMisplaced,
@@ -304,7 +315,7 @@ impl Checking<'_> {
                 let model = table.text(answer.and_then(|answer| table.answer(answer).model));
                 let aloud = self.case.examined.thinks_aloud.contains(&digest(model.unwrap_or("")));
                 if aloud || !is_custom {
-                    let text = "the last answer's thinking has a signature and no text, though its model gave one";
+                    let text = "the last answer's thinking has a signature and no text: it had one when it was signed";
                     (Code::ThinkingEmpty, Severity::Rejected, text)
                 } else {
                     let text = "the last answer's thinking has a signature and no text: the API takes that if it gave it so";

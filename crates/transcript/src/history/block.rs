@@ -149,32 +149,27 @@ impl Block {
         self.with_raw(raw)
     }
 
-    /// A result with a reminder in it: behind its text, or as one more block. Nothing if it has no place for one.
-    pub(super) fn with_reminder(&self, reminder: &str, lists_too: bool) -> Option<Block> {
-        let content = self.json().get("content");
-        match content.map(Json::shape) {
-            None | Some(Shape::Null) => Some(self.with("content", quote(reminder).as_bytes())),
-            Some(Shape::String) => {
-                let text = content.and_then(Json::text).unwrap_or_default();
-                let text = text.trim();
-                let joined = if text.is_empty() {
-                    reminder.to_owned()
-                } else {
-                    format!("{text}\n\n{reminder}")
-                };
-                Some(self.with("content", quote(&joined).as_bytes()))
-            }
-            Some(Shape::Array) if lists_too => {
-                let mut parts: Vec<Vec<u8>> = content
-                    .into_iter()
-                    .flat_map(Json::elements)
-                    .map(|part| part.raw().to_vec())
-                    .collect();
-                parts.push(Block::text(reminder).raw.into_owned());
-                Some(self.with("content", &[b"[", parts.join(&b","[..]).as_slice(), b"]"].concat()))
-            }
-            Some(_) => None,
+    /// Whether a result has a place for reminders in it.
+    pub(super) fn takes_reminders(&self, lists_too: bool) -> bool {
+        match self.json().get("content").map(Json::shape) {
+            None | Some(Shape::Null | Shape::String) => true,
+            Some(Shape::Array) => lists_too,
+            Some(_) => false,
         }
+    }
+
+    /// A result with reminders in it: behind its text, or as more blocks.
+    pub(super) fn with_reminders(&self, reminders: &[String]) -> Block {
+        let content = self.json().get("content");
+        if let Some(list) = content.filter(|own| own.shape() == Shape::Array) {
+            let mut parts: Vec<Vec<u8>> = list.elements().map(|part| part.raw().to_vec()).collect();
+            parts.extend(reminders.iter().map(|text| Block::text(text).raw.into_owned()));
+            return self.with("content", &[b"[", parts.join(&b","[..]).as_slice(), b"]"].concat());
+        }
+        let text = content.and_then(Json::text).unwrap_or_default();
+        let texts = [text.trim()].into_iter().filter(|text| !text.is_empty());
+        let texts: Vec<&str> = texts.chain(reminders.iter().map(String::as_str)).collect();
+        self.with("content", quote(&texts.join("\n\n")).as_bytes())
     }
 
     /// Lone halves of surrogate pairs replaced, as the newest client does.

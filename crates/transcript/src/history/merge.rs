@@ -15,6 +15,7 @@ pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
         rules,
         messages: Vec::new(),
         answers: HashMap::new(),
+        to_result: Vec::new(),
         to_system: Vec::new(),
         settled: 0,
         open_from: 0,
@@ -38,20 +39,19 @@ pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
 /// Attachments go up past what the user and the system say, to just behind the last answer or result, in their order.
 fn moved_up(lines: Vec<Line>) -> Vec<Line> {
     let mut moved: Vec<Line> = Vec::with_capacity(lines.len());
-    // Where the next attachment goes.
-    let mut place = 0;
+    // What attachments go past.
+    let mut passed: Vec<Line> = Vec::new();
     for line in lines {
         if line.kind == Kind::Attachment {
-            moved.insert(place, line);
-            place += 1;
-        } else {
-            let holds = line.kind == Kind::Assistant || line.is_result();
             moved.push(line);
-            if holds {
-                place = moved.len();
-            }
+        } else if line.kind == Kind::Assistant || line.is_result() {
+            moved.append(&mut passed);
+            moved.push(line);
+        } else {
+            passed.push(line);
         }
     }
+    moved.append(&mut passed);
     moved
 }
 
@@ -63,12 +63,15 @@ struct Merging {
     /// How many messages were looked at, and the first that an answer may be joined to.
     settled: usize,
     open_from: usize,
+    /// Reminders for the result that the last message ends in.
+    to_result: Vec<String>,
     /// Texts for the message of role `system` behind the user's.
     to_system: Vec<String>,
 }
 
 impl Merging {
     fn user(&mut self, blocks: Vec<Block>, is_string: bool) {
+        self.end_result();
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) {
             join(last, blocks, self.rules);
             return;
@@ -102,14 +105,24 @@ impl Merging {
         }
         last.is_string = false;
         let newest = self.rules.drops_blank_blocks;
-        let result = last.blocks.last_mut().filter(|block| block.kind() == BlockKind::ToolResult);
-        let inside = result.filter(|_| is_reminder && !sent.is_beside);
-        if let Some(result) = inside
-            && let Some(with) = result.with_reminder(&sent.text, newest)
-        {
-            *result = with;
-        } else {
+        let result = last.blocks.last().filter(|block| block.kind() == BlockKind::ToolResult);
+        let is_inside = is_reminder && !sent.is_beside;
+        if result.is_some_and(|result| is_inside && result.takes_reminders(newest)) {
+            self.to_result.push(sent.text);
+            return;
+        }
+        self.end_result();
+        if let Some(last) = self.messages.last_mut() {
             last.blocks.push(Block::text(&sent.text));
+        }
+    }
+
+    /// Puts the reminders that wait into the result that the last message ends in.
+    fn end_result(&mut self) {
+        let reminders = std::mem::take(&mut self.to_result);
+        let last = self.messages.last_mut().and_then(|last| last.blocks.last_mut());
+        if let Some(result) = last.filter(|_| !reminders.is_empty()) {
+            *result = result.with_reminders(&reminders);
         }
     }
 
@@ -155,6 +168,7 @@ impl Merging {
     }
 
     fn end_system(&mut self) {
+        self.end_result();
         let texts = std::mem::take(&mut self.to_system);
         if !texts.is_empty() {
             self.messages.push(Message::new(Role::System, vec![Block::text(&texts.join("\n\n"))]));
@@ -173,10 +187,21 @@ pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
     {
         *last = last.with_text(&format!("{text}\n"));
     }
-    message.blocks.extend(blocks);
-    if rules.results_first != ResultsFirst::Never {
-        results_first(&mut message.blocks);
+    if rules.results_first == ResultsFirst::Never {
+        message.blocks.extend(blocks);
+        return;
     }
+    let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
+    let Some(front) = message.front else {
+        message.blocks.extend(blocks);
+        results_first(&mut message.blocks);
+        message.front = Some(message.blocks.iter().filter(|block| is_result(block)).count());
+        return;
+    };
+    let (results, rest): (Vec<_>, Vec<_>) = blocks.into_iter().partition(is_result);
+    message.front = Some(front + results.len());
+    message.blocks.splice(front..front, results);
+    message.blocks.extend(rest);
 }
 
 fn results_first(blocks: &mut Vec<Block>) {

@@ -160,12 +160,13 @@ fn paired(
             Role::User => {
                 let is_first = found.iter().all(|message| message.role == Role::System);
                 let mut answered: HashSet<CallId> = HashSet::new();
+                let asked: HashSet<CallId> = open.iter().copied().collect();
                 let before = message.blocks.len();
                 if strict || !is_first {
                     message.blocks.retain(|block| {
                         let Some(id) = block.call() else { return true };
                         let block = block.origin();
-                        if !open.contains(&id) {
+                        if !asked.contains(&id) {
                             notes.push(Note::OrphanResult { block });
                             return false;
                         }
@@ -176,7 +177,8 @@ fn paired(
                         is_new
                     });
                 }
-                let has = calls(&message, BlockKind::ToolResult);
+                let has: HashSet<CallId> =
+                    calls(&message, BlockKind::ToolResult).into_iter().collect();
                 let missing: Vec<Block> = open
                     .drain(..)
                     .filter(|id| !has.contains(id))

@@ -3,6 +3,8 @@
 //! From observation of eight versions (the columns of the table in `docs/history.md`). A version in between goes by the next newer
 //! column, one newer than all by the newest.
 
+use crate::table::Placed;
+
 /// The rules of one client version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a table of switches")]
@@ -329,6 +331,20 @@ impl Rules {
     /// The rules of the newest version that was observed.
     pub fn newest() -> Rules {
         V2_1_325
+    }
+
+    /// Whether only the usual members of all calls are sent.
+    pub(crate) fn sends_plain_calls(&self) -> bool {
+        self.calls == Calls::Plain
+    }
+
+    /// Whether a record is read that stands there on its line.
+    pub(crate) fn reads(&self, placed: Placed) -> bool {
+        match placed {
+            Placed::Alone => true,
+            Placed::First => self.reads_glued,
+            Placed::Later => false,
+        }
     }
 
     /// Whether a `last-prompt` record can name the leaf.

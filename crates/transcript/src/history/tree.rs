@@ -13,7 +13,7 @@ use crate::entry::Kind;
 use crate::input::Input;
 use crate::limit::{FARTHEST_UP, MOST_TRIED};
 use crate::loops::loops;
-use crate::table::{Boundary, Id, Placed, Row, RowId, Table};
+use crate::table::{Boundary, Id, Row, RowId, Table};
 use crate::time::Time;
 
 /// The records that a client sees, linked.
@@ -49,6 +49,8 @@ impl ById {
 pub(super) struct Chain {
     pub(super) leaf: Option<RowId>,
     pub(super) rows: Vec<RowId>,
+    /// The compaction that it begins behind.
+    pub(super) boundary: Option<RowId>,
 }
 
 impl<'a> Tree<'a> {
@@ -66,11 +68,6 @@ impl<'a> Tree<'a> {
 
     fn row(&self, node: usize) -> &'a Row {
         self.table.row(self.nodes[node])
-    }
-
-    /// How many records of the conversation there are.
-    pub(super) fn said(&self) -> usize {
-        self.nodes.iter().filter(|row| is_message(self.table.row(**row))).count()
     }
 
     /// The records from the root, or from the last compaction, to the leaf, and what the client adds to them.
@@ -97,7 +94,8 @@ impl<'a> Tree<'a> {
             self.recover(&mut chain, after, told);
         }
         let rows = chain.into_iter().map(|node| self.nodes[node]).collect();
-        Ok(Chain { leaf: Some(self.nodes[leaf]), rows })
+        let boundary = boundary.map(|boundary| boundary.row);
+        Ok(Chain { leaf: Some(self.nodes[leaf]), rows, boundary })
     }
 
     fn leaf(&self) -> Result<usize, Refusal> {
@@ -209,7 +207,8 @@ impl<'a> Tree<'a> {
         } else if let Some(segment) = segment {
             let mut way = Vec::new();
             let mut at = node(&segment.tail);
-            while let Some(here) = at.filter(|here| !way.contains(here)) {
+            let mut seen = HashSet::new();
+            while let Some(here) = at.filter(|here| seen.insert(*here)) {
                 way.push(here);
                 at = if self.row(here).uuid == Some(segment.head) {
                     None
@@ -352,17 +351,12 @@ fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, ById) {
         if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
             break;
         }
-        let is_read = match row.placed {
-            Placed::Alone => true,
-            Placed::First => rules.reads_glued,
-            Placed::Later => false,
-        };
         let links = match row.kind {
             Kind::User | Kind::Assistant | Kind::Attachment | Kind::System => true,
             Kind::Progress => rules.progress_links,
             _ => false,
         };
-        if !is_read || !links || !row.is_native {
+        if !rules.reads(row.placed) || !links || !row.is_native {
             continue;
         }
         match row.uuid.map_or(nameless, |uuid| by_id.get(uuid)) {
