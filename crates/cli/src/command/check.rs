@@ -1,10 +1,11 @@
 //! `quipu check`: will it resume, and what is wrong.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use transcript::check::{Finding, Report, Severity, Verdict, check as examine};
+use transcript::check::{Code, Finding, Report, Severity, Verdict, check as examine};
 use transcript::history::Rules;
 use transcript::place::{Session, is_agent};
 use transcript::time::Time;
@@ -23,7 +24,7 @@ const EACH: usize = 3;
 /// Say whether sessions resume, and what is wrong with them
 ///
 /// Rebuilds what a client version would send if it resumed the session now, and says what is lost on the way and what the API would
-/// refuse. Every finding has a code; docs/checks.md describes them all. The exit code is that of the worst verdict: 0 resumes fully,
+/// refuse. Every finding has a code; docs/checks.md describes them all. Of more than three sessions those that resume fully are only counted. The exit code is that of the worst verdict: 0 resumes fully,
 /// 10 with loss, 11 the API would refuse it, 12 the client refuses it or hangs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
@@ -44,13 +45,16 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     };
     let mut files = world.files(&args.which)?;
     // Sub-agents are checked with their sessions; alone only if somebody names one.
-    let named = args.which.session.iter().any(|name| is_agent(Path::new(name)));
-    if !named {
-        files.retain(|path| !is_agent(path));
+    let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
+    files.retain(|path| !is_agent(path) || named.contains(&path.as_path()));
+    if files.is_empty() {
+        let hint = "`quipu ls --all` lists the sessions there are";
+        return Err(Failure::not_found("there is no session to check", hint));
     }
     let now = world.since(std::time::UNIX_EPOCH).as_millis();
     let now = i64::try_from(now).ok().map(Time);
     let (mut worst, mut counts, mut unreadable) = (Verdict::Full, [0_u64; 4], 0);
+    let mut secrets = 0;
     for path in &files {
         let report = Session::at(path).and_then(|session| examine(&session, rules, now));
         let report = match report {
@@ -64,10 +68,12 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         };
         worst = worst.max(report.verdict);
         counts[report.verdict as usize] += 1;
+        let has_secret = report.findings.iter().any(|finding| finding.code == Code::SecretInClear);
+        secrets += u64::from(has_secret);
         if args.json {
-            world.out.json(&Json::new(path, &report))?;
+            world.out.json(&Json::new(path, &args.version, &report))?;
         } else if files.len() <= EACH || report.verdict != Verdict::Full {
-            read(world, path, &report)?;
+            read(world, path, &args.version, &report)?;
         }
     }
     if !args.json && files.len() > EACH {
@@ -78,6 +84,9 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
             .map(|(verdict, count)| format!("{count} {}", short(verdict)));
         let told: Vec<String> = told.collect();
         writeln!(world.out, "{}: {}", count(files.len() as u64, "session"), told.join(", "))?;
+        if secrets > 0 {
+            writeln!(world.out, "{} with secrets in clear text", count(secrets, "session"))?;
+        }
     }
     args.which.outcome(unreadable)?;
     match worst {
@@ -96,7 +105,7 @@ fn short(verdict: Verdict) -> &'static str {
 }
 
 /// For people.
-fn read(world: &mut World, path: &Path, report: &Report) -> Result<(), Failure> {
+fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
     let style = match report.verdict {
         Verdict::Full => GOOD,
@@ -105,10 +114,23 @@ fn read(world: &mut World, path: &Path, report: &Report) -> Result<(), Failure> 
     };
     page.line(&[Span::new(BOLD, shown(&path.display().to_string()))])?;
     let mut verdict = vec![Span::new(style, report.verdict.words()), Span::plain(summary(report))];
-    verdict.push(Span::new(DIM, format!("  (as {})", report.version)));
+    let rules = if asked == report.version {
+        format!("  (as {asked})")
+    } else {
+        format!("  (as {asked}, by the rules of {})", report.version)
+    };
+    verdict.push(Span::new(DIM, rules));
     page.paragraph(&Lead::spaces(2), &verdict)?;
-    for finding in &report.findings {
-        page.paragraph(&Lead::hanging(Span::plain("  ")), &told(finding))?;
+    // What to do is told once; findings that differ in nothing are one.
+    let mut told_codes = HashSet::new();
+    let mut rest = report.findings.as_slice();
+    while let [finding, after @ ..] = rest {
+        let same = after.iter().take_while(|other| is_same(finding, other));
+        let (count, more) =
+            same.fold((0, finding.more), |(count, more), other| (count + 1, more + other.more + 1));
+        let is_new = told_codes.insert(finding.code);
+        page.paragraph(&Lead::hanging(Span::plain("  ")), &told(finding, more, is_new))?;
+        rest = &after[count..];
     }
     Ok(page.blank()?)
 }
@@ -130,7 +152,12 @@ fn summary(report: &Report) -> String {
     text
 }
 
-fn told(finding: &Finding) -> Vec<Span> {
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    (one.code, one.severity, &one.file, one.line, &one.text)
+        == (other.code, other.severity, &other.file, other.line, &other.text)
+}
+
+fn told(finding: &Finding, more: u64, is_new: bool) -> Vec<Span> {
     let style = match finding.severity {
         Severity::Refused | Severity::Rejected => BAD,
         Severity::Loss => WARN,
@@ -142,16 +169,15 @@ fn told(finding: &Finding) -> Vec<Span> {
         (None, Some(line)) => format!("line {line}: "),
         (None, None) => String::new(),
     };
-    let more = if finding.more > 0 {
-        format!(" (and {} more like this)", finding.more)
-    } else {
-        String::new()
-    };
-    vec![
+    let more = if more > 0 { format!(" (and {more} more like this)") } else { String::new() };
+    let mut spans = vec![
         Span::new(style, format!("{} {}", finding.severity.name(), finding.code)),
-        Span::plain(format!("  {place}{}{more}. ", shown(&finding.text))),
-        Span::new(DIM, format!("To do: {}.", finding.code.advice())),
-    ]
+        Span::plain(format!("  {place}{}{more}", shown(&finding.text))),
+    ];
+    if is_new {
+        spans.push(Span::new(DIM, format!(". To do: {}", finding.code.advice())));
+    }
+    spans
 }
 
 #[derive(Serialize)]
@@ -160,6 +186,7 @@ struct Json<'a> {
     id: String,
     path: String,
     r#as: &'a str,
+    rules: &'a str,
     verdict: &'a str,
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
@@ -195,7 +222,7 @@ struct JsonVersion<'a> {
 }
 
 impl<'a> Json<'a> {
-    fn new(path: &Path, report: &'a Report) -> Self {
+    fn new(path: &Path, asked: &'a str, report: &'a Report) -> Self {
         let reach = report.reach;
         let finding = |finding: &'a Finding| JsonFinding {
             code: finding.code.name(),
@@ -210,7 +237,8 @@ impl<'a> Json<'a> {
             v: JSON_VERSION,
             id: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             path: path.to_string_lossy().into_owned(),
-            r#as: &report.version,
+            r#as: asked,
+            rules: &report.version,
             verdict: report.verdict.name(),
             leaf: report.leaf.as_ref().and_then(|(_, id)| id.as_deref()),
             leaf_line: report.leaf.as_ref().map(|(line, _)| *line),

@@ -58,16 +58,16 @@ macro_rules! codes {
 
 codes! {
     // The file.
-    DamagedLine "damaged-line" "look at the line with `quipu cat --damaged`; what can be read is read all the same";
-    NulBytes "nul-bytes" "a crash left them; nothing can be brought back";
+    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --type damaged`, and remove it if it says nothing";
+    NulBytes "nul-bytes" "remove them; what stood there is gone";
     GluedRecords "glued-records" "put each record on a line of its own";
-    NotUtf8 "not-utf8" "the client reads such bytes as U+FFFD; nothing needs to be done";
-    NotAnObject "not-an-object" "clients pass over it; nothing needs to be done";
+    NotUtf8 "not-utf8" "nothing: the client reads such bytes as U+FFFD";
+    NotAnObject "not-an-object" "nothing: clients pass over it";
     NullLine "null-line" "remove the line";
     TornTail "torn-tail" "end the file with a newline before a client writes to it";
     NoFinalNewline "no-final-newline" "end the file with a newline before a client writes to it";
     // Records.
-    MissingField "missing-field" "clients do without; tools may not";
+    MissingField "missing-field" "nothing, unless a tool needs it: clients do without";
     BadTime "bad-time" "give the record a time between those of its neighbours";
     ContentShape "content-shape" "make the content a text or a list of blocks";
     EmptyContent "empty-content" "remove the record, and hang what follows on its parent";
@@ -76,17 +76,17 @@ codes! {
     LoneSurrogate "lone-surrogate" "replace the half of the character by U+FFFD, or resume with a newer client";
     // How records hang together.
     RepeatedUuid "repeated-uuid" "give the later record an id of its own";
-    ForeignRecord "foreign-record" "no client wrote it, and none reads it";
+    ForeignRecord "foreign-record" "give the records the types `user` and `assistant`";
     NoUuid "no-uuid" "give each record an id, and its parent's";
     MissingParent "missing-parent" "hang the record on the one before it, or look for the lost one in a backup or a fork";
     ParentLoop "parent-loop" "hang the first record of the loop on nothing";
     SecondRoot "second-root" "hang the second beginning on the end of the first, if they belong together";
     WrongLeaf "wrong-leaf" "go on from the other end: `quipu tree` shows both";
     TimeTie "time-tie" "resume with a newer client, or give the later record a later time";
-    DeadBranch "dead-branch" "two clients wrote at the same time; `quipu tree` shows both branches";
+    DeadBranch "dead-branch" "choose one: `quipu tree` shows both branches, which two clients wrote at the same time";
     Rewound "rewound" "nothing: it was left on purpose; `quipu tree` shows it";
     SidechainMarker "sidechain-marker" "mark the records of a sub-agent, and only these, with `isSidechain`";
-    NoConversation "no-conversation" "there is nothing to resume";
+    NoConversation "no-conversation" "begin a new session";
     NoEnd "no-end" "hang one record at least on the conversation, outside of sidechains";
     // Calls and results.
     OpenCall "open-call" "give the call a result, or leave it out; a newer client does so at the end of a session";
@@ -102,7 +102,7 @@ codes! {
     ThinkingUnsigned "thinking-unsigned" "remove the thinking; nothing else needs it";
     ThinkingEmpty "thinking-empty" "remove the thinking, or resume with the model that made it";
     ThinkingAltered "thinking-altered" "remove the thinking; what was signed must not change";
-    ThinkingForeign "thinking-foreign" "remove the thinking, or resume with a client that does so";
+    ThinkingForeign "thinking-foreign" "nothing if the client leaves it out; else remove the thinking";
     ThinkingMisplaced "thinking-misplaced" "remove the thinking, or what was cut off behind it is missing";
     // Images, and the request as a whole.
     ImageEncoding "image-encoding" "replace the image by one that is what it says it is";

@@ -274,7 +274,7 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
             return (
                 Code::MissingParent,
                 format!(
-                    "nothing is that stands before line {}: {}",
+                    "what stands before line {} is cut off: {}",
                     first.map_or(0, |row| table.row(*row).line),
                     first.map_or_else(String::new, |row| parent(case, *row))
                 ),
