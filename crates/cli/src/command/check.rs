@@ -146,9 +146,8 @@ fn summary(report: &Report) -> String {
         (reach.left, "left on other branches"),
         (reach.lost, "lost"),
     ];
-    for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
-        text.push_str(&format!(", {count} {what}"));
-    }
+    let rest = rest.into_iter().filter(|(count, _)| *count > 0);
+    text.extend(rest.map(|(count, what)| format!(", {count} {what}")));
     text
 }
 

@@ -10,16 +10,22 @@ use testkit::api::Server;
 
 use crate::lab::{Lab, clients, write};
 
-/// The hash of a message: of its compact JSON with sorted keys, without `cache_control`.
+/// The hash of a message: of its compact JSON with sorted keys. What we rebuild has no `cache_control`.
 fn hash(message: &Value) -> String {
     // A map of this library is sorted.
     let digest = Sha256::digest(message.to_string().as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The hashes that a message may have been written down with: a lone text is sent as a string, too.
-fn hashes(message: &Value) -> Vec<String> {
+/// The hashes that a message may have been written down with: a lone text is sent as a string, too, and the client's own message carries a setting of
+/// the request.
+fn hashes(message: &Value, setting: &Value) -> Vec<String> {
     let mut forms = vec![hash(message)];
+    if message["role"] == "system" {
+        let mut with = message.clone();
+        with["output_config"] = setting.clone();
+        forms.push(hash(&with));
+    }
     if let Some([only]) = message["content"].as_array().map(Vec::as_slice)
         && only["type"] == "text"
     {
@@ -72,6 +78,9 @@ fn rebuilt_messages_have_the_hashes_that_the_client_wrote() {
         lab.run(&start, &server, &["--resume", &lab.session(), "That is all."]);
         let path = lab.listed()[0]["path"].as_str().unwrap().to_owned();
         let transcript = fs::read_to_string(&path).unwrap();
+        let lines = transcript.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let settings = lines.map(|entry| entry["params"]["output_config"].clone());
+        let setting = settings.into_iter().find(|own| !own.is_null()).unwrap_or_default();
         let (mut messages, mut wrong) = (0, Vec::new());
         for (number, (offset, expected)) in requests(&transcript).into_iter().enumerate() {
             // The file as it was when the request was made.
@@ -83,9 +92,17 @@ fn rebuilt_messages_have_the_hashes_that_the_client_wrote() {
                 .unwrap();
             let ours: Value = serde_json::from_slice(&output.stdout).unwrap();
             let ours = ours["messages"].as_array().unwrap();
+            if ours.len() != expected.len() {
+                wrong.push(format!(
+                    "request {number}: {} messages, not {}",
+                    ours.len(),
+                    expected.len()
+                ));
+            }
             for (at, expected) in expected.iter().enumerate() {
                 messages += 1;
-                if !ours.get(at).is_some_and(|message| hashes(message).contains(expected)) {
+                if !ours.get(at).is_some_and(|message| hashes(message, &setting).contains(expected))
+                {
                     let shown = ours.get(at).map(Value::to_string).unwrap_or_default();
                     let shown: String = shown.chars().take(400).collect();
                     wrong.push(format!("request {number} message {at}: {shown}"));

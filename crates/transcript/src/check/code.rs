@@ -58,7 +58,7 @@ macro_rules! codes {
 
 codes! {
     // The file.
-    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --type damaged`, and remove it if it says nothing";
+    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --kind damaged`, and remove it if it says nothing";
     NulBytes "nul-bytes" "remove them; what stood there is gone";
     GluedRecords "glued-records" "put each record on a line of its own";
     NotUtf8 "not-utf8" "nothing: the client reads such bytes as U+FFFD";

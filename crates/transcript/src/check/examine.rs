@@ -99,6 +99,7 @@ pub(super) struct Examined {
 
 /// The last line of a file.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Last {
     pub(super) line: u64,
     pub(super) is_ended: bool,

@@ -356,8 +356,8 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
                 findings.row(Code::MissingParent, severity, Some(*row), text);
             }
             Note::OpenCall { row } => {
-                let calls = table.parts_of(*row).filter_map(|part| table.part(part).id);
-                let result = calls.filter_map(|call| case.results.get(&call)).next();
+                let mut calls = table.parts_of(*row).filter_map(|part| table.part(part).id);
+                let result = calls.find_map(|call| case.results.get(&call));
                 let text = match result {
                     Some(line) => {
                         format!("a call is not sent: its result, line {line}, is not on the way")

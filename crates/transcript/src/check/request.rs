@@ -144,13 +144,13 @@ impl Checking<'_> {
                 let id = self.part(block).and_then(|part| part.id);
                 match block.kind() {
                     BlockKind::ServerToolUse => open.entry(id).or_default().push(self.row(block)),
-                    BlockKind::ServerToolResult => {
-                        if open.get_mut(&id).and_then(Vec::pop).is_none() {
-                            let (code, row) = (Code::OrphanServerResult, self.row(block));
-                            let text =
-                                "the result of a tool that the API runs is sent without its call";
-                            findings.row(code, Severity::Rejected, row, text);
-                        }
+                    BlockKind::ServerToolResult
+                        if open.get_mut(&id).and_then(Vec::pop).is_none() =>
+                    {
+                        let (code, row) = (Code::OrphanServerResult, self.row(block));
+                        let text =
+                            "the result of a tool that the API runs is sent without its call";
+                        findings.row(code, Severity::Rejected, row, text);
                     }
                     _ => {}
                 }

@@ -128,9 +128,11 @@ impl Numbers {
         RowId(row.0.saturating_add(self.rows))
     }
 
-    fn usage(&self, usage: Usage) -> Usage {
-        let (tier, speed, geo) = (self.id(usage.tier), self.id(usage.speed), self.id(usage.geo));
-        Usage { tier, speed, geo, ..usage }
+    fn usage(&self, mut usage: Usage) -> Usage {
+        for id in [&mut usage.tier, &mut usage.speed, &mut usage.geo] {
+            *id = self.id(*id);
+        }
+        usage
     }
 }
 
