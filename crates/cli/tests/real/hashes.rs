@@ -1,6 +1,7 @@
 //! The newest client writes down a hash of every message that it sends. What we rebuild from its transcript must have these hashes.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 
@@ -14,7 +15,11 @@ use crate::lab::{Lab, clients, write};
 fn hash(message: &Value) -> String {
     // A map of this library is sorted.
     let digest = Sha256::digest(message.to_string().as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in digest {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// The hashes that a message may have been written down with: a lone text is sent as a string, too, and the client's own message carries a setting of
