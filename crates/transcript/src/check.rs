@@ -15,6 +15,7 @@ mod request;
 
 use std::fs::File;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use hashbrown::HashMap;
@@ -183,24 +184,28 @@ pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<R
 /// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
 /// for more.
 fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(Rules, Judged)>> {
-    let judge = |all: &[Rules]| -> io::Result<Vec<(Rules, Judged)>> {
-        let one = |rules: &Rules| {
-            let mut judged = judge::judge(case, *rules)?;
-            judged.verdict = Verdict::of(&judged.findings).max(Verdict::of(shared));
-            Ok((*rules, judged))
-        };
-        all.iter().map(one).collect()
-    };
     let mut linked = case.own.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
     let is_alike = |rules: &Rules| is_timed && *rules != asked && ALIKE.contains(&rules.version);
-    let all: Vec<Rules> = OBSERVED.into_iter().filter(|rules| !is_alike(rules)).collect();
-    let (older, newer) = all.split_at(all.len() / 2);
+    // The newest do most: they come first, and each thread takes the next one that nobody has.
+    let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
+    let next = Mutex::new(all);
+    let judge = || {
+        let mut judged = Vec::new();
+        loop {
+            let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(rules) = rules else { return Ok(judged) };
+            let mut found = judge::judge(case, rules)?;
+            found.verdict = Verdict::of(&found.findings).max(Verdict::of(shared));
+            judged.push((rules, found));
+        }
+    };
     thread::scope(|scope| {
-        let newer = scope.spawn(|| judge(newer));
-        let mut judged = judge(older)?;
-        let newer = newer.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")));
-        judged.extend(newer?);
+        let other = scope.spawn(judge);
+        let mut judged: Vec<(Rules, Judged)> = judge()?;
+        judged.extend(
+            other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))?,
+        );
         // The others do the same.
         let like =
             judged.iter().find(|(rules, _)| rules.version == LIKE).map(|(_, like)| like.clone());
