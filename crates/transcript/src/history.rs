@@ -355,7 +355,7 @@ impl Line {
         line.without_images(rules);
         // The newest client tells the model that nobody typed this.
         let origin = entry.get("origin").and_then(|origin| origin.get("kind"));
-        if rules.drops_foreign_thinking && origin.is_some_and(|kind| kind.is("task-notification")) {
+        if rules.marks_notifications && origin.is_some_and(|kind| kind.is("task-notification")) {
             for block in &mut line.blocks {
                 if let Some(text) = block.words() {
                     *block =
@@ -363,7 +363,7 @@ impl Line {
                 }
             }
         }
-        if rules.reads_glued {
+        if rules.mends_surrogates {
             line.blocks = line.blocks.into_iter().map(Block::mended).collect();
         }
         line.blocks = line.blocks.into_iter().map(|block| tools::fitted(block, rules)).collect();

@@ -4,7 +4,7 @@ use hashbrown::HashSet;
 
 use super::Case;
 use super::code::{Code, Severity};
-use super::examine::{Examined, What};
+use super::examine::{Examined, What, quoted};
 use super::finding::{Finding, Findings};
 use crate::content::BlockKind;
 use crate::entry::Kind;
@@ -148,7 +148,7 @@ pub(super) fn calls_without_agents(
         let id = table.ids.text(started.agent);
         let is_start = started.call.is_some_and(|call| starts.contains(&call));
         if is_start && table.row(started.row).kind == Kind::User && !is_there(id) {
-            let text = format!("the file of the sub-agent `{id}` is not there");
+            let text = format!("the file of the sub-agent `{}` is not there", quoted(id));
             findings.row(Code::CallWithoutAgent, Severity::Note, Some(started.row), text);
         }
     }

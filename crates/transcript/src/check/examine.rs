@@ -236,10 +236,10 @@ impl Examined {
         let allowed = fields(block, is_answer);
         if allowed.is_empty() {
             let name = block.type_name().unwrap_or_default();
-            return mark(What::BlockType(name.chars().take(64).collect()));
+            return mark(What::BlockType(quoted(&name)));
         }
         if let Some(name) = block.other_than(allowed) {
-            mark(What::BlockField(name.chars().take(64).collect()));
+            mark(What::BlockField(quoted(&name)));
         }
         match block.kind() {
             BlockKind::Thinking | BlockKind::RedactedThinking => {
@@ -332,6 +332,14 @@ impl Watch for Examined {
         for (signature, text) in other.signed {
             self.signed.entry(signature).or_insert(text);
         }
+    }
+}
+
+/// A name from the file that is told in a finding: cut, and hidden if somebody put a secret there.
+pub(super) fn quoted(name: &str) -> String {
+    match secrets(name.as_bytes()).next() {
+        Some(_) => "(a secret)".to_owned(),
+        None => name.chars().take(64).collect(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::examine::quoted;
 use crate::content::Block;
 use crate::json::Json;
 
@@ -71,7 +72,7 @@ impl Image {
         let data = source.text("data").unwrap_or_default();
         let bytes = data.as_bytes();
         if !matches!(&*media, "image/png" | "image/jpeg" | "image/gif" | "image/webp") {
-            image.fault = Some(ImageFault::MediaType(media.chars().take(64).collect()));
+            image.fault = Some(ImageFault::MediaType(quoted(&media)));
         }
         if is_condensed {
             image.is_cut = true;

@@ -114,7 +114,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
     // The newest client writes a newline first.
     let next = if last.is_ended {
         ""
-    } else if rules.reads_glued {
+    } else if rules.ends_lines {
         "; the client begins a new line behind it"
     } else {
         "; the client writes straight on, and loses its next record too"
@@ -124,7 +124,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
         let severity = if last.is_said { Severity::Loss } else { Severity::Warning };
         findings.add(Code::TornTail, severity, line, format!("the last record is cut off{next}"));
     } else if !last.is_ended && !last.is_blank {
-        let severity = if rules.reads_glued { Severity::Note } else { Severity::Warning };
+        let severity = if rules.ends_lines { Severity::Note } else { Severity::Warning };
         let text = format!("no newline ends the last record{next}");
         findings.add(Code::NoFinalNewline, severity, line, text);
     }
@@ -148,7 +148,7 @@ pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) ->
                 let text = "a message without any content";
                 findings.add(Code::EmptyContent, Severity::Note, line, text);
             }
-            What::Surrogate if rules.reads_glued => {
+            What::Surrogate if rules.mends_surrogates => {
                 let text = "half of a character, which the client replaces";
                 findings.add(Code::LoneSurrogate, Severity::Note, line, text);
             }

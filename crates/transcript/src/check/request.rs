@@ -218,7 +218,7 @@ impl Checking<'_> {
             let text = format!("{images} images are sent; the API takes {MOST}");
             findings.add(Code::ImageCount, Severity::Rejected, None, text);
         }
-        let surrogates = self.case.examined.marks.iter().filter(|_| !self.rules.reads_glued);
+        let surrogates = self.case.examined.marks.iter().filter(|_| !self.rules.mends_surrogates);
         for mark in surrogates.filter(|mark| mark.what == What::Surrogate) {
             let row = self.case.row_at(mark.offset);
             if row.is_some_and(|row| table.parts_of(row).any(|part| is_sent[part.index()])) {

@@ -15,6 +15,12 @@ pub struct Rules {
     pub null_ends: bool,
     /// Of two objects on one line the first is read; else none.
     pub reads_glued: bool,
+    /// Half of a surrogate pair is sent as U+FFFD; else as it is.
+    pub mends_surrogates: bool,
+    /// A newline is written first where the file does not end in one.
+    pub ends_lines: bool,
+    /// Notifications are told apart from what people say.
+    pub marks_notifications: bool,
     /// `progress` records are links of the chain.
     pub progress_links: bool,
     /// A repeated id moves to its last place; else it stays in its first.
@@ -201,6 +207,9 @@ const V1_0_128: Rules = Rules {
     version: [1, 0, 128],
     null_ends: false,
     reads_glued: false,
+    mends_surrogates: false,
+    ends_lines: false,
+    marks_notifications: false,
     progress_links: false,
     repeats_move: false,
     bridge: Bridge::No,
@@ -296,6 +305,9 @@ const V2_1_325: Rules = Rules {
     version: [2, 1, 325],
     null_ends: false,
     reads_glued: true,
+    mends_surrogates: true,
+    ends_lines: true,
+    marks_notifications: true,
     repeats_move: true,
     bridge: Bridge::Main,
     leaf: Leaf::LastEnd,

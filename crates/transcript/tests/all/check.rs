@@ -139,6 +139,10 @@ fn damaged_files_get_a_verdict() {
     for round in 0..300 {
         let whole = &rng.pick(&files).bytes;
         let mut bytes = testkit::damage::damage(&whole[..whole.len().min(200_000)], &mut rng).bytes;
+        let names = format!(
+            "{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":[{{\"type\":\"{secret}\"}},{{\"type\":\"text\",\"{secret}\":1}}]}}}}"
+        );
+        bytes.extend_from_slice(format!("\n{names}").as_bytes());
         bytes.extend_from_slice(
             format!("\n{{\"type\":\"user\",\"text\":\"{secret}\"}}\n").as_bytes(),
         );
