@@ -20,7 +20,7 @@ pub(super) const MANY: usize = 20;
 pub(super) const MOST: usize = 100;
 
 /// How much of the data is decoded to find the size of the picture: cameras put much before it.
-const LOOKED_AT: usize = 256 << 10;
+const LOOKED_AT: usize = 96 << 10;
 
 /// One image.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -132,8 +132,16 @@ impl Block {
         self.origin
     }
 
+    /// Whether it stands for its bytes only: then nobody asks what they say.
+    fn is_outline(&self) -> bool {
+        matches!(self.raw, Cow::Borrowed(_))
+    }
+
     /// The same with another text.
     pub(super) fn with_text(&self, text: &str) -> Block {
+        if self.is_outline() {
+            return self.clone();
+        }
         self.with("text", quote(text).as_bytes())
     }
 
@@ -160,6 +168,9 @@ impl Block {
 
     /// A result with reminders in it: behind its text, or as more blocks.
     pub(super) fn with_reminders(&self, reminders: &[String]) -> Block {
+        if self.is_outline() {
+            return self.clone();
+        }
         let content = self.json().get("content");
         if let Some(list) = content.filter(|own| own.shape() == Shape::Array) {
             let mut parts: Vec<Vec<u8>> = list.elements().map(|part| part.raw().to_vec()).collect();
