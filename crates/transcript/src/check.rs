@@ -177,13 +177,13 @@ pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<R
     let mut shared = Findings::new(&case.own.table);
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
-    let judged = judge_all(&case, rules, &shared)?;
+    let judged = judge_all(&case, rules, Verdict::of(&shared))?;
     report(case, session, rules, now, shared, judged)
 }
 
 /// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
 /// for more.
-fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(Rules, Judged)>> {
+fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rules, Judged)>> {
     let mut linked = case.own.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
     let is_alike = |rules: &Rules| is_timed && *rules != asked && ALIKE.contains(&rules.version);
@@ -195,9 +195,7 @@ fn judge_all(case: &Case, asked: Rules, shared: &[Finding]) -> io::Result<Vec<(R
         loop {
             let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rules) = rules else { return Ok(judged) };
-            let mut found = judge::judge(case, rules)?;
-            found.verdict = Verdict::of(&found.findings).max(Verdict::of(shared));
-            judged.push((rules, found));
+            judged.push((rules, judge::judge(case, rules, shared)?));
         }
     };
     thread::scope(|scope| {

@@ -21,6 +21,7 @@ use hashbrown::HashSet;
 
 pub use block::Block;
 pub(crate) use block::CallId;
+pub(crate) use rules::parse_version;
 pub use rules::{OBSERVED, Rules};
 pub use seed::seed;
 pub use tail::open;

@@ -11,7 +11,7 @@
 //! - [`glance`] tells what a session is about from its first and last bytes;
 //! - [`table`] holds a whole session without its texts; [`graph`] says how its records hang together, [`turn`] what was asked and done,
 //!   [`family`] which sub-agents took part, [`relative`] which other sessions share its records; [`conversation`] is where to start;
-//! - [`history`] is what a client would send if it went on with it;
+//! - [`history`] is what a client would send if it went on with it; [`check`] says whether that works, and what is wrong; [`secret`] finds keys and tokens;
 //! - [`inventory`] counts what sessions hold;
 //! - [`known`] is the format as far as it is known; [`drift`] finds what is not.
 //!

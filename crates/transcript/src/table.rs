@@ -15,7 +15,7 @@ use std::io;
 
 pub use answer::{Answer, AnswerId, Usage};
 pub use ids::{Id, Ids};
-pub(crate) use read::Watch;
+pub(crate) use read::{Watch, digest};
 
 use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};

@@ -68,7 +68,7 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         };
         worst = worst.max(report.verdict);
         counts[report.verdict as usize] += 1;
-        let has_secret = report.findings.iter().any(|finding| finding.code == Code::SecretInClear);
+        let has_secret = report.findings.iter().any(|finding| finding.code == Code::Secret);
         secrets += u64::from(has_secret);
         if args.json {
             world.out.json(&Json::new(path, &args.version, &report))?;

@@ -78,7 +78,7 @@ fn secrets(examined: &Examined, file: Option<&str>, findings: &mut Findings<'_>)
     for (family, (count, line)) in &examined.secrets {
         let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
         findings.put(Finding {
-            code: Code::SecretInClear,
+            code: Code::Secret,
             severity: Severity::Warning,
             file: file.map(str::to_owned),
             line: Some(*line),

@@ -112,8 +112,8 @@ codes! {
     ImageDropped "image-dropped" "resume with another client";
     RequestSize "request-size" "compact the session, or replace its largest results and images";
     // Compactions and the queue.
-    NoSummary "compaction-without-summary" "remove the boundary, so that what stands before it is sent again";
-    KeptMissing "compaction-kept-missing" "look for the records in a backup or a fork";
+    CompactionWithoutSummary "compaction-without-summary" "remove the boundary, so that what stands before it is sent again";
+    CompactionKeptMissing "compaction-kept-missing" "look for the records in a backup or a fork";
     QueuedPrompt "queued-prompt" "say it again: the model saw it then, and will not see it now";
     // Sub-agents and everything else.
     AgentWithoutCall "agent-without-call" "nothing: nobody reads it again";
@@ -121,7 +121,7 @@ codes! {
     AgentUnreadable "agent-unreadable" "make the file readable";
     Clock "clock" "nothing, unless an older client is to resume it: those go by the time";
     ProjectName "project-name" "work in a folder with a shorter path";
-    SecretInClear "secret" "revoke it, if others can read the file";
+    Secret "secret" "revoke it, if others can read the file";
     OtherVersions "other-versions" "`quipu check --as VERSION` says more";
 }
 

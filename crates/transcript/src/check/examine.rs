@@ -3,7 +3,6 @@
 //! Runs while the table is read. Whether what is found here matters depends on whether the record is sent, which is found out later: so it is kept with its place.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hashbrown::{HashMap, HashSet};
 
@@ -11,10 +10,11 @@ use super::image::Image;
 use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
 use crate::file::{Body, Line, Record, State};
+use crate::history::parse_version;
 use crate::json::{Json, Shape, mend_surrogates};
 use crate::scan::Why;
 use crate::secret::{Family, secrets};
-use crate::table::{Placed, Watch};
+use crate::table::{Placed, Watch, digest};
 
 /// Something about a record or one of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThinkingFault {
     Unsigned,
-    /// A signature over nothing. With it, whether the client that wrote it ever did so.
+    /// A signature over nothing. With it, whether such clients write it so.
     Hollow {
-        is_custom: bool,
+        is_usual: bool,
     },
     /// The same signature stands over another text too, or is none.
     Altered,
@@ -111,12 +111,6 @@ pub(super) struct Last {
 
 /// How many marks of one line are kept: enough for more images than a request may have.
 const MARKS: usize = 256;
-
-pub(super) fn digest(of: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
-}
 
 impl Examined {
     /// Looks at one line, with its records.
@@ -283,16 +277,16 @@ impl Examined {
         if text.len() <= 2 {
             let display = entry.get("thinkingDisplay");
             let told = display.is_some_and(|own| !own.is("summarized") && !own.is("full"));
-            let wrote = entry.version().and_then(|own| version(&own));
-            let is_custom = wrote >= Some(HOLLOW_SINCE);
-            return (!told).then_some(ThinkingFault::Hollow { is_custom });
+            let wrote = entry.version().and_then(|own| parse_version(&own));
+            let is_usual = wrote >= Some(HOLLOW_SINCE);
+            return (!told).then_some(ThinkingFault::Hollow { is_usual });
         }
         let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
         if !signature[1..signature.len() - 1].iter().all(is_base64) {
             return Some(ThinkingFault::Altered);
         }
         // The same block again, with another text. Other answers with the same one have it from a test or a gateway.
-        let over = self.signed.entry(digest((&*named("id"), signature)));
+        let over = self.signed.entry(digest(&(&*named("id"), signature)));
         let over = over.or_insert_with(|| digest(text));
         (*over != digest(text)).then_some(ThinkingFault::Altered)
     }
@@ -349,11 +343,6 @@ fn looks_said(text: &[u8]) -> bool {
     has("\"type\":\"user\"")
         || has("\"type\":\"assistant\"")
         || (text.starts_with(b"{\"parentUuid\"") && !has("\"type\":"))
-}
-
-fn version(text: &str) -> Option<[u32; 3]> {
-    let mut parts = text.split('.').map(|part| part.parse().ok());
-    Some([parts.next()??, parts.next()??, parts.next()??])
 }
 
 /// The members that the API takes in a block of that type, there; none if it does not take the block.

@@ -19,8 +19,8 @@ use crate::table::{Placed, RowId};
 /// How the summary of a compaction begins, also where nothing marks it.
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
-/// Judges a session by the rules of one version.
-pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
+/// Judges a session by the rules of one version. `shared` is what it comes to whoever resumes it.
+pub(super) fn judge(case: &Case, rules: Rules, shared: Verdict) -> io::Result<Judged> {
     let mut findings = Findings::new(&case.own.table);
     let found = outline(&case.own, rules, Some("..."))?;
     lines(case, rules, &mut findings);
@@ -37,7 +37,9 @@ pub(super) fn judge(case: &Case, rules: Rules) -> io::Result<Judged> {
             request(case, &found, rules, &mut findings);
         }
     }
-    Ok(Judged { verdict: Verdict::Full, leaf, reach: counted, findings: findings.into_list() })
+    let findings = findings.into_list();
+    let verdict = Verdict::of(&findings).max(shared);
+    Ok(Judged { verdict, leaf, reach: counted, findings })
 }
 
 fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
@@ -424,7 +426,7 @@ fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io:
         if missing > 0 {
             let text =
                 format!("{missing} of the records that the compaction keeps are not in the file");
-            findings.row(Code::KeptMissing, Severity::Loss, Some(boundary.row), text);
+            findings.row(Code::CompactionKeptMissing, Severity::Loss, Some(boundary.row), text);
         }
     }
     let mut after = found.rows.iter().copied().filter(|row| *row > boundary.row);
@@ -445,7 +447,7 @@ fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io:
     let is_missing = !is_told && before;
     if is_missing {
         let text = "a compaction without its summary: nothing that was said before it is sent";
-        findings.row(Code::NoSummary, Severity::Loss, Some(boundary.row), text);
+        findings.row(Code::CompactionWithoutSummary, Severity::Loss, Some(boundary.row), text);
     }
     Ok(!is_missing)
 }

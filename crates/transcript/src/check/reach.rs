@@ -81,6 +81,8 @@ pub(super) fn reach(
         if !is_said(own, id) {
             // What another record replaces was said, and is gone.
             if let Link::Repeat(first) = own.graph.link(id)
+                && !row.is_side
+                && !way.is_summed_up(first)
                 && is_replacing(table, id, first)
             {
                 reach.said += 1;

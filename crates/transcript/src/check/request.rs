@@ -5,13 +5,13 @@
 use hashbrown::{HashMap, HashSet};
 
 use super::code::{Code, Severity};
-use super::examine::{What, digest};
+use super::examine::What;
 use super::finding::Findings;
 use super::image::{LARGEST, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
 use super::{Case, examine::ThinkingFault};
 use crate::content::BlockKind;
 use crate::history::{Block, CallId, History, Role, Rules};
-use crate::table::{BlockId, Filling, Id, Part, RowId};
+use crate::table::{BlockId, Filling, Id, Part, RowId, digest};
 
 /// The longest request that the API takes.
 const LARGEST_REQUEST: u64 = 32 << 20;
@@ -310,11 +310,11 @@ impl Checking<'_> {
             }
             // The API compares the last answer only.
             ThinkingFault::Hollow { .. } if !is_last => return,
-            ThinkingFault::Hollow { is_custom } => {
+            ThinkingFault::Hollow { is_usual } => {
                 let answer = block.and_then(|block| table.row(table.part(block).row).answer);
                 let model = table.text(answer.and_then(|answer| table.answer(answer).model));
                 let aloud = self.case.examined.thinks_aloud.contains(&digest(model.unwrap_or("")));
-                if aloud || !is_custom {
+                if aloud || !is_usual {
                     let text = "the last answer's thinking has a signature and no text: it had one when it was signed";
                     (Code::ThinkingEmpty, Severity::Rejected, text)
                 } else {

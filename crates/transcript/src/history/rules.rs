@@ -328,14 +328,17 @@ const V2_1_325: Rules = Rules {
 pub const OBSERVED: [Rules; 8] =
     [V1_0_128, V2_0_42, V2_0_50, V2_0_76, V2_1_29, V2_1_45, V2_1_100, V2_1_325];
 
+/// A version as numbers; nothing if it is none.
+pub(crate) fn parse_version(text: &str) -> Option<[u32; 3]> {
+    let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
+    let version = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(version)
+}
+
 impl Rules {
     /// The rules of a version: the next newer one that was observed, or the newest. Nothing if it is no version.
     pub fn of(version: &str) -> Option<Rules> {
-        let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
-        let wanted = [parts.next()??, parts.next()??, parts.next()??];
-        if parts.next().is_some() {
-            return None;
-        }
+        let wanted = parse_version(version)?;
         let newer = OBSERVED.iter().find(|rules| rules.version >= wanted);
         Some(*newer.unwrap_or(&V2_1_325))
     }

@@ -491,7 +491,7 @@ impl Reading {
 }
 
 /// A value as a number. The same in every table.
-pub(super) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
+pub(crate) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
     static STATE: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
     STATE.hash_one(value)
 }

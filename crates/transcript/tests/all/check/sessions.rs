@@ -331,7 +331,7 @@ pub(crate) fn session(code: Code) -> Made {
             }
             script(&long, NEWEST, Rejected)
         }
-        Code::NoSummary => {
+        Code::CompactionWithoutSummary => {
             let cut = talk().record(
                 "system",
                 "b",
@@ -340,7 +340,7 @@ pub(crate) fn session(code: Code) -> Made {
             );
             script(&more(cut, "b"), NEWEST, Loss)
         }
-        Code::KeptMissing => {
+        Code::CompactionKeptMissing => {
             let kept = BOUNDARY.replace(
                 r#""preTokens":9"#,
                 r#""preTokens":9,"preservedMessages":{"anchorUuid":"s1","uuids":["gone"]}"#,
@@ -390,7 +390,7 @@ pub(crate) fn session(code: Code) -> Made {
             );
             script(&talk().record("user", "p2", "a1", &members), "2.1.45", Warning)
         }
-        Code::SecretInClear => script(
+        Code::Secret => script(
             &talk().prompt("p2", "a1", "use ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2"),
             NEWEST,
             Warning,
