@@ -100,6 +100,11 @@ impl Failure {
         Failure { message, ..Failure::from(source) }
     }
 
+    /// Whether there is nothing to tell but the exit code.
+    pub(crate) fn is_verdict(&self) -> bool {
+        self.message.is_empty()
+    }
+
     pub(crate) fn is_closed_pipe(&self) -> bool {
         let pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         self.kind == Kind::Output && self.source.as_ref().is_some_and(pipe)
@@ -111,7 +116,7 @@ impl Failure {
 
     /// Tells the user, on stderr. If that is closed too there is nobody to tell.
     pub(crate) fn report(&self) {
-        if self.message.is_empty() {
+        if self.is_verdict() {
             return;
         }
         let mut err = io::stderr().lock();

@@ -29,7 +29,13 @@ fn main() -> ExitCode {
     let outcome = World::new(&cli.global).and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);
-        outcome.and(finished)
+        match (outcome, finished) {
+            // A verdict that nobody could read is none.
+            (Err(told), Err(failure)) if told.is_verdict() && !failure.is_closed_pipe() => {
+                Err(failure)
+            }
+            (outcome, finished) => outcome.and(finished),
+        }
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

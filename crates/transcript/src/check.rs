@@ -13,7 +13,6 @@ mod judge;
 mod reach;
 mod request;
 
-use std::fs::File;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -27,10 +26,10 @@ pub use reach::Reach;
 use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
-use crate::family::Family;
+use crate::family::{Body, Family};
 use crate::history::{OBSERVED, Rules};
 use crate::place::{Session, agents};
-use crate::table::{BlockId, Id, RowId, Table};
+use crate::table::{BlockId, Id, RowId};
 use crate::time::Time;
 use examine::{Examined, Mark, What};
 use finding::Findings;
@@ -260,17 +259,12 @@ fn report(
 
 /// What there is to say about the sub-agents of a session.
 fn of_agents(own: Conversation, session: &Session) -> Vec<Finding> {
-    let family = Family::around(own, session);
-    let mut examined = Vec::new();
-    for agent in &family.agents {
-        let crate::family::Body::File(own) = &agent.body else { continue };
-        let mut seen = Examined::default();
-        let read = File::open(&own.path).and_then(|file| Table::read_file(&file, 0, &mut seen));
-        // One that cannot be read any more was read a moment ago.
-        if read.is_ok() {
-            examined.push((around::name(&own.path), seen));
-        }
-    }
+    let (family, seen) = Family::around::<Examined>(own, session);
+    let files = family.agents.iter().filter_map(|agent| match &agent.body {
+        Body::File(own) => Some(around::name(&own.path)),
+        Body::Side(_) => None,
+    });
+    let examined: Vec<(String, Examined)> = files.zip(seen).collect();
     let mut findings = Findings::new(&family.main.table);
     around::agents(&family, &examined, &mut findings);
     findings.into_list()

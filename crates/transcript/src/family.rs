@@ -15,7 +15,7 @@ use crate::graph::ChainId;
 use crate::input::Input;
 use crate::json::Json;
 use crate::place::{Agent, Session, agents};
-use crate::table::{BlockId, RowId};
+use crate::table::{BlockId, RowId, Watch};
 use crate::turn::Turn;
 use join::Joining;
 
@@ -146,18 +146,22 @@ impl How {
 impl Family {
     /// Reads a session and its sub-agents.
     pub fn open(session: &Session) -> io::Result<Family> {
-        Ok(Family::around(Conversation::open(&session.path)?, session))
+        let (family, _) = Family::around::<()>(Conversation::open(&session.path)?, session);
+        Ok(family)
     }
 
-    /// Reads the sub-agents of a session that was read already.
-    pub(crate) fn around(main: Conversation, session: &Session) -> Family {
+    /// Reads the sub-agents of a session that was read already, while somebody looks on: gives what was seen in each file, in their order.
+    pub(crate) fn around<W: Watch>(main: Conversation, session: &Session) -> (Family, Vec<W>) {
+        let mut seen = Vec::new();
         let mut family =
             Family { main, agents: Vec::new(), unreadable: Vec::new(), by_call: HashMap::new() };
         let mut sidecars = Vec::new();
         for file in agents(session) {
-            match Conversation::open(&file.path) {
+            let mut watch = W::default();
+            match Conversation::open_watched(&file.path, 0, &mut watch) {
                 Ok(mut own) => {
                     own.close();
+                    seen.push(watch);
                     let (agent, call) = of_file(file, own);
                     family.agents.push(agent);
                     sidecars.push(call);
@@ -167,7 +171,7 @@ impl Family {
         }
         family.add_sides();
         Joining::new(&family, &sidecars).join(&mut family);
-        family
+        (family, seen)
     }
 
     /// The conversation that an owner's calls are in.

@@ -153,11 +153,14 @@ fn a_closed_pipe_is_no_error() {
 #[test]
 fn a_full_disk_is_said() {
     let env = Env::with_sessions();
-    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = env.command(&["inventory", "--all"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.starts_with("error: cannot write the output: No space left"), "{text}");
+    // A verdict does not hide it.
+    for args in [&["inventory", "--all"][..], &["check", "--all"], &["check", "--all", "--json"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = env.command(args).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.starts_with("error: cannot write the output: No space left"), "{text}");
+    }
 }
 
 /// A transcript can hold anything; the terminal gets none of it.

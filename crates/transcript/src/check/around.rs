@@ -32,7 +32,7 @@ const EARLIEST: i64 = 1_735_689_600_000;
 /// Tells what is odd around a session.
 pub(super) fn around(case: &Case, rules: Rules, now: Option<Time>, findings: &mut Findings<'_>) {
     project_name(case, rules, findings);
-    clock(&case.own.table, case, now, findings);
+    clock(case, now, findings);
     secrets(&case.examined, None, findings);
 }
 
@@ -56,7 +56,8 @@ fn project_name(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
     }
 }
 
-fn clock(table: &Table, case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
+fn clock(case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
+    let table = &case.own.table;
     for (id, row) in table.numbered().filter(|(_, row)| row.uuid.is_some()) {
         let Some(time) = row.time else { continue };
         let parent = row.parent.and_then(|parent| case.own.graph.row_of(parent));

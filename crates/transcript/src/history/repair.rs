@@ -43,8 +43,7 @@ pub(super) fn repair(
     }
     match rules.pairing {
         Pairing::No => messages,
-        Pairing::Loose => paired(messages, false, rules, ids, notes),
-        Pairing::Strict => paired(messages, true, rules, ids, notes),
+        Pairing::Loose | Pairing::Strict => paired(messages, rules, ids, notes),
     }
 }
 
@@ -125,13 +124,8 @@ fn calls(message: &Message, kind: BlockKind) -> Vec<CallId> {
     message.blocks.iter().filter(|block| block.kind() == kind).filter_map(Block::call).collect()
 }
 
-fn paired(
-    messages: Vec<Message>,
-    strict: bool,
-    rules: Rules,
-    ids: &Ids,
-    notes: &mut Vec<Note>,
-) -> Vec<Message> {
+fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>) -> Vec<Message> {
+    let strict = rules.pairing == Pairing::Strict;
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
     let mut used: HashSet<CallId> = HashSet::new();
     // The calls of the answer before, which the next message must answer.

@@ -69,12 +69,10 @@ const NEWEST: &[&str] = &[
 
 /// What the newest client says behind references to tools.
 pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
-    let is_reference =
-        |part: Json<'_>| part.get("type").is_some_and(|own| own.is("tool_reference"));
     let has_reference = |block: &Block| {
         let content = block.json().get("content");
         block.kind() == BlockKind::ToolResult
-            && content.into_iter().flat_map(Json::elements).any(is_reference)
+            && content.into_iter().flat_map(Json::elements).any(|part| is_reference(&part))
     };
     (rules.references == References::Offered && blocks.iter().any(has_reference))
         .then(|| Block::text("Tool loaded."))
@@ -87,6 +85,10 @@ pub(super) fn fitted(block: Block, rules: Rules) -> Block {
         BlockKind::ToolResult => result(block, rules),
         _ => block,
     }
+}
+
+fn is_reference(part: &Json<'_>) -> bool {
+    part.get("type").is_some_and(|own| own.is("tool_reference"))
 }
 
 fn call(block: Block, rules: Rules) -> Block {
@@ -116,8 +118,6 @@ fn call(block: Block, rules: Rules) -> Block {
 
 fn result(block: Block, rules: Rules) -> Block {
     let content = block.json().get("content").filter(|own| own.shape() == Shape::Array);
-    let is_reference =
-        |part: &Json<'_>| part.get("type").is_some_and(|own| own.is("tool_reference"));
     let Some(content) = content.filter(|own| own.elements().any(|part| is_reference(&part))) else {
         return block;
     };

@@ -41,6 +41,14 @@ fn thinking(text: &str, signature: &str) -> String {
     format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#)
 }
 
+/// An answer with that thinking, of a model that goes on.
+fn thought(text: &str, signature: &str) -> Made {
+    let talk = Script::new().prompt("p1", "-", "one");
+    let talk = talk.block("t1", "p1", "m1", &thinking(text, signature)).says("a1", "t1", "m1", "a");
+    let model = r#""model":"claude-opus-4-5""#;
+    made(talk.text().replace(r#""model":"m""#, model), NEWEST, Severity::Rejected)
+}
+
 /// A user's message of these blocks.
 fn blocks(talk: Script, uuid: &str, under: &str, blocks: &str) -> Script {
     let members = format!(r#""message":{{"role":"user","content":[{blocks}]}}"#);
@@ -240,47 +248,9 @@ pub(crate) fn session(code: Code) -> Made {
                 Rejected,
             )
         }
-        Code::ThinkingUnsigned => {
-            let talk =
-                Script::new().prompt("p1", "-", "one").block("t1", "p1", "m1", &thinking("hm", ""));
-            made(
-                talk.says("a1", "t1", "m1", "a")
-                    .text()
-                    .replace(r#""model":"m""#, r#""model":"claude-opus-4-5""#),
-                NEWEST,
-                Rejected,
-            )
-        }
-        Code::ThinkingEmpty => {
-            let talk = Script::new().prompt("p1", "-", "one").block(
-                "t1",
-                "p1",
-                "m1",
-                &thinking("", "c2lnbmVk"),
-            );
-            made(
-                talk.says("a1", "t1", "m1", "a")
-                    .text()
-                    .replace(r#""model":"m""#, r#""model":"claude-opus-4-5""#),
-                NEWEST,
-                Rejected,
-            )
-        }
-        Code::ThinkingAltered => {
-            let talk = Script::new().prompt("p1", "-", "one").block(
-                "t1",
-                "p1",
-                "m1",
-                &thinking("hm", "[REDACTED]"),
-            );
-            made(
-                talk.says("a1", "t1", "m1", "a")
-                    .text()
-                    .replace(r#""model":"m""#, r#""model":"claude-opus-4-5""#),
-                NEWEST,
-                Rejected,
-            )
-        }
+        Code::ThinkingUnsigned => thought("hm", ""),
+        Code::ThinkingEmpty => thought("", "c2lnbmVk"),
+        Code::ThinkingAltered => thought("hm", "[REDACTED]"),
         Code::ThinkingForeign => {
             let talk = Script::new().prompt("p1", "-", "one").block(
                 "t1",
