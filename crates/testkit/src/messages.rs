@@ -5,6 +5,10 @@ use serde_json::{Map, Value};
 /// A text without the reminders in it.
 fn without_reminders(text: &str) -> String {
     let mut rest = text.trim().to_owned();
+    // A reminder may hold another one, as a file that was read.
+    if rest.starts_with("<system-reminder>") && rest.ends_with("</system-reminder>") {
+        return String::new();
+    }
     while let Some(start) = rest.find("<system-reminder>") {
         let end = rest[start..].find("</system-reminder>").map_or(rest.len(), |at| start + at + 18);
         rest = format!("{}{}", rest[..start].trim_end(), rest[end..].trim_start());

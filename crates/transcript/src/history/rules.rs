@@ -67,6 +67,8 @@ pub struct Rules {
     pub joins_across: bool,
     /// Thinking of another model is dropped.
     pub drops_foreign_thinking: bool,
+    /// The plan is left out of calls of `ExitPlanMode`.
+    pub drops_plans: bool,
     /// Calls of `Task` are sent as calls of `Agent`.
     pub renames_tasks: bool,
     /// Which members of calls are sent.
@@ -233,6 +235,7 @@ const V1_0_128: Rules = Rules {
     seams: false,
     joins_across: false,
     drops_foreign_thinking: false,
+    drops_plans: false,
     renames_tasks: false,
     calls: Calls::AsStored,
     references: References::AsStored,
@@ -253,6 +256,7 @@ const V2_0_76: Rules = Rules {
     version: [2, 0, 76],
     leaf: Leaf::Newest,
     timeless: Timeless::LeafOrRoot,
+    drops_plans: true,
     calls: Calls::Plain,
     references: References::Dropped,
     ..V2_0_50
@@ -264,6 +268,7 @@ const V2_1_29: Rules = Rules {
     progress_links: true,
     progress_leaf: true,
     drops_thinking_only: true,
+    drops_plans: true,
     calls: Calls::PlainWithCaller,
     references: References::OfferedThenDropped,
     pairing: Pairing::Loose,
@@ -318,6 +323,7 @@ const V2_1_325: Rules = Rules {
     says_continue: false,
     attachments: Attachments::Rendered,
     drops_foreign_thinking: true,
+    drops_plans: false,
     calls: Calls::AsStored,
     references: References::Offered,
     drops_blank_blocks: true,

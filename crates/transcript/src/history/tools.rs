@@ -98,6 +98,17 @@ fn call(block: Block, rules: Rules) -> Block {
     } else {
         block
     };
+    let ends_planning = block.json().get("name").is_some_and(|name| name.is("ExitPlanMode"));
+    let block = match block.json().get("input").and_then(Json::object) {
+        Some(input) if rules.drops_plans && ends_planning => {
+            let members = input.members().filter(|(name, _)| name != "plan");
+            let members: Vec<Vec<u8>> = members
+                .map(|(name, value)| [quote(&name).as_bytes(), b":", value.raw()].concat())
+                .collect();
+            block.with("input", &[b"{", members.join(&b","[..]).as_slice(), b"}"].concat())
+        }
+        _ => block,
+    };
     let Some(own) = block.json().object() else { return block };
     let is_plain = match rules.calls {
         Calls::AsStored => false,
