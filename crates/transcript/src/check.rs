@@ -13,7 +13,9 @@ mod judge;
 mod reach;
 mod request;
 
+use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -22,17 +24,20 @@ use hashbrown::HashMap;
 pub use code::{Code, Severity};
 pub use finding::Finding;
 pub use reach::Reach;
+pub(crate) use reach::{is_replacing, is_voice};
 
 use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::family::{Body, Family};
-use crate::history::{OBSERVED, Rules};
+use crate::history::{History, OBSERVED, Refusal, Rules, outline};
 use crate::place::{Session, agents};
 use crate::table::{BlockId, Id, RowId};
 use crate::time::Time;
-use examine::{Examined, Mark, What};
+use examine::{Examined, Faults};
+pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
+pub(crate) use image::{LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
 
 /// What was found.
 #[derive(Clone, Debug)]
@@ -97,18 +102,18 @@ impl Verdict {
 
 /// What one version makes of a session.
 #[derive(Clone, Debug)]
-struct Judged {
-    verdict: Verdict,
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
     leaf: Option<RowId>,
-    reach: Reach,
-    findings: Vec<Finding>,
+    pub(crate) reach: Reach,
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// A session that is being judged.
 #[derive(Debug)]
-struct Case {
-    own: Conversation,
-    examined: Examined,
+pub(crate) struct Case {
+    pub(crate) own: Conversation,
+    pub(crate) examined: Examined,
     /// Where damage begins, in order.
     damage: Vec<u64>,
     /// The first message.
@@ -138,15 +143,37 @@ impl Case {
         Case { own, examined, damage, first_said, results, answers }
     }
 
+    /// A session by its records alone: nobody looks for secrets.
+    pub(crate) fn open(file: File, path: &Path) -> io::Result<Case> {
+        let mut faults = Faults::default();
+        let own = Conversation::of_file(file, path, 0, &mut faults)?;
+        Ok(Case::new(own, faults.0))
+    }
+
+    /// What one version makes of it, of which it is known what it would send.
+    pub(crate) fn judge(
+        &self,
+        rules: Rules,
+        found: Result<&History, Refusal>,
+    ) -> io::Result<Judged> {
+        let mut shared = Findings::new(&self.own.table);
+        judge::records(self, rules, &mut shared)?;
+        let shared = shared.into_list();
+        let mut judged = judge::judge(self, rules, found, Verdict::of(&shared))?;
+        judged.findings.extend(shared);
+        judged.findings.sort_by(Finding::order);
+        Ok(judged)
+    }
+
     /// The row whose record begins there.
-    fn row_at(&self, offset: u64) -> Option<RowId> {
+    pub(crate) fn row_at(&self, offset: u64) -> Option<RowId> {
         let rows = self.own.table.rows();
         let at = rows.binary_search_by_key(&offset, |row| row.offset).ok()?;
         u32::try_from(at).ok().map(RowId)
     }
 
     /// What was seen in records, with the blocks that it is about.
-    fn marks(&self) -> impl Iterator<Item = (&Mark, Option<BlockId>)> {
+    pub(crate) fn marks(&self) -> impl Iterator<Item = (&Mark, Option<BlockId>)> {
         self.examined.marks.iter().map(|mark| {
             let block = mark.block.and_then(|block| {
                 self.own.table.parts_of(self.row_at(mark.offset)?).nth(block as usize)
@@ -194,7 +221,9 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
         loop {
             let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rules) = rules else { return Ok(judged) };
-            judged.push((rules, judge::judge(case, rules, shared)?));
+            let found = outline(&case.own, rules, Some("..."))?;
+            let found = found.as_ref().map_err(|refusal| *refusal);
+            judged.push((rules, judge::judge(case, rules, found, shared)?));
         }
     };
     thread::scope(|scope| {

@@ -42,6 +42,9 @@ struct Window {
     end: u64,
 }
 
+/// A record that begins within so many bytes behind the last one follows it: where most is passed over, reading ahead would read all.
+const NEAR: u64 = 4 << 10;
+
 /// The turns of a conversation.
 #[derive(Debug)]
 pub struct Turns {
@@ -72,7 +75,16 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> io::Result<Conversation> {
-        let file = File::open(path)?;
+        Conversation::of_file(File::open(path)?, path, offset, watch)
+    }
+
+    /// The same with a file that is open, whatever its path leads to by now.
+    pub(crate) fn of_file(
+        file: File,
+        path: &Path,
+        offset: u64,
+        watch: &mut impl Watch,
+    ) -> io::Result<Conversation> {
         let mut table = Table::read_file(&file, offset, watch)?;
         table.start = offset;
         if is_agent(path) {
@@ -107,7 +119,7 @@ impl Conversation {
         if let Some(found) = inside(&window) {
             return Ok(found);
         }
-        let is_next = offset >= window.end && offset - window.end < READ_BLOCK as u64;
+        let is_next = offset >= window.end && offset - window.end < NEAR;
         window.end = offset + len;
         if !is_next || len > READ_BLOCK as u64 {
             return self.with_file(|file| read_at(file, offset, len));
@@ -126,7 +138,7 @@ impl Conversation {
     }
 
     /// Works on the file.
-    fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    pub(crate) fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
             Some(file) => work(file),
             None => work(&File::open(&self.path)?),

@@ -82,6 +82,11 @@ impl Graph {
         &self.order[self.chain(id).rows.clone()]
     }
 
+    /// All rows, parents before children.
+    pub(crate) fn order(&self) -> &[RowId] {
+        &self.order
+    }
+
     /// The rows where the conversation was taken up again in another way.
     pub fn branches(&self) -> &[RowId] {
         &self.branches

@@ -326,7 +326,11 @@ impl Line {
 
     /// Whether the table tells enough of a record for an outline.
     fn is_told(row: &Row) -> bool {
-        !matches!(row.kind, Kind::Attachment | Kind::System) && row.input != Some(Input::Preface)
+        // Of events only commands say anything.
+        let is_silent = row.kind == Kind::System && row.input.is_none();
+        is_silent
+            || (!matches!(row.kind, Kind::Attachment | Kind::System)
+                && row.input != Some(Input::Preface))
     }
 
     fn outline(row: RowId, table: &Table, rules: Rules) -> Line {

@@ -12,11 +12,12 @@
 //! - [`table`] holds a whole session without its texts; [`graph`] says how its records hang together, [`turn`] what was asked and done,
 //!   [`family`] which sub-agents took part, [`relative`] which other sessions share its records; [`conversation`] is where to start;
 //! - [`history`] is what a client would send if it went on with it; [`check`] says whether that works, and what is wrong; [`secret`] finds keys and tokens;
+//! - [`change`] makes other sessions of them, and proves what that does;
 //! - [`inventory`] counts what sessions hold;
 //! - [`known`] is the format as far as it is known; [`drift`] finds what is not.
 //!
 //! Invariants: reading does not fail on content, only on I/O; bytes that are not understood are kept;
-//! memory is bounded by [`limit`]. No async, no network, no database; nothing is written.
+//! memory is bounded by [`limit`]. No async, no network, no database; no file is opened for writing.
 //!
 //! ```
 //! use transcript::file::{Lines, State};
@@ -32,6 +33,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod change;
 pub mod check;
 pub mod content;
 pub mod conversation;

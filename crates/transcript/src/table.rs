@@ -244,6 +244,8 @@ pub struct Table {
     pub null_line: Option<u64>,
     /// Lines of the file.
     pub lines: u64,
+    /// The byte that reading ended at.
+    pub end: u64,
 }
 
 impl Table {
@@ -273,7 +275,7 @@ impl Table {
     }
 
     /// The blocks of a row.
-    pub fn parts_of(&self, row: RowId) -> impl Iterator<Item = BlockId> + use<> {
+    pub fn parts_of(&self, row: RowId) -> impl Iterator<Item = BlockId> + Clone + use<> {
         let end =
             self.rows.get(row.index() + 1).map_or(self.parts.len(), |next| next.blocks as usize);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
@@ -304,6 +306,12 @@ impl Table {
     /// The text of an id, if there is one.
     pub fn text(&self, id: Option<Id>) -> Option<&str> {
         id.map(|id| self.ids.text(id))
+    }
+
+    /// Where a block stands in its record, if it can be read alone.
+    pub(crate) fn range(&self, block: BlockId) -> Option<std::ops::Range<usize>> {
+        let [start, len] = self.part(block).place.map(|number| number as usize);
+        (len > 0).then_some(start..start + len)
     }
 
     /// How many bytes a block has; of one that cannot be read alone, those of its record.

@@ -2,6 +2,8 @@
 //!
 //! Milliseconds since 1970, because that is what every dialect can say: ISO 8601 text, or a number.
 
+use std::fmt;
+
 use jiff::Timestamp;
 
 use crate::json::{Json, Shape};
@@ -24,6 +26,14 @@ impl Time {
             Shape::Number => value.integer().map(Time),
             _ => None,
         }
+    }
+}
+
+/// As clients write it.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment = Timestamp::from_millisecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
+        write!(f, "{}", moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"))
     }
 }
 

@@ -58,9 +58,9 @@ macro_rules! codes {
 
 codes! {
     // The file.
-    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --kind damaged`, and remove it if it says nothing";
-    NulBytes "nul-bytes" "remove them; what stood there is gone";
-    GluedRecords "glued-records" "put each record on a line of its own";
+    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --kind damaged`; `quipu repair` removes it";
+    NulBytes "nul-bytes" "`quipu repair` removes them; what stood there is gone";
+    GluedRecords "glued-records" "`quipu repair` puts each record on a line of its own";
     NotUtf8 "not-utf8" "nothing: the client reads such bytes as U+FFFD";
     NotAnObject "not-an-object" "nothing: clients pass over it";
     NullLine "null-line" "remove the line";
@@ -78,12 +78,12 @@ codes! {
     RepeatedUuid "repeated-uuid" "give the later record an id of its own";
     ForeignRecord "foreign-record" "give the records the types `user` and `assistant`";
     NoUuid "no-uuid" "give each record an id, and its parent's";
-    MissingParent "missing-parent" "hang the record on the one before it, or look for the lost one in a backup or a fork";
+    MissingParent "missing-parent" "`quipu repair` hangs it on what was said before it; or look for the lost one in a backup or a fork";
     ParentLoop "parent-loop" "hang the first record of the loop on nothing";
     SecondRoot "second-root" "hang the second beginning on the end of the first, if they belong together";
-    WrongLeaf "wrong-leaf" "go on from the other end: `quipu tree` shows both";
+    WrongLeaf "wrong-leaf" "`quipu tree` shows both ends; `quipu repair` goes on from the later one";
     TimeTie "time-tie" "resume with a newer client, or give the later record a later time";
-    DeadBranch "dead-branch" "choose one: `quipu tree` shows both branches, which two clients wrote at the same time";
+    DeadBranch "dead-branch" "choose one: `quipu tree` shows both branches, which two clients wrote at the same time; `quipu fork --branch` takes one";
     Rewound "rewound" "nothing: it was left on purpose; `quipu tree` shows it";
     SidechainMarker "sidechain-marker" "mark the records of a sub-agent, and only these, with `isSidechain`";
     NoConversation "no-conversation" "begin a new session";
@@ -110,7 +110,7 @@ codes! {
     ImageDimensions "image-dimensions" "replace the image by a smaller one, or by a text";
     ImageCount "image-count" "replace the oldest images by texts";
     ImageDropped "image-dropped" "resume with another client";
-    RequestSize "request-size" "compact the session, or replace its largest results and images";
+    RequestSize "request-size" "`quipu strip` takes results and images out; or compact the session";
     // Compactions and the queue.
     CompactionWithoutSummary "compaction-without-summary" "remove the boundary, so that what stands before it is sent again";
     CompactionKeptMissing "compaction-kept-missing" "look for the records in a backup or a fork";

@@ -5,26 +5,27 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::code::Code;
 use super::examine::quoted;
 use crate::content::Block;
 use crate::json::Json;
 
 /// The longest image that the API takes, as it is sent: in base64.
-pub(super) const LARGEST: u64 = 5 << 20;
+pub(crate) const LARGEST: u64 = 5 << 20;
 /// The longest side, and the longest if there are [`MANY`] images.
-pub(super) const LONGEST_SIDE: usize = 8_000;
-pub(super) const LONGEST_OF_MANY: usize = 2_000;
+pub(crate) const LONGEST_SIDE: usize = 8_000;
+pub(crate) const LONGEST_OF_MANY: usize = 2_000;
 /// From more images than this on, the tighter limit counts.
-pub(super) const MANY: usize = 20;
+pub(crate) const MANY: usize = 20;
 /// How many images one request may have.
-pub(super) const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 
 /// How much of the data is decoded to find the size of the picture: cameras put much before it.
 const LOOKED_AT: usize = 96 << 10;
 
 /// One image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Image {
+pub(crate) struct Image {
     /// Its data as it stands, in bytes; nothing if it is named, or cut.
     pub(super) size: Option<u64>,
     /// Its data is not here: the record is too long to hold, and this is why.
@@ -36,7 +37,7 @@ pub(super) struct Image {
 
 /// What is wrong with the form of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ImageFault {
+pub(crate) enum ImageFault {
     /// The data is no base64.
     Encoding,
     /// No type, or none that the API takes.
@@ -58,6 +59,16 @@ impl fmt::Display for ImageFault {
 }
 
 impl Image {
+    /// Whether the API would refuse it for that; no side may be longer than so much.
+    pub(crate) fn has(&self, code: Code, longest: usize) -> bool {
+        match code {
+            Code::ImageEncoding => self.fault.is_some(),
+            Code::ImageSize => self.is_cut || self.size.is_some_and(|size| size > LARGEST),
+            Code::ImageDimensions => self.side.is_some_and(|side| side > longest),
+            _ => false,
+        }
+    }
+
     pub(super) fn read(block: &Block<'_>, is_condensed: bool) -> Image {
         let mut image = Image { size: None, is_cut: false, side: None, fault: None };
         let Some(source) = block.get("source").and_then(Json::object) else {

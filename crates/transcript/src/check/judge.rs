@@ -12,7 +12,7 @@ use super::{Case, Judged, Verdict};
 use crate::content::BlockKind;
 use crate::entry::{Entry, Kind};
 use crate::graph::Link;
-use crate::history::{History, Note, Refusal, Rules, outline};
+use crate::history::{History, Note, Refusal, Rules};
 use crate::input::Input;
 use crate::table::{Placed, RowId};
 
@@ -20,21 +20,25 @@ use crate::table::{Placed, RowId};
 const SUMMARY: &str = "This session is being continued from a previous conversation";
 
 /// Judges a session by the rules of one version. `shared` is what it comes to whoever resumes it.
-pub(super) fn judge(case: &Case, rules: Rules, shared: Verdict) -> io::Result<Judged> {
+pub(super) fn judge(
+    case: &Case,
+    rules: Rules,
+    found: Result<&History, Refusal>,
+    shared: Verdict,
+) -> io::Result<Judged> {
     let mut findings = Findings::new(&case.own.table);
-    let found = outline(&case.own, rules, Some("..."))?;
     lines(case, rules, &mut findings);
     let (mut leaf, mut counted) = (None, Reach::default());
     match found {
         Err(refusal) => refused(case, refusal, &mut findings),
         Ok(found) => {
             leaf = found.leaf;
-            counted = losses(case, &found, rules, &mut findings)?;
-            notes(case, &found, &mut findings);
-            if !has_summary(case, &found, &mut findings)? {
+            counted = losses(case, found, rules, &mut findings)?;
+            notes(case, found, &mut findings);
+            if !has_summary(case, found, &mut findings)? {
                 counted.lost += std::mem::take(&mut counted.summed_up);
             }
-            request(case, &found, rules, &mut findings);
+            request(case, found, rules, &mut findings);
         }
     }
     let findings = findings.into_list();

@@ -131,7 +131,7 @@ pub(super) fn reach(
 }
 
 /// Whether a message replaces another with its id that said something else.
-pub(super) fn is_replacing(table: &Table, id: RowId, first: RowId) -> bool {
+pub(crate) fn is_replacing(table: &Table, id: RowId, first: RowId) -> bool {
     let says = |row: RowId| table.parts_of(row).map(|part| table.hash(part)).collect::<Vec<_>>();
     let is_message = matches!(table.row(id).kind, Kind::User | Kind::Assistant);
     is_message && (table.row(id).kind != table.row(first).kind || says(id) != says(first))
@@ -318,15 +318,28 @@ impl<'a> Way<'a> {
         let is_silent = self.place[fork.index()].is_some_and(|place| self.voice <= Some(place));
         match live.or_else(|| place.map(|place| self.order[place as usize + 1])) {
             Some(_) if is_silent => Fate::Lost(Reason::SilentBranch),
-            Some(live) if last < live => Fate::Left,
+            Some(live) if last < self.begins(fork, live) => Fate::Left,
             Some(_) => Fate::Lost(Reason::OtherBranch),
             None => Fate::Lost(Reason::BehindLeaf),
         }
     }
 }
 
+impl Way<'_> {
+    /// Where a branch begins that parts from another behind a record: what is left of the answer before it, and its results, are of both.
+    fn begins(&self, fork: RowId, live: RowId) -> RowId {
+        let answer = self.own.table.row(fork).answer;
+        let start = self.place[live.index()].unwrap_or(0) as usize;
+        let is_new = |row: &&RowId| {
+            let own = self.own.table.row(**row).answer;
+            is_voice(self.own, **row) && (own.is_none() || own != answer)
+        };
+        self.order[start..].iter().find(is_new).copied().unwrap_or(live).max(live)
+    }
+}
+
 /// Whether a person asks something there, or the model answers.
-fn is_voice(own: &Conversation, row: RowId) -> bool {
+pub(crate) fn is_voice(own: &Conversation, row: RowId) -> bool {
     let known = own.table.row(row);
     let asks =
         matches!(known.input, Some(Input::Plain | Input::IdeSelection | Input::IdeOpenedFile));

@@ -56,6 +56,8 @@ pub enum Thing {
     AgentMeta,
     /// A result too large for the transcript.
     ToolResult,
+    /// Something else in the session's folder.
+    SideFile,
     /// A copy of a file before it was edited.
     FileHistory,
     /// A todo list.
@@ -74,6 +76,7 @@ impl Thing {
             Thing::Agent => "agent",
             Thing::AgentMeta => "agent-meta",
             Thing::ToolResult => "tool-result",
+            Thing::SideFile => "side-file",
             Thing::FileHistory => "file-history",
             Thing::Todos => "todos",
             Thing::IndexRow => "index-row",
@@ -151,6 +154,9 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
     for path in listing(&session.folder().join("tool-results")).files {
         add(Thing::ToolResult, path);
+    }
+    for path in listing(&session.folder()).files {
+        add(Thing::SideFile, path);
     }
     let project = session.path.parent();
     if let Some(index) = project.map(|project| project.join("sessions-index.json"))

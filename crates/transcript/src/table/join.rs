@@ -256,6 +256,7 @@ impl Reading {
         table.named_leaf = numbers.id(behind.named_leaf).or(table.named_leaf);
         let null = behind.null_line.map(|line| line + numbers.lines);
         table.null_line = table.null_line.or(null);
+        table.end = behind.end;
         table.damaged += behind.damaged;
         table.bare += behind.bare;
         table.lines += behind.lines;

@@ -41,6 +41,7 @@ impl Reading {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
             reading.table.lines = line.number.unwrap_or(0);
+            reading.table.end = line.offset + line.len + u64::from(line.ended);
             watch.line(&line);
             let mut records = line.records().peekable();
             let mut is_first = line.part.is_none_or(|part| part == 0);

@@ -1,6 +1,6 @@
 //! Every code is shown by a session, and described; every file there is gets a verdict.
 
-mod sessions;
+pub(crate) mod sessions;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

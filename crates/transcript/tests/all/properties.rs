@@ -15,7 +15,7 @@ use transcript::table::Table;
 use transcript::turn::Pairs;
 
 /// What a client may have written: prompts, answers with parallel calls in both fashions, hooks, rewinds, resumes from anywhere.
-fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
+pub(super) fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
     let mut script = Script::new();
     let mut nodes: Vec<String> = Vec::new();
     let mut last = "-".to_owned();
@@ -77,7 +77,7 @@ fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
 }
 
 /// Lines out of order, twice, without ids, with parents that are nowhere or lead back; cut off and glued.
-fn damage(rng: &mut Rng, lines: &mut Vec<String>) {
+pub(super) fn damage(rng: &mut Rng, lines: &mut Vec<String>) {
     for _ in 0..=lines.len() / 4 {
         let at = rng.below(lines.len());
         let other = rng.below(lines.len());

@@ -1,0 +1,323 @@
+//! New ids for a session: every one that stands in it is mapped, and stays unique.
+//!
+//! An id of a record becomes its own bits with some of them turned, the same ones everywhere: two ids stay two, and a reference stays one without a list of all of them. Which
+//! bits is told by the new session's id. Ids are found as what they are (36 characters with dashes in their places), wherever they stand: in members, in paths, in
+//! texts; ids of other forms only in members that are known to name one. Invariants: what was signed (thinking) is never touched; an id that is not of this session stays.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use hashbrown::HashSet;
+use memchr::{memchr, memmem};
+
+use super::splice::{Splices, range_of};
+use crate::entry::Kind;
+use crate::json::{Json, Shape, quote};
+use crate::table::Table;
+
+/// Which ids become which.
+#[derive(Clone, Debug)]
+pub struct Renames {
+    session: String,
+    mask: u128,
+    /// The sessions that records say they are of.
+    sessions: HashSet<u128>,
+    records: HashSet<u128>,
+    /// Ids of other forms, of sessions and of records.
+    odd_sessions: HashSet<String>,
+    odd_records: HashSet<String>,
+    /// Sub-agents whose files have to have other names.
+    agents: Vec<(String, String)>,
+}
+
+/// The length of an id, and where its dashes are.
+const LENGTH: usize = 36;
+const DASHES: [usize; 4] = [8, 13, 18, 23];
+
+impl Renames {
+    /// New ids for the session of that id, which is to be the session of another.
+    pub fn new(old: &str, new: &str) -> Renames {
+        // The bits that tell version and variant stay.
+        let fixed: u128 = 0xf << 76 | 0x3 << 62;
+        let mask = hash(new) & !fixed | 1;
+        let mut renames = Renames {
+            session: new.to_owned(),
+            mask,
+            sessions: HashSet::new(),
+            records: HashSet::new(),
+            odd_sessions: HashSet::new(),
+            odd_records: HashSet::new(),
+            agents: Vec::new(),
+        };
+        renames.learn_session(old);
+        renames
+    }
+
+    /// The id of the new session.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    fn learn_session(&mut self, id: &str) {
+        match parse(id.as_bytes()) {
+            Some(number) => _ = self.sessions.insert(number),
+            None => _ = self.odd_sessions.insert(id.to_owned()),
+        }
+    }
+
+    /// Takes in the ids of a file's records, and those that they name.
+    pub fn learn(&mut self, table: &Table) {
+        let sessions: HashSet<_> = table.rows().iter().filter_map(|row| row.session).collect();
+        for id in sessions {
+            self.learn_session(table.ids.text(id));
+        }
+        let of_rows = table.rows().iter().flat_map(|row| [row.uuid, row.parent]);
+        let logical = table.boundaries.iter().map(|boundary| boundary.logical_parent);
+        for id in of_rows.chain(logical).chain([table.named_leaf]).flatten() {
+            let text = table.ids.text(id);
+            match parse(text.as_bytes()) {
+                // Nobody has this one.
+                Some(0) => {}
+                Some(number) => _ = self.records.insert(number),
+                None => {
+                    if !self.odd_records.contains(text) {
+                        self.odd_records.insert(text.to_owned());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A new id for a sub-agent whose file stands beside sessions, of the same form.
+    pub fn learn_agent(&mut self, old: &str) -> String {
+        let bits = format!("{:032x}", hash(&format!("{}/{old}", self.session)));
+        // The first character tells the kind from 2.0.76 on.
+        let keeps = usize::from(old.starts_with('a') && old.len() != 8);
+        let new = format!("{}{}", &old[..keeps], bits.get(..old.len() - keeps).unwrap_or(&bits));
+        self.agents.push((old.to_owned(), new.clone()));
+        new
+    }
+
+    /// The new id of a record.
+    pub fn record(&self, old: &str) -> String {
+        format(parse(old.as_bytes()).unwrap_or_else(|| hash(old)) ^ self.mask)
+    }
+
+    /// Appends bytes with their ids mapped. What lies in a protected range stays.
+    pub(super) fn map(&self, bytes: &[u8], protected: &[Range<usize>], out: &mut Vec<u8>) {
+        let from = out.len();
+        let (mut done, mut at) = (0, 0);
+        while let Some(found) = memchr(b'-', &bytes[at..]) {
+            let dash = at + found;
+            at = dash + 1;
+            let Some(start) = dash.checked_sub(DASHES[0]).filter(|start| *start >= done) else {
+                continue;
+            };
+            let Some(token) = bytes.get(start..start + LENGTH) else { break };
+            if token[DASHES[1]] != b'-' || token[DASHES[2]] != b'-' {
+                continue;
+            }
+            let Some(number) = parse(token) else { continue };
+            let is_session = self.sessions.contains(&number);
+            if !is_session && !self.records.contains(&number)
+                || protected.iter().any(|range| range.contains(&start))
+            {
+                continue;
+            }
+            out.extend_from_slice(&bytes[done..start]);
+            if is_session {
+                out.extend_from_slice(self.session.as_bytes());
+            } else {
+                out.extend_from_slice(format(number ^ self.mask).as_bytes());
+            }
+            done = start + LENGTH;
+            at = done;
+        }
+        out.extend_from_slice(&bytes[done..]);
+        // Protected ranges hold no ids of agents that anybody looks for.
+        for (old, new) in self.agents.iter().filter(|_| protected.is_empty()) {
+            replace_word(out, from, old.as_bytes(), new.as_bytes());
+        }
+    }
+
+    /// Appends a record with its ids mapped.
+    pub(super) fn map_record(
+        &self,
+        kind: Kind,
+        bytes: &[u8],
+        protected: &[Range<usize>],
+        out: &mut Vec<u8>,
+    ) {
+        let is_plain = matches!(
+            kind,
+            Kind::User
+                | Kind::Assistant
+                | Kind::Attachment
+                | Kind::Progress
+                | Kind::System
+                | Kind::ApiRequest
+                | Kind::ApiRequestShape
+                | Kind::ApiRequestBlob
+        );
+        // Ids of the usual form are found wherever they stand; the rest by the names of their members.
+        if is_plain && self.odd_records.is_empty() && self.odd_sessions.is_empty() {
+            return self.map(bytes, protected, out);
+        }
+        let splices = self.members_of(bytes);
+        if splices.is_empty() {
+            return self.map(bytes, protected, out);
+        }
+        // Ranges move; but what is protected holds none of these members.
+        let mut done = 0;
+        for (range, value) in splices.list() {
+            self.map(&bytes[done..range.start], &shifted(protected, done), out);
+            out.extend_from_slice(value);
+            done = range.end;
+        }
+        self.map(&bytes[done..], &shifted(protected, done), out);
+    }
+
+    /// Appends a value that comes into a record, with its ids mapped.
+    pub(super) fn map_value(&self, value: &[u8], out: &mut Vec<u8>) {
+        let odd = Json::parse(value)
+            .and_then(Json::text)
+            .filter(|text| self.odd_records.contains(&**text));
+        match odd {
+            Some(text) => out.extend_from_slice(quote(&self.record(&text)).as_bytes()),
+            None => self.map(value, &[], out),
+        }
+    }
+
+    /// Members of a record that name another, or a session, and are not found by their form.
+    pub(super) fn members_of(&self, bytes: &[u8]) -> Splices {
+        let mut splices = Splices::default();
+        if let Some(json) = Json::parse(bytes) {
+            self.members(json, bytes, true, &mut splices);
+        }
+        splices
+    }
+
+    /// Looks for members that name a record or a session. What was said is not looked into.
+    fn members(&self, json: Json<'_>, whole: &[u8], is_top: bool, splices: &mut Splices) {
+        let Some(object) = json.object() else {
+            for element in json.elements() {
+                self.members(element, whole, false, splices);
+            }
+            return;
+        };
+        for (name, value) in object.members() {
+            match value.shape() {
+                Shape::String => self.member(&name, value, whole, splices),
+                Shape::Array if is_reference(&name) => {
+                    for element in value.elements() {
+                        self.member(&name, element, whole, splices);
+                    }
+                }
+                _ if is_top && matches!(&*name, "message" | "toolUseResult") => {}
+                Shape::Object | Shape::Array => self.members(value, whole, false, splices),
+                _ => {}
+            }
+        }
+    }
+
+    fn member(&self, name: &str, value: Json<'_>, whole: &[u8], splices: &mut Splices) {
+        let Some(text) = value.text() else { return };
+        let is_session = matches!(name, "sessionId" | "session_id");
+        let new = match parse(text.as_bytes()) {
+            Some(0) => return,
+            Some(number) if is_reference(name) && !self.sessions.contains(&number) => {
+                format(number ^ self.mask)
+            }
+            None if is_session && self.odd_sessions.contains(&*text) => self.session.clone(),
+            None if is_reference(name) && self.odd_records.contains(&*text) => self.record(&text),
+            _ => return,
+        };
+        if let Some(range) = range_of(value.raw(), whole) {
+            splices.put(range, quote(&new).into_bytes());
+        }
+    }
+}
+
+/// Whether a member of that name names a record.
+fn is_reference(name: &str) -> bool {
+    let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    // A command of the queue is no record, and attachments name it too.
+    (name != "commandUuid" && has_end(&["uuid", "Uuid", "UUID", "uuids", "Uuids"]))
+        || matches!(name, "messageId" | "snapshotMessageId")
+}
+
+/// Ranges as they are seen from a later start.
+fn shifted(ranges: &[Range<usize>], by: usize) -> Vec<Range<usize>> {
+    let behind = ranges.iter().filter(|range| range.end > by);
+    behind.map(|range| range.start.saturating_sub(by)..range.end - by).collect()
+}
+
+/// The bits of an id of the usual form.
+fn parse(text: &[u8]) -> Option<u128> {
+    if text.len() != LENGTH {
+        return None;
+    }
+    let mut number = 0;
+    for (at, byte) in text.iter().enumerate() {
+        if DASHES.contains(&at) {
+            if *byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        number = number << 4 | u128::from(char::from(*byte).to_digit(16)?);
+    }
+    Some(number)
+}
+
+fn format(number: u128) -> String {
+    let mut text = String::with_capacity(LENGTH);
+    // Writing into a string does not fail.
+    let _ = write!(
+        text,
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        number >> 96,
+        number >> 80 & 0xffff,
+        number >> 64 & 0xffff,
+        number >> 48 & 0xffff,
+        number & 0xffff_ffff_ffff
+    );
+    text
+}
+
+/// An id that follows from a text.
+pub(super) fn made(text: &str) -> String {
+    let fixed: u128 = 0xf << 76 | 0x3 << 62;
+    format(hash(text) & !fixed | 0x4 << 76 | 0x2 << 62)
+}
+
+/// A number for a text, as good as chance.
+fn hash(text: &str) -> u128 {
+    let mut number: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    for round in 0..2 {
+        for byte in text.bytes() {
+            number = (number ^ u128::from(byte) ^ round)
+                .wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+        number ^= number >> 61;
+    }
+    number
+}
+
+/// Puts one word in the place of another, from a place on.
+fn replace_word(bytes: &mut Vec<u8>, from: usize, old: &[u8], new: &[u8]) {
+    let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let is_word = |at: usize| {
+        !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
+            && !is_part(bytes.get(at + old.len()))
+    };
+    let found = memmem::find_iter(&bytes[from..], old).map(|at| from + at);
+    let places: Vec<usize> = found.filter(|at| is_word(*at)).collect();
+    for at in places.into_iter().rev() {
+        bytes.splice(at..at + old.len(), new.iter().copied());
+    }
+}
+
+#[cfg(test)]
+#[path = "ids_tests.rs"]
+mod tests;

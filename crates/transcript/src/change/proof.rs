@@ -1,0 +1,157 @@
+//! What a change does, computed from what came out.
+
+use std::hash::Hash;
+use std::io;
+use std::thread;
+
+use super::{Change, Deed, Subject, Written};
+use crate::check::{Finding, Reach, Verdict};
+use crate::content::BlockKind;
+use crate::history::{Block, History, Message, Role};
+use crate::table::{Table, digest};
+
+/// A session before and after a change.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// What it was.
+    pub before: Side,
+    /// What it is.
+    pub after: Side,
+    /// What became of its records.
+    pub written: Written,
+    /// How many messages at the front are sent as they were: so far the cache of prompts still helps.
+    pub same: usize,
+    /// About how many tokens are sent behind these: once, at the price of new ones.
+    pub new_tokens: u64,
+    /// What was done.
+    pub deeds: Vec<Deed>,
+}
+
+/// One side of a proof.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Whether it resumes.
+    pub verdict: Verdict,
+    /// What becomes of its messages.
+    pub reach: Reach,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// How many messages the request would have.
+    pub messages: usize,
+    /// About how many tokens these are.
+    pub tokens: u64,
+    /// Calls that are sent with their results.
+    pub pairs: usize,
+    /// Calls that are sent without, and results without calls.
+    pub unpaired: usize,
+    /// What is wrong, the worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Proof {
+    /// Whether the session resumes less well than before.
+    pub fn is_worse(&self) -> bool {
+        self.after.verdict > self.before.verdict
+    }
+}
+
+/// Compares a session with what was made of it.
+pub fn prove(
+    before: &Subject,
+    change: &Change,
+    written: Written,
+    after: &Subject,
+) -> io::Result<Proof> {
+    // Both at once.
+    thread::scope(|scope| {
+        let other = scope.spawn(|| before.judged().map(drop));
+        after.judged()?;
+        other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))
+    })?;
+    let (old, new) = (sketch(before), sketch(after));
+    let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
+    Ok(Proof {
+        before: side(before, &old)?,
+        after: side(after, &new)?,
+        written,
+        // The next prompt stands at the end of both.
+        same: same.min(old.len().saturating_sub(1)).min(new.len().saturating_sub(1)),
+        new_tokens: new[same.min(new.len())..].iter().map(|(_, tokens)| tokens).sum(),
+        deeds: change.deeds.clone(),
+    })
+}
+
+/// What each message says, as a number, and about how many tokens it is.
+fn sketch(subject: &Subject) -> Vec<(u64, u64)> {
+    let Ok(found) = &subject.found else { return Vec::new() };
+    let table = &subject.case.own.table;
+    found.messages.iter().map(|message| sketch_of(table, message)).collect()
+}
+
+fn sketch_of(table: &Table, message: &Message) -> (u64, u64) {
+    let mut tokens = 0;
+    let mut hashes = vec![message.role as u64];
+    for block in &message.blocks {
+        let origin = block.origin();
+        hashes.push(origin.map_or_else(|| hash(block.raw()), |origin| table.hash(origin)));
+        let size = origin.map_or(block.raw().len() as u64, |origin| table.size(origin));
+        tokens += match block.kind() {
+            BlockKind::Image => IMAGE_TOKENS.min(size / BYTES_A_TOKEN),
+            _ => size / BYTES_A_TOKEN,
+        };
+    }
+    (hash(&hashes), tokens)
+}
+
+fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    digest(value)
+}
+
+/// How many bytes of JSON a token has, by and large.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// About what an image of the usual size costs.
+const IMAGE_TOKENS: u64 = 1_600;
+
+fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Side> {
+    let judged = subject.judged()?;
+    let (pairs, unpaired) = subject.found.as_ref().map_or((0, 0), pairs);
+    Ok(Side {
+        verdict: judged.verdict,
+        reach: judged.reach,
+        bytes: subject.case.own.table.end,
+        messages: sketch.len().saturating_sub(1),
+        tokens: sketch.iter().map(|(_, tokens)| tokens).sum(),
+        pairs,
+        unpaired,
+        findings: judged.findings.clone(),
+    })
+}
+
+/// How many calls are sent with their results right behind them, and how many halves are not.
+fn pairs(found: &History) -> (usize, usize) {
+    let (mut pairs, mut halves) = (0, 0);
+    let mut open = Vec::new();
+    for message in found.messages.iter().filter(|message| message.role != Role::System) {
+        let of = |kind: BlockKind| {
+            let own = message.blocks.iter().filter(move |block| block.kind() == kind);
+            own.filter_map(Block::call)
+        };
+        if message.role == Role::Assistant {
+            open.extend(of(BlockKind::ToolUse));
+            continue;
+        }
+        for result in of(BlockKind::ToolResult) {
+            match open.iter().position(|call| *call == result) {
+                Some(at) => {
+                    open.swap_remove(at);
+                    pairs += 1;
+                }
+                None => halves += 1,
+            }
+        }
+        halves += open.len();
+        open.clear();
+    }
+    (pairs, halves + open.len())
+}

@@ -1,0 +1,314 @@
+//! Calls and results: each call has one, right behind its answer.
+
+use std::io;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::super::answer_of;
+use super::super::edit::BlockEdit;
+use super::{Mending, Step, StepKind};
+use crate::check::Code;
+use crate::content::BlockKind;
+use crate::entry::Kind;
+use crate::json::quote;
+use crate::table::{AnswerId, BlockId, Id, RowId};
+
+/// What stands for a result that was never written.
+const UNKNOWN: &str = "[The result of this call was never recorded. It may have taken effect: look before relying on it, or before running it again.]";
+
+impl Mending<'_> {
+    pub(super) fn calls(&mut self) -> io::Result<()> {
+        self.bring_back();
+        self.renamed();
+        self.moved();
+        self.orphans();
+        self.server();
+        self.sorted();
+        self.answered();
+        self.queued()
+    }
+
+    fn of_steps(&self, wanted: fn(BlockKind) -> bool) -> Vec<BlockId> {
+        let table = &self.own.table;
+        let rows = self.steps.iter().filter_map(Step::row);
+        let parts = rows.flat_map(|row| table.parts_of(row));
+        parts.filter(|part| wanted(table.part(*part).kind)).collect()
+    }
+
+    fn rows(&self) -> HashSet<RowId> {
+        self.steps.iter().filter_map(Step::row).collect()
+    }
+
+    /// Results that hang beside the way.
+    fn bring_back(&mut self) {
+        let table = &self.own.table;
+        let mut on = self.rows();
+        let mut found: Vec<(Option<AnswerId>, Step)> = Vec::new();
+        for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
+            let Some(result) = self.own.pairs.of(call).map(|result| table.part(result).row) else {
+                continue;
+            };
+            // What hangs on the call itself answers it, whatever it is marked as.
+            let of_call = table.row(table.part(call).row).uuid;
+            let is_side = table.row(result).is_side && table.row(result).parent != of_call;
+            if is_side || Some(result) <= self.boundary || !on.insert(result) {
+                continue;
+            }
+            let Some(step) = self.step(result) else { continue };
+            found.push((table.row(table.part(call).row).answer, step));
+            self.did(Code::LostResult, Some(result), "the result is brought back");
+        }
+        self.put_behind(found);
+    }
+
+    /// Puts steps behind the last records of answers, and behind the results that stand there.
+    fn put_behind(&mut self, steps: Vec<(Option<AnswerId>, Step)>) {
+        if steps.is_empty() {
+            return;
+        }
+        let table = &self.own.table;
+        let mut last: HashMap<AnswerId, usize> = HashMap::new();
+        for (at, row) in
+            self.steps.iter().enumerate().filter_map(|(at, step)| Some((at, step.row()?)))
+        {
+            if let Some(answer) = table.row(row).answer {
+                last.insert(answer, at);
+            } else if let Some(answer) = answer_of(self.own, row)
+                && let Some(end) = last.get_mut(&answer)
+                && *end + 1 == at
+            {
+                *end = at;
+            }
+        }
+        let end = self.steps.len();
+        let mut behind: HashMap<usize, Vec<Step>> = HashMap::new();
+        for (answer, step) in steps {
+            let at = answer.and_then(|answer| last.get(&answer)).map_or(end, |at| at + 1);
+            behind.entry(at).or_default().push(step);
+        }
+        let old = std::mem::take(&mut self.steps);
+        for (at, step) in old.into_iter().enumerate() {
+            self.steps.extend(behind.remove(&at).into_iter().flatten());
+            self.steps.push(step);
+        }
+        self.steps.extend(behind.remove(&end).into_iter().flatten());
+    }
+
+    /// Ids that are used twice, or that the API does not take.
+    fn renamed(&mut self) {
+        let table = &self.own.table;
+        let mut used: HashMap<Id, u32> = HashMap::new();
+        let mut names: Vec<(BlockId, String, Code)> = Vec::new();
+        for call in self.of_steps(BlockKind::is_call) {
+            let part = table.part(call);
+            let Some(id) = part.id else { continue };
+            let count = used.entry(id).or_default();
+            *count += 1;
+            let text = table.ids.text(id);
+            let plain: String = text
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+                .collect();
+            if *count > 1 && !part.is_repeat {
+                names.push((call, format!("{plain}_{count}"), Code::RepeatedCall));
+            } else if plain != text {
+                names.push((call, plain, Code::CallForm));
+            }
+        }
+        for (call, name, code) in names {
+            let row = table.part(call).row;
+            let value = quote(&name).into_bytes();
+            self.block(call, BlockEdit::Member("id", value.clone()));
+            if let Some(result) = self.own.pairs.of(call) {
+                self.block(result, BlockEdit::Member("tool_use_id", value));
+            }
+            self.did(code, Some(row), "the call and its result have an id of their own now");
+        }
+    }
+
+    pub(super) fn block(&mut self, block: BlockId, edit: BlockEdit) {
+        let place = u32::try_from(self.own.table.place(block)).unwrap_or(u32::MAX);
+        self.change.edit(self.own.table.part(block).row).blocks.push((place, edit));
+    }
+
+    /// Results that another answer stands in front of.
+    fn moved(&mut self) {
+        let table = &self.own.table;
+        let places = self.steps.iter().enumerate().filter_map(|(at, step)| Some((step.row()?, at)));
+        let places: HashMap<RowId, usize> = places.collect();
+        // The last answer before each step, and where it begins to be the last.
+        let mut runs: Vec<(Option<AnswerId>, usize)> = Vec::with_capacity(self.steps.len());
+        let mut run = (None, 0);
+        for (at, step) in self.steps.iter().enumerate() {
+            runs.push(run);
+            let answer = step.row().and_then(|row| table.row(row).answer);
+            if answer.is_some() && answer != run.0 {
+                run = (answer, at);
+            }
+        }
+        let (mut found, mut gone) = (Vec::new(), HashSet::new());
+        for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
+            let Some(call) = self.own.pairs.of(result) else { continue };
+            let (row, of_call) = (table.part(result).row, table.part(call).row);
+            let answer = table.row(of_call).answer;
+            let (Some(from), Some(call_at)) = (places.get(&row), places.get(&of_call)) else {
+                continue;
+            };
+            let (last, since) = runs[*from];
+            let is_apart = from < call_at || last != answer || since > *call_at;
+            if !is_apart || table.parts_of(row).count() > 1 {
+                continue;
+            }
+            if let Some(step) = self.step(row) {
+                gone.insert(row);
+                found.push((answer, step));
+                self.did(Code::Unpaired, Some(row), "the result stands right behind its call now");
+            }
+        }
+        self.steps.retain(|step| step.row().is_none_or(|row| !gone.contains(&row)));
+        self.put_behind(found);
+    }
+
+    /// Results of nothing, and second ones of one call.
+    fn orphans(&mut self) {
+        let table = &self.own.table;
+        let on = self.rows();
+        let calls = self.of_steps(|kind| kind == BlockKind::ToolUse);
+        let calls: HashSet<Option<Id>> = calls.iter().map(|call| table.part(*call).id).collect();
+        let mut seen: HashSet<Id> = HashSet::new();
+        for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
+            let part = table.part(result);
+            let partner = self.own.pairs.of(result);
+            let is_known = partner.is_some_and(|call| on.contains(&table.part(call).row));
+            let is_second = partner.is_none() && calls.contains(&part.id);
+            let is_repeat = part.is_repeat && part.id.is_some_and(|id| !seen.insert(id));
+            if !part.is_repeat {
+                seen.extend(part.id);
+            }
+            let (code, text) = if is_second || is_repeat {
+                (Code::RepeatedResult, "a second result of one call removed")
+            } else if !is_known && !part.is_repeat {
+                (Code::OrphanResult, "a result without its call removed")
+            } else {
+                continue;
+            };
+            self.did(code, Some(part.row), text);
+            self.remove(result);
+        }
+        self.forget_gone();
+    }
+
+    /// Records that are gone are no steps.
+    pub(super) fn forget_gone(&mut self) {
+        let change = &self.change;
+        self.steps.retain(|step| step.row().is_none_or(|row| !change.goes(row)));
+    }
+
+    /// A text before the results in one record hides them from the API.
+    fn sorted(&mut self) {
+        if !self.is_rejected(Code::Unpaired) {
+            return;
+        }
+        let table = &self.own.table;
+        for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
+            let kinds = table.parts_of(row).map(|part| table.part(part).kind);
+            let mut behind = kinds.skip_while(|kind| *kind == BlockKind::ToolResult);
+            let is_mixed = behind.any(|kind| kind == BlockKind::ToolResult);
+            let is_edited = self.change.edits.get(&row).is_some_and(|edit| !edit.blocks.is_empty());
+            if is_mixed && !is_edited && table.row(row).kind == Kind::User {
+                self.change.edit(row).results_first = true;
+                self.did(Code::Unpaired, Some(row), "the results stand before the text now");
+            }
+        }
+    }
+
+    /// Takes a block out; a record that is left without any goes.
+    pub(super) fn remove(&mut self, block: BlockId) {
+        let table = &self.own.table;
+        let row = table.part(block).row;
+        self.block(block, BlockEdit::Gone);
+        let gone = |part: BlockId| {
+            let place = table.place(part);
+            self.change.edits.get(&row).is_some_and(|edit| {
+                edit.blocks
+                    .iter()
+                    .any(|(at, edit)| *at as usize == place && *edit == BlockEdit::Gone)
+            })
+        };
+        if table.parts_of(row).all(gone) {
+            self.change.drop(row);
+        }
+    }
+
+    /// What the API runs itself: call and result stand in one answer.
+    fn server(&mut self) {
+        if !self.is_rejected(Code::OpenServerCall) && !self.is_rejected(Code::OrphanServerResult) {
+            return;
+        }
+        let table = &self.own.table;
+        let mut open: HashMap<Option<Id>, Vec<BlockId>> = HashMap::new();
+        let mut gone: Vec<(BlockId, Code, &str)> = Vec::new();
+        let close = |open: &mut HashMap<Option<Id>, Vec<BlockId>>, gone: &mut Vec<_>| {
+            for call in std::mem::take(open).into_values().flatten() {
+                gone.push((
+                    call,
+                    Code::OpenServerCall,
+                    "a call of a tool that the API runs removed: it has no result",
+                ));
+            }
+        };
+        for step in &self.steps {
+            let Some(row) = step.row() else { continue };
+            if table.row(row).kind == Kind::User {
+                close(&mut open, &mut gone);
+            }
+            for part in table.parts_of(row) {
+                let id = table.part(part).id;
+                match table.part(part).kind {
+                    BlockKind::ServerToolUse => open.entry(id).or_default().push(part),
+                    BlockKind::ServerToolResult
+                        if open.get_mut(&id).and_then(Vec::pop).is_none() =>
+                    {
+                        gone.push((
+                            part,
+                            Code::OrphanServerResult,
+                            "the result of a tool that the API runs removed: it has no call",
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        close(&mut open, &mut gone);
+        for (block, code, text) in gone {
+            self.did(code, Some(table.part(block).row), text);
+            self.remove(block);
+        }
+        self.forget_gone();
+    }
+
+    /// Calls that nobody answered get a result that says so.
+    fn answered(&mut self) {
+        let table = &self.own.table;
+        let on = self.rows();
+        let mut found = Vec::new();
+        for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
+            let part = table.part(call);
+            let result = self.own.pairs.of(call).map(|result| table.part(result).row);
+            let is_answered = part.is_repeat || result.is_some_and(|row| on.contains(&row));
+            let Some(id) = part.id.filter(|_| !is_answered) else { continue };
+            let members = format!(
+                r#""message":{{"role":"user","content":[{{"tool_use_id":{0},"type":"tool_result","content":{1},"is_error":true}}]}},"toolUseResult":{1}"#,
+                quote(table.ids.text(id)),
+                quote(UNKNOWN)
+            );
+            let uuid = self.made_id(&format!("result {}", table.ids.text(id)));
+            let time = table.row(part.row).time;
+            let what = StepKind::Made { behind: part.row, members };
+            found.push((table.row(part.row).answer, Step { uuid, what, time }));
+            let text = "the call has a result now that says that it is unknown";
+            self.did(Code::OpenCall, Some(part.row), text);
+        }
+        self.put_behind(found);
+    }
+}

@@ -1,0 +1,229 @@
+//! What the API refuses in what is sent: it goes, or is made to fit.
+
+use hashbrown::HashSet;
+
+use super::super::edit::BlockEdit;
+use super::super::splice::To;
+use super::{Mending, Step};
+use crate::check::{Code, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST, ThinkingFault, What};
+use crate::content::BlockKind;
+use crate::entry::Kind;
+use crate::table::{BlockId, Filling, RowId};
+
+impl Mending<'_> {
+    pub(super) fn content(&mut self) {
+        let on: HashSet<RowId> = self.steps.iter().filter_map(Step::row).collect();
+        let marks: Vec<(BlockId, What)> = self
+            .subject
+            .case
+            .marks()
+            .filter_map(|(mark, block)| Some((block?, mark.what.clone())))
+            .filter(|(block, _)| on.contains(&self.own.table.part(*block).row))
+            .collect();
+        let mut gone = Vec::new();
+        for (block, what) in &marks {
+            self.fault(*block, what, &mut gone);
+        }
+        self.images(&marks);
+        self.empty(&mut gone);
+        self.misplaced(&mut gone);
+        for (block, code, text) in gone {
+            self.did(code, Some(self.own.table.part(block).row), text);
+            self.remove(block);
+        }
+        self.forget_gone();
+        self.shapes(&on);
+    }
+
+    fn fault(
+        &mut self,
+        block: BlockId,
+        what: &What,
+        gone: &mut Vec<(BlockId, Code, &'static str)>,
+    ) {
+        let part = self.own.table.part(block);
+        match what {
+            What::BlockType(_) if self.is_rejected(Code::UnknownBlock) => {
+                gone.push((
+                    block,
+                    Code::UnknownBlock,
+                    "a block that the API does not take removed",
+                ));
+            }
+            What::Content(_) if self.is_rejected(Code::ContentShape) => {
+                gone.push((block, Code::ContentShape, "a block that is no object removed"));
+            }
+            What::BlockField(_) if self.is_rejected(Code::UnknownField) => {
+                let is_answer = self.own.table.row(part.row).kind == Kind::Assistant;
+                self.block(block, BlockEdit::Known { is_answer });
+                let text = "fields that the API does not know removed";
+                self.did(Code::UnknownField, Some(part.row), text);
+            }
+            What::Call(_) if self.is_rejected(Code::CallForm) => {
+                self.block(block, BlockEdit::CallForm);
+                self.did(
+                    Code::CallForm,
+                    Some(part.row),
+                    "the call has a form that the API takes now",
+                );
+            }
+            What::Thinking(fault) => {
+                let (code, text) = match fault {
+                    ThinkingFault::Unsigned => {
+                        (Code::ThinkingUnsigned, "thinking without a signature removed")
+                    }
+                    ThinkingFault::Altered => {
+                        (Code::ThinkingAltered, "thinking that was altered removed")
+                    }
+                    ThinkingFault::OfUser => {
+                        (Code::ThinkingMisplaced, "thinking of the user removed")
+                    }
+                    ThinkingFault::NoData | ThinkingFault::Hollow { .. } => {
+                        (Code::ThinkingEmpty, "thinking without its text removed")
+                    }
+                };
+                if self.is_rejected(code) {
+                    gone.push((block, code, text));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Images that are too large, too many, or no images.
+    fn images(&mut self, marks: &[(BlockId, What)]) {
+        let images: Vec<&(BlockId, What)> =
+            marks.iter().filter(|(_, what)| matches!(what, What::Image(_))).collect();
+        let longest = if images.len() > MANY { LONGEST_OF_MANY } else { LONGEST_SIDE };
+        let too_many = images.len().saturating_sub(MOST);
+        let codes = [Code::ImageEncoding, Code::ImageSize, Code::ImageDimensions];
+        let mut done = HashSet::new();
+        for (number, (block, what)) in images.iter().enumerate() {
+            let row = self.own.table.part(*block).row;
+            if number < too_many && self.is_rejected(Code::ImageCount) {
+                if done.insert(*block) {
+                    self.block(*block, BlockEdit::WithoutImages);
+                    self.did(
+                        Code::ImageCount,
+                        Some(row),
+                        "an image replaced by a text: there were too many",
+                    );
+                }
+                continue;
+            }
+            let What::Image(image) = what else { continue };
+            let Some(code) =
+                codes.into_iter().find(|code| self.is_rejected(*code) && image.has(*code, longest))
+            else {
+                continue;
+            };
+            if done.insert(*block) {
+                let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+                self.block(*block, BlockEdit::Smaller(longest));
+                self.did(code, Some(row), "the image made to fit, or replaced by a text");
+            }
+        }
+    }
+
+    /// Blank texts that would be sent.
+    fn empty(&mut self, gone: &mut Vec<(BlockId, Code, &'static str)>) {
+        if !self.is_rejected(Code::EmptyContent) {
+            return;
+        }
+        let table = &self.own.table;
+        for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
+            let blank: Vec<BlockId> = table
+                .parts_of(row)
+                .filter(|part| {
+                    let part = table.part(*part);
+                    part.kind == BlockKind::Text && part.filling != Filling::Some
+                })
+                .collect();
+            if blank.is_empty() {
+                continue;
+            }
+            if blank.len() < table.parts_of(row).count() {
+                gone.extend(
+                    blank
+                        .into_iter()
+                        .map(|block| (block, Code::EmptyContent, "a blank text removed")),
+                );
+            } else {
+                let filled = format!(r#"[{{"type":"text","text":"{NOTHING}"}}]"#);
+                self.change.edit(row).message.push(("content", To::Value(filled.into_bytes())));
+                self.did(Code::EmptyContent, Some(row), "it says that it says nothing now");
+            }
+        }
+    }
+
+    /// Answers that end in thinking: what followed it is gone.
+    fn misplaced(&mut self, gone: &mut Vec<(BlockId, Code, &'static str)>) {
+        let code = Code::ThinkingMisplaced;
+        let foreign = Code::ThinkingForeign;
+        if !self.is_rejected(code) && !self.is_rejected(foreign) {
+            return;
+        }
+        let table = &self.own.table;
+        let is_thinking = |part: BlockId| {
+            matches!(table.part(part).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
+        };
+        let known: HashSet<BlockId> = gone.iter().map(|(block, ..)| *block).collect();
+        let rows: Vec<RowId> = self.steps.iter().filter_map(Step::row).collect();
+        for (at, row) in
+            rows.iter().enumerate().filter(|(_, row)| table.row(**row).kind == Kind::Assistant)
+        {
+            let next = rows[at + 1..]
+                .iter()
+                .find(|row| matches!(table.row(**row).kind, Kind::User | Kind::Assistant));
+            let is_last = next.is_none_or(|next| table.row(*next).kind == Kind::User);
+            let model = table.row(*row).answer.and_then(|answer| table.answer(answer).model);
+            let is_foreign = table.text(model).is_some_and(|name| !name.starts_with("claude-"));
+            let parts: Vec<BlockId> = table.parts_of(*row).collect();
+            if is_last && self.is_rejected(code) {
+                let end = parts.iter().rev().take_while(|part| is_thinking(**part));
+                for part in end.filter(|part| !known.contains(*part)) {
+                    gone.push((*part, code, "thinking with nothing behind it removed"));
+                }
+            } else if is_foreign && self.is_rejected(foreign) {
+                for part in
+                    parts.iter().filter(|part| is_thinking(**part) && !known.contains(*part))
+                {
+                    gone.push((*part, foreign, "thinking of a model that is no Claude removed"));
+                }
+            }
+        }
+    }
+
+    /// Messages that are neither a text nor a list, have none, or somebody else's role.
+    fn shapes(&mut self, on: &HashSet<RowId>) {
+        let marks = &self.subject.case.examined.marks;
+        let marks: Vec<(u64, What)> = marks
+            .iter()
+            .filter(|mark| mark.block.is_none())
+            .map(|mark| (mark.offset, mark.what.clone()))
+            .collect();
+        for (offset, what) in marks {
+            let Some(row) = self.subject.case.row_at(offset).filter(|row| on.contains(row)) else {
+                continue;
+            };
+            let role =
+                if self.own.table.row(row).kind == Kind::User { "user" } else { "assistant" };
+            match what {
+                What::Content("has the role of somebody else") => {
+                    let value = format!("\"{role}\"").into_bytes();
+                    self.change.edit(row).message.push(("role", To::Value(value)));
+                    self.did(Code::ContentShape, Some(row), format!("its role is `{role}` now"));
+                }
+                What::NoBlocks if self.is_rejected(Code::EmptyContent) => {
+                    let filled = format!(r#"[{{"type":"text","text":"{NOTHING}"}}]"#);
+                    self.change.edit(row).message.push(("content", To::Value(filled.into_bytes())));
+                    self.did(Code::EmptyContent, Some(row), "it says that it says nothing now");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What clients themselves write where there is nothing to say.
+const NOTHING: &str = "(no content)";

@@ -1,0 +1,215 @@
+//! Each step on the one before it, and an end that every version goes on from.
+
+use std::io;
+
+use super::super::splice::{Splices, To, range_of};
+use super::{Mending, Step, StepKind};
+use crate::check::Code;
+use crate::entry::Kind;
+use crate::graph::Link;
+use crate::json::{Json, quote};
+use crate::table::{Id, RowId};
+use crate::time::Time;
+
+impl Mending<'_> {
+    pub(super) fn links(&mut self) -> io::Result<()> {
+        self.times();
+        self.chain()?;
+        self.end()?;
+        self.kept()
+    }
+
+    /// Records without a time get that of the one before, or behind.
+    fn times(&mut self) {
+        let first = self.steps.iter().find_map(|step| step.time);
+        let mut last = first;
+        for at in 0..self.steps.len() {
+            if let Some(time) = self.steps[at].time {
+                last = Some(time);
+                continue;
+            }
+            self.steps[at].time = last;
+            if let (Some(row), Some(time)) = (self.steps[at].row(), last) {
+                self.change.edit(row).set_text("timestamp", &time.to_string());
+                self.did(Code::BadTime, Some(row), "it has the time of its neighbour now");
+            }
+        }
+    }
+
+    fn chain(&mut self) -> io::Result<()> {
+        let table = &self.own.table;
+        let boundary = self.boundary.and_then(|row| self.uuid(row));
+        let mut made: Vec<(RowId, Vec<u8>)> = Vec::new();
+        let steps = self.steps.clone();
+        // Old versions do not know progress. If nothing else is wrong that is no reason to touch a session.
+        let is_fit = |at: usize| {
+            let before = at.checked_sub(1).map(|before| &steps[before]);
+            match (before, steps[at].row()) {
+                (None, Some(row)) => self.is_fit_start(row),
+                (Some(before), Some(row)) => {
+                    self.leads_to(table.row(row).parent, Some(&before.uuid))
+                }
+                (_, None) => false,
+            }
+        };
+        let may_pass = (0..steps.len()).all(is_fit);
+        for (at, step) in steps.iter().enumerate() {
+            let before = at.checked_sub(1).map(|before| &steps[before]);
+            let parent = before.map(|before| before.uuid.clone());
+            match &step.what {
+                StepKind::Made { behind, members } => {
+                    let line =
+                        self.record(*behind, &step.uuid, parent.as_deref(), step.time, members)?;
+                    made.push((*behind, line));
+                }
+                StepKind::Row(row) => {
+                    let known = table.row(*row);
+                    if before.is_none() && self.is_fit_start(*row) {
+                        continue;
+                    }
+                    let wanted = parent.or_else(|| boundary.clone());
+                    let is_renamed = self.change.edits.get(row).is_some_and(|edit| {
+                        edit.members.iter().any(|(name, _)| *name == "parentUuid")
+                    });
+                    let is_direct = table.text(known.parent) == wanted.as_deref();
+                    if !is_renamed && (is_direct || may_pass) {
+                        continue;
+                    }
+                    let to = wanted.as_deref().map_or("null".to_owned(), quote);
+                    self.change.edit(*row).set("parentUuid", To::Value(to.into_bytes()));
+                    self.told(*row);
+                }
+            }
+        }
+        for (behind, line) in made {
+            self.change.behind.entry(behind).or_default().push(line);
+        }
+        Ok(())
+    }
+
+    /// Whether the first step hangs where it should: on nothing, or on the compaction.
+    fn is_fit_start(&self, row: RowId) -> bool {
+        let known = self.own.table.row(row);
+        match (known.parent, self.boundary) {
+            (None, _) => known.uuid.is_some(),
+            (Some(parent), Some(_)) => self.own.graph.row_of(parent).is_some(),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Whether a parent is that one, apart from progress in between.
+    fn leads_to(&self, parent: Option<Id>, wanted: Option<&str>) -> bool {
+        let table = &self.own.table;
+        let mut at = parent;
+        for _ in 0..table.rows().len() {
+            let Some(id) = at else { return wanted.is_none() };
+            if Some(table.ids.text(id)) == wanted {
+                return true;
+            }
+            let Some(row) = self.own.graph.row_of(id).filter(|row| !self.change.goes(*row)) else {
+                return false;
+            };
+            if table.row(row).kind != Kind::Progress {
+                return false;
+            }
+            at = table.row(row).parent;
+        }
+        false
+    }
+
+    /// Says why a record hangs on another one now.
+    fn told(&mut self, row: RowId) {
+        let (code, text) = match self.own.graph.link(row) {
+            Link::Bridged(_) | Link::Lost => {
+                (Code::MissingParent, "its parent was missing; it hangs on what was said before it")
+            }
+            Link::Loop => (Code::ParentLoop, "the loop of parents is cut here"),
+            Link::Order(_) => (Code::NoUuid, "it hangs on what was said before it"),
+            _ => (
+                Code::LostResult,
+                "it stands in one line with the others, so that every version reads it",
+            ),
+        };
+        if self.joined != Some(row) {
+            self.did(code, Some(row), text);
+        }
+    }
+
+    /// The last step is the end for every version: it is the newest, and if need be it is named.
+    fn end(&mut self) -> io::Result<()> {
+        let Some(last) = self.steps.last().cloned() else { return Ok(()) };
+        let table = &self.own.table;
+        let made = self.steps.iter().filter(|step| step.row().is_none() && step.uuid != last.uuid);
+        let made = made.filter_map(|step| step.time).max().filter(|made| Some(*made) >= last.time);
+        let needed = self.change.needed_time(self.own, last.row(), last.time);
+        if let Some(time) = needed.max(made.map(|made| Time(made.0 + 1))) {
+            match &last.what {
+                StepKind::Row(row) => {
+                    self.change.edit(*row).set_text("timestamp", &time.to_string());
+                    self.did(Code::TimeTie, Some(*row), "the last record has the newest time now");
+                }
+                StepKind::Made { behind, members } => {
+                    let before =
+                        self.steps.len().checked_sub(2).map(|at| self.steps[at].uuid.clone());
+                    let line =
+                        self.record(*behind, &last.uuid, before.as_deref(), Some(time), members)?;
+                    if let Some(end) =
+                        self.change.behind.get_mut(behind).and_then(|lines| lines.last_mut())
+                    {
+                        *end = line;
+                    }
+                }
+            }
+        }
+        let is_named = table.text(table.named_leaf) == Some(&last.uuid);
+        if !is_named && (self.is_led_astray || self.is_named_elsewhere(&last)) {
+            let code = if self.is_found(Code::NoEnd) { Code::NoEnd } else { Code::WrongLeaf };
+            self.did(code, last.row(), "the conversation goes on from here now");
+            let session = last.row().map(|row| table.row(row).session);
+            let session =
+                session.flatten().map_or("null".to_owned(), |id| quote(table.ids.text(id)));
+            let line = format!(
+                r#"{{"type":"last-prompt","leafUuid":{},"sessionId":{session}}}"#,
+                quote(&last.uuid)
+            );
+            self.change.end.push(line.into_bytes());
+        }
+        Ok(())
+    }
+
+    /// Whether a record names an end that is none of the steps.
+    fn is_named_elsewhere(&self, last: &Step) -> bool {
+        let table = &self.own.table;
+        let Some(row) = table.named_leaf.and_then(|id| self.own.graph.row_of(id)) else {
+            return false;
+        };
+        let on = self.steps.iter().any(|step| step.row() == Some(row));
+        // One above the steps leads to them all the same.
+        !on && last.row().is_some() && self.boundary.is_none_or(|boundary| row > boundary)
+    }
+
+    /// What a compaction keeps and is not there is not named any more.
+    fn kept(&mut self) -> io::Result<()> {
+        if !self.is_found(Code::CompactionKeptMissing) {
+            return Ok(());
+        }
+        let Some(boundary) = self.boundary else { return Ok(()) };
+        let changed = self.own.look(boundary, |entry| {
+            let metadata = entry.get("compactMetadata")?;
+            let uuids = metadata.get("preservedMessages")?.get("uuids")?;
+            let mut splices = Splices::default();
+            splices.elements(metadata.raw(), range_of(uuids.raw(), metadata.raw())?, |_, value| {
+                let text = Json::parse(value)?.text()?;
+                let known = self.own.table.ids.find(&text).and_then(|id| self.own.graph.row_of(id));
+                known.is_none().then_some(To::Nothing)
+            });
+            Some(splices.apply(metadata.raw()))
+        })?;
+        if let Some(changed) = changed {
+            self.change.edit(boundary).set("compactMetadata", To::Value(changed));
+            let text = "records that it keeps and that are not in the file are not named any more";
+            self.did(Code::CompactionKeptMissing, Some(boundary), text);
+        }
+        Ok(())
+    }
+}

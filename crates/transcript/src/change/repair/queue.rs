@@ -1,0 +1,59 @@
+//! Prompts that were typed while the model worked, and were never written as prompts.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::{Mending, Step, StepKind};
+use crate::check::Code;
+use crate::entry::Kind;
+use crate::input::Input;
+use crate::json::quote;
+
+impl Mending<'_> {
+    /// A prompt that only the queue's records have becomes one, behind what was said when it was typed.
+    pub(super) fn queued(&mut self) -> io::Result<()> {
+        for row in self.own.table.unsaid.clone() {
+            if Some(row) <= self.boundary {
+                continue;
+            }
+            let text = self.own.look(row, |entry| entry.text("content").map(Cow::into_owned))?;
+            let Some(text) = text.filter(|text| !text.starts_with('/')) else { continue };
+            // Behind the last record before it; but never between a call and its result.
+            let mut at = self.steps.iter().position(|step| step.row().is_some_and(|own| own > row));
+            let is_result = |step: &Step| {
+                step.row()
+                    .is_some_and(|row| self.own.table.row(row).input == Some(Input::ToolResult))
+            };
+            while let Some(place) = at.filter(|place| {
+                self.steps.get(*place).is_some_and(is_result) || self.is_open_before(*place)
+            }) {
+                at = Some(place + 1).filter(|next| *next < self.steps.len());
+            }
+            let at = at.unwrap_or(self.steps.len());
+            let members = format!(r#""message":{{"role":"user","content":{}}}"#, quote(&text));
+            let uuid = self.made_id(&format!("queue {}", self.own.table.row(row).line));
+            let time = at.checked_sub(1).and_then(|before| self.steps[before].time);
+            let what = StepKind::Made { behind: row, members };
+            self.steps.insert(at, Step { uuid, what, time });
+            self.did(Code::QueuedPrompt, Some(row), "the prompt stands in the conversation now");
+        }
+        Ok(())
+    }
+
+    /// Whether a call that stands before a place is answered behind it.
+    fn is_open_before(&self, place: usize) -> bool {
+        let table = &self.own.table;
+        let Some(before) = place.checked_sub(1).and_then(|before| self.steps[before].row()) else {
+            return false;
+        };
+        let mut calls = table.parts_of(before).filter(|part| table.part(*part).kind.is_call());
+        calls.next().is_some()
+            || (table.row(before).kind == Kind::Assistant && {
+                let next = self.steps.get(place).and_then(Step::row);
+                next.is_some_and(|next| {
+                    table.row(next).answer.is_some()
+                        && table.row(next).answer == table.row(before).answer
+                })
+            })
+    }
+}

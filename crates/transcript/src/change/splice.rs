@@ -1,0 +1,146 @@
+//! Changes in the bytes of one record: what stands between them stays as it is.
+//!
+//! A change is a range and what comes in its place. Ranges are found by reading the record once; they are applied to its bytes, or, for a record that is too long
+//! to hold, to the file itself. Invariants: ranges do not overlap and are in order; bytes outside of them are untouched; what comes out is JSON if what came in was.
+
+use std::ops::Range;
+
+use crate::json::{quote, unescape};
+use crate::scan::Scanner;
+
+/// Ranges of a record, and what comes in their places.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Splices(Vec<(Range<usize>, Vec<u8>)>);
+
+/// What becomes of one member or element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// It goes, with its comma.
+    Nothing,
+    /// Another value comes in its place.
+    Value(Vec<u8>),
+}
+
+impl Splices {
+    /// The ranges in order.
+    pub(super) fn list(&self) -> &[(Range<usize>, Vec<u8>)] {
+        &self.0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Another value for a range.
+    pub(super) fn put(&mut self, range: Range<usize>, value: Vec<u8>) {
+        let at = self.0.partition_point(|(other, _)| other.start < range.start);
+        self.0.insert(at, (range, value));
+    }
+
+    /// Changes members of the object that stands in a range of the bytes. A member that is not there is added at the end; of equal names all go, and the last is changed.
+    pub(super) fn members(&mut self, bytes: &[u8], object: Range<usize>, changes: &[(&str, To)]) {
+        let scanner = Scanner::new(&bytes[object.clone()]);
+        let found: Vec<(Range<usize>, Range<usize>, Option<&To>)> = scanner
+            .members()
+            .map(|(key, value)| {
+                let name = unescape(scanner.bytes(key.range.clone()));
+                let to = changes.iter().find(|(known, _)| *known == name).map(|(_, to)| to);
+                (key.range.start - 1..value.end, value, to)
+            })
+            .collect();
+        let wholes: Vec<(Range<usize>, bool)> = found
+            .iter()
+            .map(|(whole, _, to)| (whole.clone(), matches!(to, Some(To::Nothing))))
+            .collect();
+        self.without(object.start, &wholes);
+        let mut added = Vec::new();
+        for (name, to) in changes {
+            let To::Value(new) = to else { continue };
+            let own = found.iter().rev().find(|(_, _, known)| {
+                matches!((known, to), (Some(known), to) if std::ptr::eq(*known, to))
+            });
+            if let Some((_, value, _)) = own {
+                let (start, end) = (object.start + value.start, object.start + value.end);
+                if bytes[start..end] != **new {
+                    self.put(start..end, new.clone());
+                }
+                continue;
+            }
+            let has_more = wholes.iter().any(|(_, goes)| !goes) || !added.is_empty();
+            added.extend_from_slice(if has_more { b"," } else { b"" });
+            added.extend_from_slice(quote(name).as_bytes());
+            added.push(b':');
+            added.extend_from_slice(new);
+        }
+        if !added.is_empty() {
+            // Behind what goes at the end, which ends here too.
+            let end = object.end - 1;
+            self.0.push((end..end, added));
+            self.0.sort_by_key(|(range, _)| (range.start, range.end));
+        }
+    }
+
+    /// Changes elements of the array that stands in a range of the bytes, by their places.
+    pub(super) fn elements(
+        &mut self,
+        bytes: &[u8],
+        array: Range<usize>,
+        change: impl Fn(usize, &[u8]) -> Option<To>,
+    ) {
+        let scanner = Scanner::new(&bytes[array.clone()]);
+        let mut wholes = Vec::new();
+        let mut values = Vec::new();
+        for (place, range) in scanner.elements().enumerate() {
+            let to = change(place, scanner.bytes(range.clone()));
+            wholes.push((range.clone(), to == Some(To::Nothing)));
+            if let Some(To::Value(value)) = to {
+                values.push((array.start + range.start..array.start + range.end, value));
+            }
+        }
+        self.without(array.start, &wholes);
+        for (range, value) in values {
+            self.put(range, value);
+        }
+    }
+
+    /// Takes members or elements out, each with one comma.
+    fn without(&mut self, base: usize, wholes: &[(Range<usize>, bool)]) {
+        let mut has_kept = false;
+        for (place, (whole, goes)) in wholes.iter().enumerate() {
+            if !goes {
+                has_kept = true;
+                continue;
+            }
+            let range = if has_kept {
+                wholes[place - 1].0.end..whole.end
+            } else {
+                whole.start..wholes.get(place + 1).map_or(whole.end, |(next, _)| next.start)
+            };
+            self.put(base + range.start..base + range.end, Vec::new());
+        }
+    }
+
+    /// The bytes with the changes in them.
+    pub(super) fn apply(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut done = 0;
+        for (range, value) in &self.0 {
+            out.extend_from_slice(&bytes[done..range.start]);
+            out.extend_from_slice(value);
+            done = range.end;
+        }
+        out.extend_from_slice(&bytes[done..]);
+        out
+    }
+}
+
+/// Where a value stands in the bytes that it was read from.
+pub(super) fn range_of(inner: &[u8], outer: &[u8]) -> Option<Range<usize>> {
+    let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
+    let end = start.checked_add(inner.len())?;
+    (end <= outer.len()).then_some(start..end)
+}
+
+#[cfg(test)]
+#[path = "splice_tests.rs"]
+mod tests;

@@ -1,0 +1,487 @@
+//! Changes on every real session, and on sessions made by chance: what comes out resumes as well as what went in.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use testkit::Rng;
+use testkit::session::Script;
+use transcript::change::{self, At, Change, Preset, Proof, Renames, Strip, Subject};
+use transcript::check::{Code, Verdict};
+use transcript::history::Rules;
+
+use super::check::sessions::session;
+use super::properties::{conversation, damage};
+
+const OLD: &str = "11111111-1111-4111-8111-111111111111";
+const NEW: &str = "22222222-2222-4222-8222-222222222222";
+/// The versions whose verdicts are compared. The last one does not know how newer sessions hang together: what it resumes fully it must go on to.
+const VERSIONS: [&str; 4] = ["2.1.325", "2.1.100", "2.1.45", "2.0.76"];
+
+fn is_worse(version: &str, before: Verdict, after: Verdict) -> bool {
+    after > before && (version != "2.0.76" || before == Verdict::Full)
+}
+
+fn file_of(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+fn subject(bytes: &[u8], rules: Rules) -> Subject {
+    Subject::of_file(file_of(bytes), Path::new(&format!("{OLD}.jsonl")), rules).unwrap()
+}
+
+fn made(from: &Subject, change: &Change, ids: Option<&Renames>) -> (Vec<u8>, change::Written) {
+    let mut out = Vec::new();
+    let written = change::write(from, change, ids, &mut out).unwrap();
+    (out, written)
+}
+
+/// All changes there are, by name.
+fn changes(subject: &Subject) -> Vec<(&'static str, Change)> {
+    let strip = |what: Strip| change::strip(subject, &what).unwrap();
+    let mut all = vec![
+        ("clone", change::clone(subject)),
+        ("strip light", strip(Strip::preset(Preset::Light))),
+        ("strip medium", strip(Strip { keep_turns: 1, ..Strip::preset(Preset::Medium) })),
+        ("strip heavy", strip(Strip { keep_turns: 1, ..Strip::preset(Preset::Heavy) })),
+        ("strip extreme", strip(Strip::preset(Preset::Extreme))),
+        (
+            "strip calls of Read",
+            strip(Strip { calls: true, tools: vec!["Read".to_owned()], ..Strip::default() }),
+        ),
+        ("strip thinking", strip(Strip { thinking: true, ..Strip::default() })),
+    ];
+    if let Ok(change) = change::fork(subject, &At::End) {
+        all.push(("fork", change));
+    }
+    if let Ok(change) = change::fork(subject, &At::Turn(1)) {
+        all.push(("fork at 1", change));
+    }
+    all
+}
+
+fn verdict(bytes: &[u8], version: &str) -> (Verdict, usize) {
+    let subject = subject(bytes, Rules::of(version).unwrap());
+    let file = subject.verdict().unwrap();
+    (file, proof_of(&subject).after.reach.sent)
+}
+
+/// A session compared with itself.
+fn proof_of(subject: &Subject) -> Proof {
+    let change = change::clone(subject);
+    change::prove(subject, &change, change::Written::default(), subject).unwrap()
+}
+
+/// What is mended of a session, as the command does it.
+fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
+    let before = subject(bytes, rules);
+    let mended = change::mend(&before, rules, &mut tempfile::tempfile).unwrap();
+    let (out, written) = made(mended.source.as_ref().unwrap_or(&before), &mended.change, None);
+    let proof =
+        change::prove(&before, &mended.change, mended.total(written), &subject(&out, rules))
+            .unwrap();
+    (out, proof)
+}
+
+/// What people and the model say in what a version would send.
+fn said(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
+    let of = subject(bytes, Rules::of(version).unwrap());
+    let found = transcript::history::history(of.own(), Rules::of(version).unwrap(), None).unwrap();
+    let mut said = BTreeMap::new();
+    let Ok(found) = found else { return said };
+    for block in found.messages.iter().flat_map(|message| &message.blocks) {
+        let block: serde_json::Value = serde_json::from_slice(block.raw()).unwrap_or_default();
+        let text = block["text"].as_str().unwrap_or_default().trim();
+        // What the client fills in where something is missing is nobody's word.
+        let is_made = ["(no content)", "[", "<system-reminder>", "Tool loaded."]
+            .iter()
+            .any(|made| text.starts_with(made));
+        if !text.is_empty() && !is_made {
+            *said.entry(text.to_owned()).or_default() += 1;
+        }
+    }
+    said
+}
+
+/// The first text that is sent before a change and not after it.
+fn lost(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> Option<String> {
+    // A text may be joined to another one.
+    let is_there = |text: &String| {
+        after.contains_key(text) || after.keys().any(|other| other.contains(text.as_str()))
+    };
+    before.keys().find(|text| !is_there(text)).map(|text| text.chars().take(80).collect())
+}
+
+#[test]
+fn no_real_session_resumes_less_well_after_a_change() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for file in testkit::real_files() {
+        let name = file.path.display().to_string();
+        if name.contains("/agent-") || file.bytes.len() > 2_000_000 {
+            continue;
+        }
+        count += 1;
+        let newest = subject(&file.bytes, Rules::newest());
+        let mut ids = Renames::new(OLD, NEW);
+        ids.learn(&newest.own().table);
+        let before: Vec<(Verdict, usize)> =
+            VERSIONS.iter().map(|version| verdict(&file.bytes, version)).collect();
+        for (what, change) in changes(&newest) {
+            if change.leaves_nothing(newest.own()) {
+                continue;
+            }
+            if what.starts_with("strip") {
+                let (out, _) = made(&newest, &change, None);
+                for version in [VERSIONS[0], VERSIONS[2]] {
+                    if let Some(text) = lost(&said(&file.bytes, version), &said(&out, version)) {
+                        wrong.push(format!("{name}: {what} as {version} loses {text:?}"));
+                    }
+                }
+            }
+            let (out, _) = made(&newest, &change, Some(&ids));
+            for (version, (before, _)) in VERSIONS.iter().zip(&before) {
+                let (after, _) = verdict(&out, version);
+                if is_worse(version, *before, after) {
+                    wrong.push(format!(
+                        "{name}: {what} as {version}: {} -> {}",
+                        before.name(),
+                        after.name()
+                    ));
+                }
+            }
+        }
+    }
+    println!("{count} sessions");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn repair_makes_every_real_session_better_or_leaves_it() {
+    let mut wrong = Vec::new();
+    let mut moves: BTreeMap<String, usize> = BTreeMap::new();
+    for file in testkit::real_files() {
+        let name = file.path.display().to_string();
+        if name.contains("/agent-") || file.bytes.len() > 2_000_000 {
+            continue;
+        }
+        let (out, proof) = repaired(&file.bytes, Rules::newest());
+        for version in VERSIONS {
+            let (before, after) = (verdict(&file.bytes, version), verdict(&out, version));
+            *moves
+                .entry(format!("{version} {} -> {}", before.0.name(), after.0.name()))
+                .or_default() += 1;
+            let removed = usize::try_from(proof.written.dropped).unwrap();
+            if is_worse(version, before.0, after.0) || after.1 + removed < before.1 {
+                wrong.push(format!("{name} as {version}: {before:?} -> {after:?}"));
+            }
+        }
+        let (again, _) = repaired(&out, Rules::newest());
+        if again != out {
+            wrong.push(format!("{name}: repaired twice it is something else"));
+        }
+        let is_moved = proof.deeds.iter().any(|deed| deed.code == Some(Code::WrongLeaf));
+        if let Some(text) =
+            lost(&said(&file.bytes, "2.1.325"), &said(&out, "2.1.325")).filter(|_| !is_moved)
+        {
+            wrong.push(format!("{name}: repair loses {text:?}"));
+        }
+    }
+    println!("{moves:#?}");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The same session with ids of the usual form.
+fn with_uuids(lines: &[String]) -> String {
+    let id = |text: &str| {
+        let number = text.bytes().fold(7_u128, |number, byte| number * 257 + u128::from(byte));
+        let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let hex = format!("{number:032x}");
+        format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    };
+    let mut text = String::new();
+    for line in lines {
+        let Ok(mut record) = serde_json::from_str::<serde_json::Value>(line) else {
+            text.extend([line, "\n"]);
+            continue;
+        };
+        for name in ["uuid", "parentUuid"] {
+            if let Some(old) = record.get(name).and_then(|value| value.as_str()) {
+                record[name] = id(old).into();
+            }
+        }
+        if record.get("sessionId").is_some() {
+            record["sessionId"] = OLD.into();
+        }
+        text.extend([record.to_string().as_str(), "\n"]);
+    }
+    text
+}
+
+/// A session made by chance; every other one damaged.
+fn chance(seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    let steps = 4 + rng.below(30);
+    let mut lines = conversation(&mut rng, steps);
+    if seed.is_multiple_of(2) {
+        damage(&mut rng, &mut lines);
+    }
+    if seed.is_multiple_of(3) { lines.join("\n") } else { with_uuids(&lines) }
+}
+
+const CASES: u64 = 600;
+
+#[test]
+fn a_clone_names_no_old_id_and_hangs_together_as_before() {
+    for seed in 0..CASES {
+        let text = chance(seed);
+        let before = subject(text.as_bytes(), Rules::newest());
+        let mut ids = Renames::new(OLD, NEW);
+        ids.learn(&before.own().table);
+        let (out, written) = made(&before, &change::clone(&before), Some(&ids));
+        assert_eq!(written.dropped + written.altered + written.added, 0, "seed {seed}");
+        let after = subject(&out, Rules::newest());
+        let (old, new) = (&before.own().table, &after.own().table);
+        assert_eq!(old.rows().len(), new.rows().len(), "seed {seed}");
+        let text = String::from_utf8_lossy(&out);
+        for (row, (one, other)) in old.rows().iter().zip(new.rows()).enumerate() {
+            let link = |own: &Subject| {
+                own.own().graph.link(transcript::table::RowId(u32::try_from(row).unwrap()))
+            };
+            assert_eq!(link(&before), link(&after), "seed {seed} row {row}");
+            for (one, other) in
+                [(one.uuid, other.uuid), (one.parent, other.parent), (one.session, other.session)]
+            {
+                let (one, other) = (old.text(one), new.text(other));
+                assert_eq!(one.is_some(), other.is_some(), "seed {seed} row {row}");
+                assert!(one.is_none() || one != other, "seed {seed} row {row}: {one:?}");
+                if let Some(one) = one.filter(|one| one.len() == 36) {
+                    assert!(!text.contains(one), "seed {seed}: {one} remains");
+                }
+            }
+        }
+        // With the ids as they were it is the same file.
+        let (same, _) = made(&before, &change::clone(&before), None);
+        assert_eq!(same, chance(seed).into_bytes(), "seed {seed}");
+    }
+}
+
+#[test]
+fn strip_never_breaks_a_pair() {
+    for seed in 0..CASES {
+        let text = chance(seed);
+        let mut rng = Rng::new(seed + 1);
+        let mut coin = || rng.below(2) == 0;
+        let what = Strip {
+            calls: coin(),
+            results: coin(),
+            copies: coin(),
+            thinking: coin(),
+            images: coin(),
+            noise: coin(),
+            snapshots: coin(),
+            agents: coin(),
+            tools: if coin() { vec!["Read".to_owned()] } else { Vec::new() },
+            keep_turns: usize::from(coin()) * 2,
+            over: 0,
+        };
+        let before = subject(text.as_bytes(), Rules::newest());
+        let change = change::strip(&before, &what).unwrap();
+        let (out, written) = made(&before, &change, None);
+        let after = subject(&out, Rules::newest());
+        let paired = |of: &Subject| {
+            let own = of.own();
+            let blocks = (0..u32::try_from(own.table.parts().len()).unwrap())
+                .map(transcript::table::BlockId);
+            let halves = blocks.filter(|block| {
+                let part = own.table.part(*block);
+                (part.kind.is_call() || part.kind.is_result())
+                    && !part.is_repeat
+                    && own.pairs.of(*block).is_none()
+            });
+            halves
+                .filter_map(|block| own.table.text(own.table.part(block).id).map(str::to_owned))
+                .collect::<std::collections::BTreeSet<_>>()
+        };
+        let (was, is) = (paired(&before), paired(&after));
+        assert!(is.is_subset(&was), "seed {seed}: {what:?}\n{:?}\n{text}", is.difference(&was));
+        if change.leaves_nothing(before.own()) {
+            continue;
+        }
+        let proof = change::prove(&before, &change, written, &after).unwrap();
+        assert!(
+            !proof.is_worse(),
+            "seed {seed}: {what:?}: {:?} -> {:?}\n{text}\n--\n{}",
+            proof.before.verdict,
+            proof.after.verdict,
+            String::from_utf8_lossy(&out)
+        );
+    }
+}
+
+#[test]
+fn repair_done_twice_does_nothing_and_never_loses_a_message() {
+    let mut wrong = Vec::new();
+    for seed in 0..CASES {
+        let text = chance(seed);
+        let (out, proof) = repaired(text.as_bytes(), Rules::newest());
+        if proof.after.reach.lost > proof.before.reach.lost {
+            wrong.push(format!("seed {seed}: {:?} -> {:?}", proof.before.reach, proof.after.reach));
+        }
+        let (again, second) = repaired(&out, Rules::newest());
+        if again != out {
+            let told: Vec<String> = second
+                .deeds
+                .into_iter()
+                .map(|deed| format!("{:?} {:?} {}", deed.code, deed.line, deed.text))
+                .collect();
+            wrong.push(format!("seed {seed}: done again it does more: {}", told.join("; ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Every finding is mended, or is one of those that no change of the file can mend.
+#[test]
+fn what_check_finds_is_mended_or_said_to_remain() {
+    let mut text = String::new();
+    for code in Code::ALL {
+        let made = session(*code);
+        let rules = Rules::of(made.version).unwrap();
+        let before = subject(&made.bytes, rules);
+        if !before.findings().unwrap().iter().any(|finding| finding.code == *code) {
+            continue;
+        }
+        let (_, proof) = repaired(&made.bytes, rules);
+        let remains = proof
+            .after
+            .findings
+            .iter()
+            .filter(|finding| finding.code == *code)
+            .max_by_key(|finding| finding.severity);
+        let done: Vec<String> = proof
+            .deeds
+            .iter()
+            .map(|deed| format!("{} {}", deed.code.map_or("", Code::name), deed.text))
+            .collect();
+        let _ = writeln!(
+            text,
+            "{code}: {} -> {}{}\n    {}",
+            proof.before.verdict.name(),
+            proof.after.verdict.name(),
+            remains.map_or(String::new(), |finding| format!(
+                " (remains: {})",
+                finding.severity.name()
+            )),
+            done.join("\n    ")
+        );
+    }
+    insta::assert_snapshot!("repaired", text);
+}
+
+fn stripped(text: &str, what: &Strip) -> String {
+    let before = subject(text.as_bytes(), Rules::newest());
+    let change = change::strip(&before, what).unwrap();
+    String::from_utf8(made(&before, &change, None).0).unwrap()
+}
+
+fn calls() -> Strip {
+    Strip { calls: true, ..Strip::default() }
+}
+
+/// What the newest client would send, without what it adds.
+fn texts(text: &str) -> Vec<String> {
+    said(text.as_bytes(), "2.1.325").into_keys().collect()
+}
+
+/// If nothing is left of what a compaction keeps, it keeps nothing: not all that stands before it.
+#[test]
+fn a_compaction_stays_one_when_what_it_keeps_is_stripped() {
+    let metadata = r#""subtype":"compact_boundary","logicalParentUuid":"r1","compactMetadata":{"trigger":"auto","preTokens":9,"preservedSegment":{"headUuid":"c1","tailUuid":"r1","anchorUuid":"s1"},"preservedMessages":{"anchorUuid":"s1","uuids":["c1","r1"],"allUuids":["c1","r1"]}}"#;
+    let summary = r#""isCompactSummary":true,"message":{"role":"user","content":"summed up"}"#;
+    let script = Script::new()
+        .prompt("p1", "-", "before")
+        .says("a1", "p1", "m1", "answered before")
+        .call("c1", "a1", "m2", "t1", "Read")
+        .result("r1", "c1", "t1", "x")
+        .record("system", "b1", "-", metadata)
+        .record("user", "s1", "b1", summary)
+        .says("a2", "s1", "m3", "behind");
+    let out = stripped(script.text(), &calls());
+    assert_eq!(texts(&out), ["behind", "summed up"]);
+    assert!(out.contains(r#""uuids":[],"allUuids":[]"#) && !out.contains("preservedSegment"));
+}
+
+/// The text of an answer hangs beside the way, and its thinking, which is on it, goes.
+#[test]
+fn an_answer_beside_the_way_stays_when_its_thinking_goes() {
+    let thinking = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
+    for under in ["t1", "p1"] {
+        let script = Script::new()
+            .prompt("p1", "-", "one")
+            .block("t1", "p1", "m1", thinking)
+            .says("a1", under, "m1", "answer")
+            .prompt("p2", "t1", "two")
+            .says("a2", "p2", "m2", "last");
+        let what = Strip { thinking: true, ..Strip::default() };
+        assert_eq!(texts(&stripped(script.text(), &what)), ["answer", "last", "one", "two"]);
+    }
+}
+
+#[test]
+fn nothing_blank_is_left_of_what_was_said_beside_results() {
+    let result = r#""message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"},{"type":"text","text":" "}]}"#;
+    let script = Script::new()
+        .prompt("p1", "-", "one")
+        .call("c1", "p1", "m1", "t1", "Read")
+        .record("user", "r1", "c1", result)
+        .says("a1", "r1", "m2", "last");
+    assert_eq!(stripped(script.text(), &calls()).lines().count(), 2);
+}
+
+/// Beginnings without ids, or many of them: no loop without end.
+#[test]
+fn a_beginning_without_an_id_is_no_trouble() {
+    let script = Script::new().call("c1", "-", "m1", "t1", "Read").result("r1", "c1", "t1", "x");
+    let script =
+        script.prompt("p1", "r1", "one").prompt("p2", "r1", "two").says("a2", "p2", "m2", "a");
+    let text = script.text().replacen(r#""uuid":"c1","#, "", 1);
+    let out = stripped(&text, &calls());
+    assert!(out.contains("one") && out.contains("two"));
+}
+
+#[test]
+fn what_is_sent_now_is_sent_after_a_repair() {
+    // The parent of two records is lost, and a call is open.
+    let script = Script::new()
+        .prompt("p1", "-", "one")
+        .call("c1", "p1", "m1", "t1", "Read")
+        .says("a1", "gone", "m2", "the answer")
+        .prompt("p2", "gone", "two")
+        .says("a2", "p2", "m3", "last");
+    let (out, _) = repaired(script.text().as_bytes(), Rules::newest());
+    let found = texts(&String::from_utf8(out).unwrap());
+    assert_eq!(found, ["last", "one", "the answer", "two"]);
+    // A record that is marked as a sub-agent's lies on the way.
+    let marked = r#""isSidechain":true,"message":{"role":"user","content":"marked"}"#;
+    let script = Script::new()
+        .prompt("p1", "-", "one")
+        .call("c1", "p1", "m1", "t1", "Read")
+        .record("user", "p2", "c1", marked)
+        .says("a2", "p2", "m3", "last");
+    let (out, _) = repaired(script.text().as_bytes(), Rules::newest());
+    assert_eq!(texts(&String::from_utf8(out).unwrap()), ["last", "marked", "one"]);
+}
+
+/// Two mends of one record: the larger one counts.
+#[test]
+fn mends_of_one_record_do_not_get_in_each_others_way() {
+    let blank = r#""message":{"role":"user","content":[{"type":"text","text":" ","zzz":1}]}"#;
+    let script = Script::new().record("user", "p1", "-", blank).says("a1", "p1", "m1", "a");
+    let (out, proof) = repaired(script.text().as_bytes(), Rules::of("2.1.45").unwrap());
+    assert_eq!(proof.after.verdict, Verdict::Full, "{}", String::from_utf8_lossy(&out));
+}
