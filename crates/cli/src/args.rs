@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    cat, check, completions, drift, export, files, follow, history, inventory, ls, man, show, tree,
-    turns,
+    cat, check, clone, completions, drift, export, files, follow, fork, history, inventory, ls,
+    man, repair, show, strip, tree, turns, undo,
 };
 
-/// Read, check and find the sessions that Claude Code keeps
+/// Read, check, change and find the sessions that Claude Code keeps
 ///
-/// Without a command: an overview of your sessions. They are only ever read; no network is used.
+/// Without a command: an overview of your sessions. They are only ever read, but by the commands that say so; no network is used.
 ///
 /// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
 #[derive(Debug, Parser)]
@@ -27,8 +27,8 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable; \
-of `check` and `history`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it";
+3 session not found or ambiguous, 4 unreadable, 5 in use or changed since, 6 the result would resume less well; \
+of `check`, `history` and `repair`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it";
 
 /// Options of every command.
 #[derive(Args, Debug)]
@@ -58,6 +58,11 @@ pub(crate) enum Command {
     Export(export::ExportArgs),
     Check(check::CheckArgs),
     History(history::HistoryArgs),
+    Repair(repair::RepairArgs),
+    Strip(strip::StripArgs),
+    Clone(clone::CloneArgs),
+    Fork(fork::ForkArgs),
+    Undo(undo::UndoArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

@@ -6,12 +6,14 @@
 mod as_json;
 pub(crate) mod cat;
 pub(crate) mod check;
+pub(crate) mod clone;
 mod compaction;
 pub(crate) mod completions;
 pub(crate) mod drift;
 pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod follow;
+pub(crate) mod fork;
 mod headline;
 pub(crate) mod history;
 mod home;
@@ -20,10 +22,13 @@ pub(crate) mod ls;
 pub(crate) mod man;
 mod range;
 mod record;
+pub(crate) mod repair;
 pub(crate) mod show;
+pub(crate) mod strip;
 mod survey;
 pub(crate) mod tree;
 pub(crate) mod turns;
+pub(crate) mod undo;
 pub(crate) mod which;
 
 use crate::args::Command;
@@ -32,7 +37,7 @@ use crate::world::World;
 
 /// The version of all JSON output. It changes when a field changes its meaning or goes; new fields may
 /// come at any time.
-const JSON_VERSION: u32 = 1;
+pub(crate) const JSON_VERSION: u32 = 1;
 
 pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Failure> {
     match command {
@@ -48,6 +53,11 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Tree(args)) => tree::tree(world, &args),
         Some(Command::Check(args)) => check::check(world, &args),
         Some(Command::History(args)) => history::history(world, &args),
+        Some(Command::Clone(args)) => clone::clone(world, &args),
+        Some(Command::Fork(args)) => fork::fork(world, &args),
+        Some(Command::Strip(args)) => strip::strip(world, &args),
+        Some(Command::Repair(args)) => repair::repair(world, &args),
+        Some(Command::Undo(args)) => undo::undo(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),
         Some(Command::Man(args)) => man::man(world, &args),

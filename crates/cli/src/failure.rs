@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Usage = 2,
     NotFound = 3,
     Unreadable = 4,
+    InUse = 5,
+    Worse = 6,
     Loss = 10,
     Rejected = 11,
     Refused = 12,
@@ -70,6 +72,28 @@ impl Failure {
             Verdict::Refused => Kind::Refused,
         };
         Failure { kind, ..Failure::usage("", None) }
+    }
+
+    /// Success, or the exit code of a verdict that was told already.
+    pub(crate) fn of_verdict(verdict: Verdict) -> Result<(), Self> {
+        match verdict {
+            Verdict::Full => Ok(()),
+            verdict => Err(Failure::verdict(verdict)),
+        }
+    }
+
+    /// A file that somebody else writes to.
+    pub(crate) fn in_use(path: &Path, why: &str) -> Self {
+        let message = format!("`{}` is not touched: {why}", path.display());
+        let hint = "close whatever uses it, or give `--force`";
+        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
+    }
+
+    /// A result that is not written, because it would resume less well.
+    pub(crate) fn worse(before: &str, after: &str) -> Self {
+        let message = format!("not written: before it {before}, afterwards {after}");
+        let hint = "this should not happen: please report it, with what `quipu check` says";
+        Failure { kind: Kind::Worse, ..Failure::usage(message, Some(hint)) }
     }
 
     /// A name in a session that leads to nothing.

@@ -12,6 +12,8 @@ mod out;
 mod page;
 mod pager;
 mod samples;
+mod store;
+mod surgery;
 mod table;
 mod text;
 mod world;

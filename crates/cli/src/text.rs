@@ -148,6 +148,32 @@ pub(crate) fn local(time: Time, form: &str) -> String {
     local.map_or("?".to_owned(), |local| local.strftime(form).to_string())
 }
 
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size as people type it: `4000`, `64k`, `1M`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.to_ascii_lowercase().chars().last() {
+        Some('k') => (&text[..text.len() - 1], 1_000),
+        Some('m') => (&text[..text.len() - 1], 1_000_000),
+        Some('g') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 =
+        digits.parse().map_err(|_| "a number of bytes, like 4000, 64k or 1M".to_owned())?;
+    number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
+}
+
 /// A number with its noun.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

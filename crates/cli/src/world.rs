@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::pager::Choice;
 use crate::samples;
+use crate::store::Journal;
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -30,6 +31,11 @@ pub(crate) struct World {
     looked: Vec<PathBuf>,
     named_by: NamedBy,
     found: Option<Homes>,
+    /// Where the journal of changes is.
+    state: Option<PathBuf>,
+    user: Option<PathBuf>,
+    /// The id that tests want a new session to have.
+    id: Option<String>,
 }
 
 /// Who says where homes are.
@@ -63,6 +69,9 @@ impl World {
             looked,
             named_by,
             found: None,
+            user: user_home(),
+            id: env("QUIPU_ID"),
+            state: state_folder().map(|folder| folder.join("quipu").join("undo")),
         })
     }
 
@@ -161,6 +170,30 @@ impl World {
         Ok(())
     }
 
+    /// A new id for a session.
+    pub(crate) fn new_id(&self) -> String {
+        self.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
+    }
+
+    /// What was done to files.
+    pub(crate) fn journal(&self) -> Result<Journal, Failure> {
+        let Some(folder) = &self.state else {
+            let hint = "set `HOME`, or `XDG_STATE_HOME`";
+            return Err(Failure::usage("there is no folder for the journal", Some(hint)));
+        };
+        Ok(Journal::at(folder.clone()))
+    }
+
+    /// The folder of the journal.
+    pub(crate) fn journal_folder(&self) -> &Path {
+        self.state.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Whether the client looks there if nobody says otherwise.
+    pub(crate) fn is_usual_home(&self, root: &Path) -> bool {
+        self.user.as_ref().is_some_and(|user| root == user.join(".claude"))
+    }
+
     /// How long ago that was.
     pub(crate) fn since(&self, moment: SystemTime) -> Duration {
         self.now.duration_since(moment).unwrap_or_default()
@@ -200,6 +233,10 @@ fn load_config() -> Result<Config, Failure> {
 
 fn config_folder() -> Option<PathBuf> {
     user_folder("XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config")
+}
+
+fn state_folder() -> Option<PathBuf> {
+    user_folder("XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state")
 }
 
 fn cache_folder() -> Option<PathBuf> {

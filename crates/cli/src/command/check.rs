@@ -89,10 +89,7 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         }
     }
     args.which.outcome(unreadable)?;
-    match worst {
-        Verdict::Full => Ok(()),
-        worst => Err(Failure::verdict(worst)),
-    }
+    Failure::of_verdict(worst)
 }
 
 fn short(verdict: Verdict) -> &'static str {

@@ -14,4 +14,5 @@ mod home;
 mod large;
 mod ls;
 mod show;
+mod surgery;
 mod tables;

@@ -1,0 +1,40 @@
+//! `quipu clone`: the same conversation as another session.
+
+use transcript::change;
+use transcript::history::Rules;
+
+use crate::failure::Failure;
+use crate::surgery::{self, Job, Plan, Target};
+use crate::world::World;
+
+/// Copy a session: a new one that says the same, with ids of its own
+///
+/// The session's id and those of its records are new everywhere they stand, in sub-agents' files too; what belongs to the session goes along. The original is not touched.
+#[derive(clap::Args, Debug)]
+pub(crate) struct CloneArgs {
+    /// The session
+    session: String,
+    /// Keep all ids: with `-o`, byte for byte the same file
+    #[arg(long, requires = "output")]
+    keep_ids: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn clone(world: &mut World, args: &CloneArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let rules = Rules::newest();
+    let read = surgery::read(&session, rules)?;
+    let change = change::clone(&read.subject);
+    let job = Job {
+        verb: "clone",
+        session: &session,
+        read,
+        plan: Plan::Change(change),
+        in_place: false,
+        keep_ids: args.keep_ids,
+        without_agents: false,
+    };
+    surgery::carry_out(world, job, &args.target, rules)?;
+    Ok(())
+}

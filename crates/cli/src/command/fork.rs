@@ -1,0 +1,58 @@
+//! `quipu fork`: one way through a session, up to a point, as another session.
+
+use transcript::change::{self, At, ForkError};
+use transcript::history::Rules;
+
+use crate::failure::Failure;
+use crate::surgery::{self, Job, Plan, Target};
+use crate::world::World;
+
+/// Copy a session up to a point: a new one that goes on from there
+///
+/// Without `--at` and `--branch`: the live conversation, without what stands on other branches. The new session has ids of its own; sub-agents whose calls are in it go along. The original is not touched.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ForkArgs {
+    /// The session
+    session: String,
+    /// The last turn to keep, by its number in `quipu turns`; or a record, by its id or the beginning of it: it is kept with the rest of its answer, and with the results of that
+    #[arg(long, value_name = "TURN|UUID", conflicts_with = "branch")]
+    at: Option<String>,
+    /// A record of the branch to take, by its id or the beginning of it: `quipu tree` shows them
+    #[arg(long, value_name = "LEAF")]
+    branch: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
+    let session = world.session(&args.session)?;
+    let rules = Rules::newest();
+    let read = surgery::read(&session, rules)?;
+    let at = match (&args.at, &args.branch) {
+        (Some(at), _) => match at.parse() {
+            // A short number is a turn; ids are longer.
+            Ok(turn) if at.len() < 7 => At::Turn(turn),
+            _ => At::Record(at.clone()),
+        },
+        (None, Some(leaf)) => At::Branch(leaf.clone()),
+        (None, None) => At::End,
+    };
+    let change = change::fork(&read.subject, &at).map_err(|error| match error {
+        ForkError::Io(error) => Failure::unreadable(&session.path, error),
+        other => Failure::not_found(
+            other.to_string(),
+            "`quipu turns` numbers the turns, `quipu tree` shows the branches",
+        ),
+    })?;
+    let job = Job {
+        verb: "fork",
+        session: &session,
+        read,
+        plan: Plan::Change(change),
+        in_place: false,
+        keep_ids: false,
+        without_agents: false,
+    };
+    surgery::carry_out(world, job, &args.target, rules)?;
+    Ok(())
+}

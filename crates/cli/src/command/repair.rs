@@ -1,0 +1,61 @@
+//! `quipu repair`: what `check` finds, mended.
+
+use transcript::change;
+use transcript::check::Severity;
+use transcript::history::Rules;
+
+use crate::failure::Failure;
+use crate::surgery::{self, Job, Plan, Target};
+use crate::world::World;
+
+/// Mend what `quipu check` finds
+///
+/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. Records are brought back and hung on what was said before them so that every client version loads them; what
+/// the API refuses of what the version sends is taken out or made to fit. Each mend is told, and what cannot be mended remains and is told too. Exit code 0 if the result resumes fully, else that of `check`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct RepairArgs {
+    /// The session
+    session: String,
+    /// The client version that is to resume it
+    #[arg(long = "for", value_name = "VERSION", default_value = "2.1.325")]
+    version: String,
+    /// Change the session's own file: a backup is made first, and `quipu undo` brings it back
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
+    let Some(rules) = Rules::of(&args.version) else {
+        let hint = "a version like 2.1.325";
+        return Err(Failure::usage(format!("`{}` is no client version", args.version), Some(hint)));
+    };
+    let session = world.session(&args.session)?;
+    let read = surgery::read(&session, rules)?;
+    let unreadable = |error| Failure::unreadable(&session.path, error);
+    let mended = change::mend(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
+    let is_nothing = mended.source.is_none() && mended.change.is_nothing();
+    let job = Job {
+        verb: "repair",
+        session: &session,
+        read,
+        plan: Plan::Mended(Box::new(mended)),
+        in_place: args.in_place,
+        keep_ids: false,
+        without_agents: false,
+    };
+    if is_nothing {
+        let before = &job.read.subject;
+        let findings = before.findings().map_err(unreadable)?;
+        let mut worst = findings.iter().filter(|one| one.severity >= Severity::Loss);
+        let text = match worst.next() {
+            None => "there is nothing to mend".to_owned(),
+            Some(one) => format!("nothing of it can be mended: {}: {}", one.code, one.text),
+        };
+        surgery::nothing(world, &job, &args.target, &job.proof(rules)?, &text)?;
+        return Failure::of_verdict(job.read.subject.verdict().map_err(unreadable)?);
+    }
+    let after = surgery::carry_out(world, job, &args.target, rules)?;
+    Failure::of_verdict(after)
+}

@@ -1,0 +1,171 @@
+//! What belongs to a session goes along with a new one: sub-agents, large results, copies of edited files, todo lists.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use transcript::change::{self, Renames};
+use transcript::conversation::Conversation;
+use transcript::family::{Body, Family as Relatives, Owner};
+use transcript::place::{Thing, agents, belongings};
+
+use super::Job;
+use crate::store::{Ready, beside, discard, private, take_after};
+
+/// The new ids, and the files that go along.
+pub(crate) struct Family {
+    pub(crate) ids: Renames,
+    pub(crate) along: Vec<Along>,
+    /// What is left where it is, and how many of each.
+    pub(crate) left: Vec<(Thing, usize)>,
+}
+
+/// One file that goes along.
+pub(crate) struct Along {
+    pub(crate) thing: Thing,
+    from: PathBuf,
+    to: PathBuf,
+}
+
+impl Family {
+    /// Finds what goes along. A result that is written alone takes nothing with it.
+    pub(super) fn new(job: &Job<'_>, ids: Renames, is_alone: bool) -> io::Result<Family> {
+        let mut family = Family { ids, along: Vec::new(), left: Vec::new() };
+        let mut left = Vec::new();
+        let session = job.session;
+        let gone = gone(job)?;
+        for one in belongings(session).into_iter().skip(1) {
+            let agent = one.agent.as_ref().map(|agent| agent.id.clone());
+            let stem = |path: &Path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                name.split('.').next().unwrap_or_default().trim_start_matches("agent-").to_owned()
+            };
+            let of = agent.unwrap_or_else(|| stem(&one.path));
+            let is_agent = matches!(one.thing, Thing::Agent | Thing::AgentMeta);
+            let is_left = match one.thing {
+                Thing::IndexRow | Thing::History | Thing::Transcript => true,
+                _ if is_alone => true,
+                _ => is_agent && (job.without_agents || gone.contains(&of)),
+            };
+            if is_left {
+                left.push(one.thing);
+                continue;
+            }
+            let is_inside = one.path.starts_with(session.folder());
+            let to = if is_inside {
+                let below = one.path.strip_prefix(session.folder()).unwrap_or(&one.path);
+                session.path.with_file_name(family.ids.session()).join(below)
+            } else if is_agent {
+                let known = family
+                    .along
+                    .iter()
+                    .find(|known| known.thing == Thing::Agent && stem(&known.from) == of);
+                let new = match known {
+                    Some(known) => stem(&known.to),
+                    None => family.ids.learn_agent(&of),
+                };
+                let name = one
+                    .path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .replacen(&of, &new, 1);
+                one.path.with_file_name(name)
+            } else {
+                let mapped = one.path.to_string_lossy().replace(&session.id, family.ids.session());
+                PathBuf::from(mapped)
+            };
+            if one.thing == Thing::Agent {
+                family.ids.learn(&Conversation::open(&one.path)?.table);
+            }
+            family.along.push(Along { thing: one.thing, from: one.path, to });
+        }
+        family.left = counted(left);
+        Ok(family)
+    }
+
+    /// How many of each go along.
+    pub(super) fn counts(&self) -> Vec<(Thing, usize)> {
+        counted(self.along.iter().map(|one| one.thing))
+    }
+
+    /// Writes what goes along, under other names.
+    pub(super) fn write(&self) -> io::Result<Vec<Ready>> {
+        let mut ready: Vec<Ready> = Vec::new();
+        for one in &self.along {
+            let temp = beside(&one.to);
+            ready.push(Ready { temp, path: one.to.clone() });
+            if let Err(error) = self.write_one(one, &ready[ready.len() - 1].temp) {
+                discard(&ready);
+                return Err(error);
+            }
+        }
+        Ok(ready)
+    }
+
+    fn write_one(&self, one: &Along, temp: &Path) -> io::Result<()> {
+        if let Some(folder) = temp.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut file = private(temp)?;
+        match one.thing {
+            Thing::Agent => {
+                let own = Conversation::open(&one.from)?;
+                change::write_agent(&own, &self.ids, &mut file)?;
+            }
+            Thing::AgentMeta | Thing::Todos | Thing::SideFile => {
+                file.write_all(&change::map_bytes(&self.ids, &fs::read(&one.from)?))?;
+            }
+            _ => {
+                io::copy(&mut fs::File::open(&one.from)?, &mut file)?;
+            }
+        }
+        take_after(&file, &fs::metadata(&one.from)?)?;
+        file.sync_all()
+    }
+}
+
+/// How many there are of each.
+fn counted(things: impl IntoIterator<Item = Thing>) -> Vec<(Thing, usize)> {
+    let mut counts: Vec<(Thing, usize)> = Vec::new();
+    for thing in things {
+        match counts.iter_mut().find(|(known, _)| *known == thing) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((thing, 1)),
+        }
+    }
+    counts
+}
+
+/// What belongs to a session whose result is written alone.
+pub(super) fn left_alone(job: &Job<'_>) -> Vec<(Thing, usize)> {
+    counted(belongings(job.session).into_iter().skip(1).map(|one| one.thing))
+}
+
+/// The sub-agents whose calls do not stay.
+fn gone(job: &Job<'_>) -> io::Result<Vec<String>> {
+    let is_whole = job.verb == "clone" || job.verb == "repair";
+    if is_whole || agents(job.session).is_empty() {
+        return Ok(Vec::new());
+    }
+    let family = Relatives::open(job.session)?;
+    let mut gone = Vec::new();
+    // Agents may be started by agents, which come before them or not: until no more are found.
+    loop {
+        let before = gone.len();
+        for agent in &family.agents {
+            let Body::File(_) = agent.body else { continue };
+            let Some(start) = agent.start else { continue };
+            let is_gone = match start.owner {
+                Owner::Main => !job.plan.change().keeps(&family.main, start.call),
+                Owner::Agent(at) => gone.contains(&family.agents[at].id),
+            };
+            if is_gone && !gone.contains(&agent.id) {
+                gone.push(agent.id.clone());
+            }
+        }
+        if gone.len() == before {
+            return Ok(gone);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether somebody is writing to a session.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use transcript::place::Session;
+
+use crate::failure::Failure;
+use crate::world::World;
+
+/// A file that was written to so lately may be written to again.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// Refuses to touch a session that seems to be in use.
+pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Failure> {
+    let why = if let Some(why) = user(session) {
+        why
+    } else {
+        let since = fs::metadata(&session.path).and_then(|found| found.modified());
+        match since.map(|modified| world.since(modified)) {
+            Ok(since) if since < RECENT => "it was written to less than 10 seconds ago".to_owned(),
+            _ => return Ok(()),
+        }
+    };
+    Err(Failure::in_use(&session.path, &why))
+}
+
+/// Who uses a session, in words.
+pub(crate) fn user(session: &Session) -> Option<String> {
+    let named = named(session).map(|pid| format!("the client that runs as process {pid} has it"));
+    named.or_else(|| opened(&session.path).map(|pid| format!("process {pid} has it open")))
+}
+
+/// The process that the client's own list of running sessions names for this one.
+fn named(session: &Session) -> Option<u32> {
+    let root = session.path.parent()?.parent()?.parent()?;
+    for entry in fs::read_dir(root.join("sessions")).ok()?.flatten() {
+        let path = entry.path();
+        let Ok(bytes) = fs::read(&path) else { continue };
+        let Ok(found) = serde_json::from_slice::<serde_json::Value>(&bytes) else { continue };
+        if found.get("sessionId").and_then(|id| id.as_str()) != Some(session.id.as_str()) {
+            continue;
+        }
+        let pid = found.get("pid").and_then(serde_json::Value::as_u64);
+        let stem = || path.file_stem()?.to_str()?.parse().ok();
+        let pid = pid.and_then(|pid| u32::try_from(pid).ok()).or_else(stem);
+        // Where nobody can say whether it still runs, it does.
+        match pid {
+            Some(pid)
+                if Path::new("/proc/self").exists()
+                    && !Path::new(&format!("/proc/{pid}")).exists() => {}
+            pid => return pid.or(Some(0)),
+        }
+    }
+    None
+}
+
+/// A process, other than this one, that has the file open.
+fn opened(path: &Path) -> Option<u32> {
+    let path = fs::canonicalize(path).ok()?;
+    for process in fs::read_dir("/proc").ok()?.flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        if pid == std::process::id() {
+            continue;
+        }
+        let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
+        if files.filter_map(|file| fs::read_link(file.path()).ok()).any(|open| open == path) {
+            return Some(pid);
+        }
+    }
+    None
+}

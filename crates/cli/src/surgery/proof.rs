@@ -1,0 +1,390 @@
+//! What a change does, for people and as JSON.
+
+use std::path::Path;
+
+use serde::Serialize;
+use transcript::change::{Proof, Side};
+use transcript::check::{Finding, Severity, Verdict};
+use transcript::glance::glance;
+use transcript::place::Thing;
+
+use super::{Job, Target, carry};
+use crate::command::JSON_VERSION;
+use crate::failure::Failure;
+use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
+use crate::page::{Lead, Page, Span};
+use crate::text::{count, grouped, quoted, shown};
+use crate::world::World;
+
+/// What there is to say when a job is done.
+pub(super) struct Told<'a> {
+    proof: &'a Proof,
+    head: String,
+    json: bool,
+    is_dry: bool,
+    /// The file that the result is in.
+    path: Option<String>,
+    session: Option<String>,
+    resume: Option<String>,
+    along: Vec<String>,
+    left: Vec<String>,
+    /// What the journal calls it.
+    pub(super) entry: Option<String>,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn new(
+        world: &World,
+        job: &Job<'_>,
+        target: &Target,
+        proof: &'a Proof,
+        place: Option<&Path>,
+        family: Option<&carry::Family>,
+    ) -> Told<'a> {
+        let short: String = job.session.id.chars().take(8).collect();
+        let is_new = target.output.is_none() && !job.in_place;
+        let session = if is_new {
+            family.filter(|_| place.is_some()).map(|family| family.ids.session().to_owned())
+        } else {
+            (target.output.is_none() && place.is_some()).then(|| job.session.id.clone())
+        };
+        let resume = session.as_ref().map(|id| resume(world, job, id));
+        let counted = |list: Vec<(Thing, usize)>| {
+            list.into_iter().map(|(thing, number)| count(number as u64, thing.name())).collect()
+        };
+        let left = match family {
+            Some(family) => family.left.clone(),
+            None if target.output.is_some() => carry::left_alone(job),
+            None => Vec::new(),
+        };
+        Told {
+            proof,
+            head: format!("{} of {short}", job.verb),
+            json: target.json,
+            is_dry: target.dry_run,
+            path: place.map(|place| place.display().to_string()),
+            session,
+            resume,
+            along: family
+                .filter(|_| is_new)
+                .map_or_else(Vec::new, |family| counted(family.counts())),
+            left: counted(left),
+            entry: None,
+        }
+    }
+
+    /// The standard output is taken: a few words beside it.
+    pub(super) fn beside(&self, world: &mut World) -> Result<(), Failure> {
+        if self.json {
+            let text = serde_json::to_string(&self.form()).map_err(std::io::Error::from)?;
+            return Ok(world.out.note(&text)?);
+        }
+        for (name, text, _) in self.rows() {
+            world.out.note(&format!("{name}: {text}"))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn say(&self, world: &mut World) -> Result<(), Failure> {
+        if self.json {
+            return Ok(world.out.json(&self.form())?);
+        }
+        let page = &mut Page::new(&mut world.out);
+        let mut head = vec![Span::new(BOLD, shown(&self.head))];
+        if self.is_dry {
+            head.push(Span::plain(": nothing is written"));
+        }
+        page.line(&head)?;
+        for (name, text, style) in self.rows() {
+            page.paragraph(&Lead::hanging(named(name)), &[Span::new(style, text)])?;
+        }
+        self.deeds(page)?;
+        self.findings(page)?;
+        if !self.along.is_empty() {
+            let text = shown(&self.along.join(", "));
+            page.paragraph(&Lead::hanging(named("along")), &[Span::plain(text)])?;
+        }
+        if !self.left.is_empty() {
+            let text = format!("{} (not part of the result)", self.left.join(", "));
+            page.paragraph(&Lead::hanging(named("left")), &[Span::plain(shown(&text))])?;
+        }
+        // These are to be copied: they stay on one line.
+        let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
+        for (name, text) in [
+            ("written", self.path.as_ref()),
+            ("resume", self.resume.as_ref()),
+            ("undo", undo.as_ref()),
+        ] {
+            if let Some(text) = text {
+                page.line(&[named(name), Span::plain(shown(text))])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done: of each kind a line.
+    fn deeds(&self, page: &mut Page<'_>) -> Result<(), Failure> {
+        let mut kinds: Vec<(String, Vec<u64>)> = Vec::new();
+        for deed in &self.proof.deeds {
+            let code = deed.code.map_or(String::new(), |code| format!("{code}: "));
+            let text = format!("{code}{}", deed.text);
+            match kinds.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, lines)) => lines.extend(deed.line),
+                None => kinds.push((text, deed.line.into_iter().collect())),
+            }
+        }
+        for (text, lines) in kinds {
+            let shown_lines: Vec<String> = lines.iter().take(TOLD).map(u64::to_string).collect();
+            let more = lines.len().saturating_sub(TOLD);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let place = match lines.len() {
+                0 => String::new(),
+                1 => format!(" (line {})", shown_lines[0]),
+                _ => format!(" (lines {}{more})", shown_lines.join(", ")),
+            };
+            let name = if self.is_dry { "plan" } else { "done" };
+            let lead = Lead::hanging(Span::new(GOOD, format!("  {name:<9}")));
+            page.paragraph(&lead, &[Span::plain(format!("{text}{place}"))])?;
+        }
+        Ok(())
+    }
+
+    /// What is still wrong and matters.
+    fn findings(&self, page: &mut Page<'_>) -> Result<(), Failure> {
+        let bad = self.bad();
+        for finding in bad.iter().take(TOLD) {
+            let place = finding.line.map_or(String::new(), |line| format!("line {line}: "));
+            let text = format!(
+                "{} {}: {place}{}",
+                finding.severity.name(),
+                finding.code,
+                shown(&finding.text)
+            );
+            page.paragraph(&Lead::hanging(Span::new(WARN, "  remains  ")), &[Span::plain(text)])?;
+        }
+        Ok(())
+    }
+
+    fn bad(&self) -> Vec<&Finding> {
+        let found = self.proof.after.findings.iter();
+        found.filter(|finding| finding.severity >= Severity::Loss).collect()
+    }
+
+    /// The figures, a line each.
+    fn rows(&self) -> Vec<(&'static str, String, anstyle::Style)> {
+        let plain = anstyle::Style::new();
+        let Proof { before, after, written, same, new_tokens, .. } = self.proof;
+        let number = |number: usize| grouped(number as u64);
+        let sent = |side: &Side| {
+            format!("{} messages, ~{} tokens", number(side.messages), grouped(side.tokens))
+        };
+        let saved = match before.tokens.checked_sub(after.tokens) {
+            Some(0) => String::new(),
+            Some(saved) => format!(": ~{} tokens saved", grouped(saved)),
+            None => format!(": ~{} tokens more", grouped(after.tokens - before.tokens)),
+        };
+        let cache = if *same >= before.messages && *same >= after.messages {
+            "nothing is lost: all messages are sent as before".to_owned()
+        } else {
+            format!(
+                "lost from message {} on: ~{} tokens are sent anew, once",
+                number(same + 1),
+                grouped(*new_tokens)
+            )
+        };
+        let broken = if after.unpaired == 0 {
+            "none broken".to_owned()
+        } else {
+            format!("{} without their other half", number(after.unpaired))
+        };
+        let style = match after.verdict {
+            Verdict::Full => GOOD,
+            Verdict::Loss => WARN,
+            Verdict::Rejected | Verdict::Refused => BAD,
+        };
+        vec![
+            (
+                "records",
+                format!(
+                    "{} kept, {} dropped, {} altered, {} added",
+                    grouped(written.kept),
+                    grouped(written.dropped),
+                    grouped(written.altered),
+                    grouped(written.added)
+                ),
+                plain,
+            ),
+            ("bytes", format!("{} → {}", grouped(before.bytes), grouped(after.bytes)), plain),
+            ("sent", format!("{} → {}{saved}", sent(before), sent(after)), plain),
+            ("cache", cache, plain),
+            (
+                "calls",
+                format!(
+                    "{} with results → {}, {broken}",
+                    number(before.pairs),
+                    number(after.pairs)
+                ),
+                plain,
+            ),
+            (
+                "reach",
+                format!(
+                    "{} of {} messages → {} of {}",
+                    number(before.reach.sent),
+                    number(before.reach.said),
+                    number(after.reach.sent),
+                    number(after.reach.said)
+                ),
+                plain,
+            ),
+            ("verdict", format!("{} → {}", before.verdict.words(), after.verdict.words()), style),
+        ]
+    }
+
+    fn form(&self) -> Form<'_> {
+        let Proof { before, after, written, same, new_tokens, deeds } = self.proof;
+        Form {
+            v: JSON_VERSION,
+            dry_run: self.is_dry,
+            session: self.session.as_deref(),
+            path: self.path.as_deref(),
+            resume: self.resume.as_deref(),
+            undo: self.entry.as_deref(),
+            records: Records {
+                kept: written.kept,
+                dropped: written.dropped,
+                altered: written.altered,
+                added: written.added,
+            },
+            before: before.into(),
+            after: after.into(),
+            same_messages: *same,
+            new_tokens: *new_tokens,
+            done: deeds
+                .iter()
+                .map(|deed| Deed {
+                    code: deed.code.map(transcript::check::Code::name),
+                    line: deed.line,
+                    text: &deed.text,
+                })
+                .collect(),
+            remains: self.bad().into_iter().map(Remains::from).collect(),
+            along: &self.along,
+            left: &self.left,
+        }
+    }
+}
+
+/// What a line is about.
+fn named(name: &str) -> Span {
+    Span::new(DIM, format!("  {name:<9}"))
+}
+
+/// How many lines or findings of a kind are told.
+const TOLD: usize = 8;
+
+/// What to type to go on with a session.
+fn resume(world: &World, job: &Job<'_>, id: &str) -> String {
+    let cwd = glance(&job.session.path).ok().and_then(|found| found.cwd);
+    let place = cwd.map_or(String::new(), |cwd| format!("cd {} && ", quoted(&cwd)));
+    let is_home =
+        job.session.path.ancestors().nth(2).is_some_and(|folder| folder.ends_with("projects"));
+    if !is_home {
+        let path = job.session.path.with_file_name(format!("{id}.jsonl"));
+        return format!("{place}claude --resume {}", quoted(&path.display().to_string()));
+    }
+    let root = job.session.path.ancestors().nth(3);
+    let home = root.filter(|root| !world.is_usual_home(root));
+    let home = home.map_or(String::new(), |home| {
+        format!("CLAUDE_CONFIG_DIR={} ", quoted(&home.display().to_string()))
+    });
+    format!("{place}{home}claude --resume {}", quoted(id))
+}
+
+#[derive(Serialize)]
+struct Form<'a> {
+    v: u32,
+    dry_run: bool,
+    session: Option<&'a str>,
+    path: Option<&'a str>,
+    resume: Option<&'a str>,
+    undo: Option<&'a str>,
+    records: Records,
+    before: JsonSide,
+    after: JsonSide,
+    same_messages: usize,
+    new_tokens: u64,
+    done: Vec<Deed<'a>>,
+    remains: Vec<Remains<'a>>,
+    along: &'a [String],
+    left: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Records {
+    kept: u64,
+    dropped: u64,
+    altered: u64,
+    added: u64,
+}
+
+#[derive(Serialize)]
+struct JsonSide {
+    verdict: &'static str,
+    bytes: u64,
+    messages: usize,
+    tokens: u64,
+    pairs: usize,
+    unpaired: usize,
+    said: usize,
+    sent: usize,
+    summed_up: usize,
+    left: usize,
+    lost: usize,
+}
+
+impl From<&Side> for JsonSide {
+    fn from(side: &Side) -> Self {
+        JsonSide {
+            verdict: side.verdict.name(),
+            bytes: side.bytes,
+            messages: side.messages,
+            tokens: side.tokens,
+            pairs: side.pairs,
+            unpaired: side.unpaired,
+            said: side.reach.said,
+            sent: side.reach.sent,
+            summed_up: side.reach.summed_up,
+            left: side.reach.left,
+            lost: side.reach.lost,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Deed<'a> {
+    code: Option<&'a str>,
+    line: Option<u64>,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Remains<'a> {
+    code: &'a str,
+    severity: &'a str,
+    line: Option<u64>,
+    text: &'a str,
+    more: u64,
+}
+
+impl<'a> From<&'a Finding> for Remains<'a> {
+    fn from(finding: &'a Finding) -> Self {
+        Remains {
+            code: finding.code.name(),
+            severity: finding.severity.name(),
+            line: finding.line,
+            text: &finding.text,
+            more: finding.more,
+        }
+    }
+}
