@@ -4,6 +4,7 @@
 //! loopback, in a home of its own, with a made-up key.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
 
+mod change;
 mod client;
 mod count;
 mod hashes;

@@ -11,8 +11,8 @@ use transcript::place::slug;
 
 use crate::lab::{Lab, clients, write};
 
-const SESSION: &str = "11111111-2222-4333-8444-555555555555";
-const PROMPT: &str = "And what now?";
+pub(crate) const SESSION: &str = "11111111-2222-4333-8444-555555555555";
+pub(crate) const PROMPT: &str = "And what now?";
 /// How many sessions of the corpus each client resumes.
 const SESSIONS: usize = 20;
 /// Longer ones take longer, and show nothing else.
@@ -31,8 +31,13 @@ fn resumed(start: &[PathBuf], bytes: &[u8]) -> Option<Vec<Value>> {
     let folder = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
     fs::create_dir_all(&folder).unwrap();
     write(&folder.join(format!("{SESSION}.jsonl")), bytes);
+    resumed_in(&lab, start, SESSION)
+}
+
+/// What a client sends when it resumes a session that it has.
+pub(crate) fn resumed_in(lab: &Lab, start: &[PathBuf], session: &str) -> Option<Vec<Value>> {
     let server = Server::start(vec![vec![json!({"type": "text", "text": "Done."})]]).unwrap();
-    let output = lab.try_run(start, &server, &["--resume", SESSION, PROMPT]);
+    let output = lab.try_run(start, &server, &["--resume", session, PROMPT]);
     // 2.0.76 asks first and refuses then.
     if !output.status.success() {
         return None;
@@ -42,7 +47,7 @@ fn resumed(start: &[PathBuf], bytes: &[u8]) -> Option<Vec<Value>> {
 }
 
 /// The first message in which two requests differ.
-fn difference(sent: &[Value], ours: &[Value]) -> Option<String> {
+pub(crate) fn difference(sent: &[Value], ours: &[Value]) -> Option<String> {
     let (sent, ours) = (normal(sent), normal(ours));
     let longest = sent.len().max(ours.len());
     let at = (0..longest).find(|at| sent.get(*at) != ours.get(*at))?;
@@ -54,14 +59,14 @@ fn difference(sent: &[Value], ours: &[Value]) -> Option<String> {
     Some(format!("message {at} of {}/{}\n  sent {one}\n  ours {other}", sent.len(), ours.len()))
 }
 
-fn predicted(path: &Path, version: &str) -> Option<Vec<Value>> {
+pub(crate) fn predicted(path: &Path, version: &str) -> Option<Vec<Value>> {
     let path = path.to_str().unwrap();
     let found = quipu(&["history", path, "--as", version, "--then", PROMPT, "--json"], &[0])?;
     Some(found["messages"].as_array().unwrap().clone())
 }
 
 #[allow(clippy::disallowed_methods, reason = "how tests are told what to do")]
-fn env(name: &str) -> Option<String> {
+pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

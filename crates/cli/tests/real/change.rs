@@ -1,0 +1,295 @@
+//! Changed sessions in the real client: it resumes them, and sends what we said that it would.
+//!
+//! One session of each recorded version and ten of the corpus, every change, every client. With `QUIPU_FULL` all recordings, and thirty of the corpus: the table in `docs/surgery-table.md`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+
+use serde_json::Value;
+use transcript::place::slug;
+
+use crate::lab::{Lab, clients, write};
+use crate::resume::{SESSION, difference, env, predicted, resumed_in};
+
+/// The changes, by name and arguments.
+const CHANGES: [(&str, &[&str]); 8] = [
+    ("clone", &["clone"]),
+    ("fork", &["fork", "--at", "1"]),
+    ("light", &["strip", "--preset", "light"]),
+    ("heavy", &["strip", "--preset", "heavy", "--older-than", "0"]),
+    ("extreme", &["strip", "--preset", "extreme"]),
+    ("repair", &["repair"]),
+    // These two only in a short run: there is not so much time.
+    ("Read", &["strip", "--calls", "--tool", "Read"]),
+    ("thinking", &["strip", "--thinking"]),
+];
+
+/// How many of them a full run makes.
+const FULL: usize = 6;
+
+/// Longer sessions take longer, and show nothing else.
+const LONGEST: usize = 400_000;
+
+/// How many sessions of the corpus are changed, in a short run and in a full one.
+const CORPUS: [usize; 2] = [10, 30];
+
+struct Source {
+    name: String,
+    group: String,
+    bytes: Vec<u8>,
+    folder: PathBuf,
+}
+
+/// What became of a change in a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The client sends what was predicted.
+    Sent(String),
+    /// There was nothing to change, or nothing would be left.
+    Nothing,
+    /// The client does not resume it, as was predicted, and did not before.
+    Refused,
+    Wrong(String),
+}
+
+impl Outcome {
+    fn cell(&self) -> &str {
+        match self {
+            Outcome::Sent(verdicts) => verdicts,
+            Outcome::Nothing => "–",
+            Outcome::Refused => "refused",
+            Outcome::Wrong(_) => "WRONG",
+        }
+    }
+}
+
+fn sources(full: bool) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+    for top in ["recordings", "corpus"] {
+        let Some(folder) = testkit::shared(top) else {
+            assert_ne!(env("CI").as_deref(), Some("true"), "there are no {top} to change");
+            continue;
+        };
+        let mut files = testkit::files_under(std::slice::from_ref(&folder));
+        // Those that do most come first.
+        files.sort_by_key(|file| std::cmp::Reverse(file.bytes.len().min(60_000)));
+        for file in files {
+            let name = file.path.file_name().unwrap().to_string_lossy().into_owned();
+            let below = file.path.strip_prefix(&folder).unwrap().display().to_string();
+            if name.starts_with("agent-")
+                || file.bytes.is_empty()
+                || file.bytes.len() > LONGEST
+                || !seen.insert(file.bytes.clone())
+            {
+                continue;
+            }
+            let first = below.split('/').next().unwrap().to_owned();
+            let group = if top == "corpus" { "corpus".to_owned() } else { first };
+            let count = groups.entry(group.clone()).or_default();
+            *count += 1;
+            // Those made by hand are no recordings.
+            let most = match (top, group.as_str()) {
+                ("corpus", _) => CORPUS[usize::from(full)],
+                (_, "edited") => 1,
+                _ => {
+                    if full {
+                        usize::MAX
+                    } else {
+                        1
+                    }
+                }
+            };
+            if *count <= most {
+                let folder = file.path.parent().unwrap().to_owned();
+                found.push(Source { name: below, group, bytes: file.bytes, folder });
+            }
+        }
+    }
+    found.sort_by(|one, other| (&one.group, &one.name).cmp(&(&other.group, &other.name)));
+    found
+}
+
+fn quipu(lab: &Lab, args: &[&str]) -> (Option<i32>, Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        .args(["--home", lab.home().join(".claude").to_str().unwrap()])
+        .args(args)
+        .env_clear()
+        .env("HOME", lab.home())
+        .output()
+        .unwrap();
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
+}
+
+/// Changes a session as a user would, and lets the client go on with what came out.
+fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> Outcome {
+    let lab = Lab::new();
+    let project = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
+    fs::create_dir_all(&project).unwrap();
+    write(&project.join(format!("{SESSION}.jsonl")), &source.bytes);
+    let own = source.name.trim_end_matches(".jsonl").rsplit('/').next().unwrap();
+    copy(&source.folder.join(own), &project.join(SESSION));
+    let mut args = change.to_vec();
+    args.insert(1, SESSION);
+    if change[0] == "repair" {
+        args.extend(["--for", version]);
+    }
+    args.push("--json");
+    let (code, proof) = quipu(&lab, &args);
+    let Some(session) = proof["session"].as_str() else {
+        return match (change[0], code) {
+            // Nothing to mend or to strip, nothing to go on with, or nothing that would be left.
+            ("repair", Some(10..=12)) | ("repair" | "strip", Some(0)) | (_, Some(2 | 3)) => {
+                Outcome::Nothing
+            }
+            other => Outcome::Wrong(format!("{other:?} {proof}")),
+        };
+    };
+    let records = &proof["records"];
+    let is_same = records["dropped"] == 0 && records["altered"] == 0 && records["added"] == 1;
+    if is_same && change[0] != "clone" {
+        return Outcome::Nothing;
+    }
+    let path = project.join(format!("{session}.jsonl"));
+    let ours = predicted(&path, version);
+    let sent = resumed_in(&lab, start, session);
+    match (sent, ours) {
+        (None, None) => Outcome::Refused,
+        (Some(sent), Some(ours)) => match difference(&sent, &ours) {
+            None => verdicts(&lab, &path, version),
+            Some(text) => Outcome::Wrong(text),
+        },
+        (sent, _) => Outcome::Wrong(format!(
+            "the client {}",
+            if sent.is_some() { "resumes it" } else { "sends nothing" }
+        )),
+    }
+}
+
+/// The verdict before and after, if it is not full both times.
+fn verdicts(lab: &Lab, path: &Path, version: &str) -> Outcome {
+    let of = |path: &str| {
+        quipu(lab, &["check", path, "--as", version, "--json"]).1["verdict"]
+            .as_str()
+            .unwrap_or("?")
+            .to_owned()
+    };
+    let before = of(path.with_file_name(format!("{SESSION}.jsonl")).to_str().unwrap());
+    let after = of(path.to_str().unwrap());
+    let order = ["full", "loss", "rejected", "refused"];
+    let place = |verdict: &str| order.iter().position(|known| *known == verdict);
+    if before == "full" && after == "full" {
+        Outcome::Sent("ok".to_owned())
+    } else if place(&after) > place(&before) {
+        Outcome::Wrong(format!("it resumes less well: {before} → {after}"))
+    } else {
+        Outcome::Sent(format!("{before} → {after}"))
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let Ok(entries) = fs::read_dir(from) else { return };
+    fs::create_dir_all(to).unwrap();
+    for entry in entries.flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn changed_sessions_are_sent_as_predicted() {
+    let full = env("QUIPU_FULL").is_some();
+    let sources = sources(full);
+    let clients = clients();
+    let changes = if full { FULL } else { CHANGES.len() };
+    let jobs: Vec<(usize, usize, usize)> = (0..sources.len())
+        .flat_map(|source| (0..changes).map(move |change| (source, change)))
+        .flat_map(|(source, change)| (0..clients.len()).map(move |client| (source, change, client)))
+        .collect();
+    let next = Mutex::new(jobs.iter());
+    let found = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = next.lock().unwrap().next() else { break };
+                    let (version, start) = &clients[job.2];
+                    let outcome = tried(&sources[job.0], CHANGES[job.1].1, version, start);
+                    found.lock().unwrap().insert(*job, outcome);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().unwrap();
+    let wrong: Vec<String> = found
+        .iter()
+        .filter_map(|((source, change, client), outcome)| match outcome {
+            Outcome::Wrong(text) => Some(format!(
+                "{} {} in {}: {text}",
+                sources[*source].name, CHANGES[*change].0, clients[*client].0
+            )),
+            _ => None,
+        })
+        .collect();
+    let sent = found.values().filter(|outcome| matches!(outcome, Outcome::Sent(_))).count();
+    println!(
+        "{sent} changed sessions of {} resumed as predicted, {} wrong; {} had nothing to change or to resume",
+        sources.len(),
+        wrong.len(),
+        found.len() - sent - wrong.len()
+    );
+    if full {
+        let names: Vec<String> = clients.iter().map(|(version, _)| version.clone()).collect();
+        write(&testkit::root().join("docs/surgery-table.md"), table(&sources, &names, &found));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The table for the documents.
+fn table(
+    sources: &[Source],
+    clients: &[String],
+    found: &BTreeMap<(usize, usize, usize), Outcome>,
+) -> String {
+    let mut text = String::from(
+        "# Changed sessions in the real client\n\nMade by `./test real --full`. Every session is changed as a user would (a new session beside it), the result is resumed in the real client, and what that sends \
+         is compared with `quipu history`. `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the verdicts before and after; `–`: nothing to change; \
+         `refused`: the client does not resume it, as predicted.\n",
+    );
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for outcome in found.values() {
+        *counts.entry(outcome.cell()).or_default() += 1;
+    }
+    let total: Vec<String> =
+        counts.iter().map(|(cell, count)| format!("{count} × {cell}")).collect();
+    let _ = writeln!(text, "\n{} sessions; {}.", sources.len(), total.join(", "));
+    for (client, version) in clients.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "\n## {version}\n\n| session | {} |",
+            CHANGES[..FULL].iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" | ")
+        );
+        let _ = writeln!(text, "|---|{}", "---|".repeat(FULL));
+        for (source, known) in sources.iter().enumerate() {
+            let cells: Vec<&str> =
+                (0..FULL).map(|change| found[&(source, change, client)].cell()).collect();
+            let _ = writeln!(
+                text,
+                "| {} | {} |",
+                known.name.replace("/projects/-home-dev-demo/", " "),
+                cells.join(" | ")
+            );
+        }
+    }
+    text
+}
