@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Making sessions smaller: quipu beside ccs-cloner, claude-code-tools and cozempic.
 
-    bench/surgery.py [--rounds 3] [--sessions 24] [--megabytes 100] [--write]
+    bench/surgery.py [--rounds 3] [--sessions 12] [--megabytes 100] [--write]
 
 Each program strips the same sessions, each in a home of its own: recordings of every client version and sessions of the corpus. Two judges look at what
 comes out: `quipu check`, and the real client, which resumes it against a scripted API (versions under target/real, from `./test real`): of what people and
@@ -68,6 +68,8 @@ class Lab:
         self.cwd.mkdir(parents=True)
         self.project = self.home / ".claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(self.cwd))
         self.project.mkdir(parents=True)
+        # aichat wants to see it.
+        (self.home / ".codex").mkdir()
         trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
         state = {"hasCompletedOnboarding": True, "projects": {str(self.cwd): trusted}}
         for path in (self.home / ".claude.json", self.home / ".claude" / ".claude.json"):
@@ -210,9 +212,12 @@ def judge(chosen, api):
             lab = Lab(name.replace(" ", "-"))
             lab.path.write_bytes(data)
             if label not in base:
-                base[label] = {version: lab.sent(start, api, lab.path) for version, start in starts.items()}
-                lab = Lab(name.replace(" ", "-"))
-                lab.path.write_bytes(data)
+                base[label] = {}
+                for version, start in starts.items():
+                    base[label][version] = lab.sent(start, api, lab.path)
+                    # The client has written to it.
+                    lab = Lab(name.replace(" ", "-"))
+                    lab.path.write_bytes(data)
             # Files that were written to this very moment are left alone by some.
             os.utime(lab.path, (1_700_000_000, 1_700_000_000))
             done = lab.run(argv)
@@ -320,7 +325,7 @@ def told(chosen, rows, fast, megabytes, rounds, goals):
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--rounds", type=int, default=3)
-    args.add_argument("--sessions", type=int, default=24)
+    args.add_argument("--sessions", type=int, default=12)
     args.add_argument("--megabytes", type=int, default=100)
     args.add_argument("--write", action="store_true")
     args = args.parse_args()

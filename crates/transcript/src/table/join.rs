@@ -23,7 +23,7 @@ impl Table {
         let end = file.metadata()?.len();
         let threads = thread::available_parallelism().map_or(1, usize::from);
         // More parts than threads, so that none waits long for another.
-        let most = if threads == 1 { 1 } else { 2 * threads as u64 };
+        let most = if threads == 1 { 1 } else { 6 * threads as u64 };
         let count = most.min(end.saturating_sub(start) / PART).max(1);
         Table::read_parts(file, [start, end], [count, threads as u64], watch)
     }
