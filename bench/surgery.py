@@ -127,13 +127,23 @@ def blocks(message):
     return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
 
+# What the client says itself.
+MADE = ("<system-reminder>", "And now?", "<local-command", "<command-", "No response requested.", "Continue from where you left off.", "(no content)")
+ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def words(block):
+    """The text of a block; a new session has other ids in it."""
+    return ID.sub("ID", block.get("text", "")).strip() if block.get("type") == "text" else ""
+
+
 def spoken(messages):
     """What people and the model said, without what the client adds and what tools say."""
     said = []
     for message in messages:
         for block in blocks(message):
-            text = block.get("text", "").strip() if block.get("type") == "text" else ""
-            if text and not text.startswith(("<system-reminder>", "And now?", "<local-command", "<command-")) and message["role"] != "system":
+            text = words(block)
+            if text and not text.startswith(MADE) and message["role"] != "system":
                 said.append(text)
     return said
 
@@ -240,7 +250,7 @@ def judge(chosen, api):
                 if after is None:
                     row["broken"].append(f"{label} in {version}: not resumed")
                     continue
-                text = "\n".join(block.get("text", "") for message in after for block in blocks(message))
+                text = "\n".join(words(block) for message in after for block in blocks(message))
                 lost = [said for said in spoken(before) if said not in text]
                 why = refused(after) if refused(before) is None else None
                 if why:
