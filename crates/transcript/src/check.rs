@@ -1,6 +1,6 @@
 //! Will it resume? What is wrong with a session, and what a client and the API would make of it.
 //!
-//! One pass over the file reads its table and examines each record (`examine`); then each version's rules are asked what they send ([`outline`](crate::history::outline)), how much of the conversation
+//! One pass over the file reads its table and examines each record (`examine`); then each version's rules are asked what they send ([`outline`]), how much of the conversation
 //! that is (`reach`), and what the API would refuse of it (`request`). The verdict is the worst finding. Invariants: nothing is written; memory grows with the number of records,
 //! not with their size; the number of findings is bounded; no secret is ever in one.
 
