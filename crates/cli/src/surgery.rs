@@ -9,6 +9,7 @@ mod proof;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Seek, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -190,7 +191,14 @@ impl Job<'_> {
             _ => unwritable(error),
         })?;
         let again = file.file().try_clone().map_err(unwritable)?;
-        let after = Subject::of_file(again, &self.session.path, rules).map_err(unwritable)?;
+        // The disk is at work while the result is read: `finish` waits for what is left.
+        let after = thread::scope(|scope| {
+            if let Temp::Named(named) = &file {
+                scope.spawn(|| named.as_file().sync_data());
+            }
+            Subject::of_file(again, &self.session.path, rules)
+        });
+        let after = after.map_err(unwritable)?;
         let written = match &self.plan {
             Plan::Change(_) => written,
             Plan::Mended(mended) => mended.total(written),
@@ -247,6 +255,8 @@ pub(crate) fn carry_out(
         return Ok(verdict);
     }
     finish(world, &job, target, made, place.as_deref(), family.as_ref())?;
+    // The program ends here: giving a long session's memory back bit by bit would take longer than that.
+    mem::forget(job);
     Ok(verdict)
 }
 

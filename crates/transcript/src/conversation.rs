@@ -15,6 +15,7 @@ use crate::graph::{ChainId, Graph, repeats};
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
 use crate::table::{BlockId, RowId, Table, Watch};
+use crate::threads::{self, lock};
 use crate::turn::{Builder, Pairs, Turn};
 
 /// A file, read and linked.
@@ -44,6 +45,37 @@ struct Window {
 
 /// A record that begins within so many bytes behind the last one follows it: where most is passed over, reading ahead would read all.
 const NEAR: u64 = 4 << 10;
+
+/// So few records are looked at by one thread.
+const FEW: usize = 512;
+
+impl Window {
+    /// The bytes of a record. Records are mostly looked at one after the other: then more is read at once.
+    fn get(&mut self, file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        if let Some(found) = self.held(offset, len) {
+            return Ok(found);
+        }
+        let is_next = offset >= self.end && offset - self.end < NEAR;
+        self.end = offset + len;
+        if !is_next || len > READ_BLOCK as u64 {
+            return read_at(file, offset, len);
+        }
+        self.bytes.clear();
+        From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut self.bytes)?;
+        self.start = offset;
+        self.end = offset + self.bytes.len() as u64;
+        match self.held(offset, len) {
+            Some(found) => Ok(found),
+            None => read_at(file, offset, len),
+        }
+    }
+
+    fn held(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+        let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        self.bytes.get(start..end).map(<[u8]>::to_vec)
+    }
+}
 
 /// The turns of a conversation.
 #[derive(Debug)]
@@ -108,35 +140,6 @@ impl Conversation {
         self.file = None;
     }
 
-    /// The bytes of a record. Records are mostly looked at one after the other: then more is read at once.
-    fn bytes(&self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let inside = |window: &Window| {
-            let start = usize::try_from(offset.checked_sub(window.start)?).ok()?;
-            let end = start.checked_add(usize::try_from(len).ok()?)?;
-            window.bytes.get(start..end).map(<[u8]>::to_vec)
-        };
-        if let Some(found) = inside(&window) {
-            return Ok(found);
-        }
-        let is_next = offset >= window.end && offset - window.end < NEAR;
-        window.end = offset + len;
-        if !is_next || len > READ_BLOCK as u64 {
-            return self.with_file(|file| read_at(file, offset, len));
-        }
-        let bytes = self.with_file(|file| {
-            let mut bytes = Vec::with_capacity(READ_BLOCK);
-            From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        })?;
-        window.end = offset + bytes.len() as u64;
-        *window = Window { start: offset, bytes, end: window.end };
-        match inside(&window) {
-            Some(found) => Ok(found),
-            None => self.with_file(|file| read_at(file, offset, len)),
-        }
-    }
-
     /// Works on the file.
     pub(crate) fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
@@ -156,12 +159,43 @@ impl Conversation {
 
     /// The record of a row.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
+        self.look_by(&mut lock(&self.window), row, see)
+    }
+
+    fn look_by<T>(
+        &self,
+        window: &mut Window,
+        row: RowId,
+        see: impl FnOnce(&Entry<'_>) -> T,
+    ) -> io::Result<T> {
         let known = self.table.row(row);
         if known.is_long() {
             return self.with_file(|file| self.table.look(file, row, see));
         }
-        let bytes = self.bytes(known.offset, known.len)?;
+        let bytes = self.with_file(|file| window.get(file, known.offset, known.len))?;
         Table::see(&bytes, see)
+    }
+
+    /// The records of these rows, in their order. Many are looked at by several threads.
+    pub(crate) fn look_all<T: Send>(
+        &self,
+        rows: &[RowId],
+        see: impl Fn(RowId, &Entry<'_>) -> T + Sync,
+    ) -> io::Result<Vec<T>> {
+        let threads = threads::count();
+        let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads).max(FEW)).collect();
+        let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
+        threads::each(pieces.len(), threads, |at| {
+            let mut window = Window::default();
+            let seen = pieces[at].iter();
+            let seen = seen.map(|row| self.look_by(&mut window, *row, |entry| see(*row, entry)));
+            *lock(&found[at]) = seen.collect();
+        });
+        let mut all = Vec::with_capacity(rows.len());
+        for piece in found {
+            all.extend(piece.into_inner().unwrap_or_else(PoisonError::into_inner)?);
+        }
+        Ok(all)
     }
 
     /// The rows of these chains, one after the other.

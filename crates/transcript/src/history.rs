@@ -267,13 +267,14 @@ fn build(
     // Gaps elsewhere are nobody's business.
     let on: HashSet<RowId> = chain.rows.iter().copied().collect();
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
+    let is_told = |row: RowId| is_outline && Line::is_told(table.row(row));
+    let untold: Vec<_> = chain.rows.iter().copied().filter(|row| !is_told(*row)).collect();
+    let read = own.look_all(&untold, |row, entry| Line::read(row, table, entry, rules))?;
+    let mut read = read.into_iter().peekable();
     let mut lines = Vec::with_capacity(chain.rows.len());
     for row in &chain.rows {
-        lines.push(if is_outline && Line::is_told(table.row(*row)) {
-            Line::outline(*row, table, rules)
-        } else {
-            own.look(*row, |entry| Line::read(*row, table, entry, rules))?
-        });
+        let own = read.next_if(|line| line.row == Some(*row));
+        lines.push(own.unwrap_or_else(|| Line::outline(*row, table, rules)));
     }
     let model = Model { name: model(&lines, &table.ids), ids: &table.ids };
     filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);

@@ -169,6 +169,14 @@ impl<'a> Object<'a> {
         Json { raw: self.raw }
     }
 
+    /// Where the name (without quotes) and the value of each member stand, from the start of the object.
+    pub(crate) fn places(&self) -> Vec<[Range<usize>; 2]> {
+        match &self.members {
+            Some(noted) => noted.iter().map(|one| [one.key.clone(), one.value.clone()]).collect(),
+            None => Scanner::new(self.raw).members().map(|(key, own)| [key.range, own]).collect(),
+        }
+    }
+
     /// The names and values, in file order, duplicates included.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + use<'a> {
         let scanner = Scanner::new(self.raw);
@@ -220,22 +228,24 @@ impl<'a> Object<'a> {
 /// A text as JSON.
 pub fn quote(text: &str) -> String {
     use std::fmt::Write;
-    let mut out = String::with_capacity(text.len() + 2);
+    let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
     out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c < ' ' => {
-                // Writing into a string does not fail.
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
+    let mut done = 0;
+    let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| special(*byte)) {
+        out.push_str(&text[done..at]);
+        done = at + 1;
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            // Writing into a string does not fail.
+            byte => _ = write!(out, "\\u{byte:04x}"),
         }
     }
+    out.push_str(&text[done..]);
     out.push('"');
     out
 }

@@ -59,6 +59,7 @@ pub mod relative;
 mod scan;
 pub mod secret;
 pub mod table;
+mod threads;
 pub mod time;
 pub mod tool;
 pub mod turn;

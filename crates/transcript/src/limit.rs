@@ -64,4 +64,4 @@ pub const MOST_TRIED: usize = 64;
 pub const FARTHEST_UP: usize = 1 << 10;
 
 /// How much of a file is worth a thread of its own.
-pub const PART: u64 = 4 << 20;
+pub const PART: u64 = 1 << 20;

@@ -2,6 +2,8 @@
 //!
 //! An edit is what is to be done, not the result: texts and images are read when the record is written, so that a plan for a whole session stays small.
 
+use memchr::{memchr2, memmem};
+
 use crate::content::{Block, BlockKind};
 use crate::entry::Entry;
 use crate::json::{Json, Shape, mend_surrogates, quote};
@@ -47,6 +49,10 @@ pub(super) enum BlockEdit {
     Member(&'static str, Vec<u8>),
 }
 
+/// The member that names the parent, and how clients begin a record.
+const PARENT: &str = "parentUuid";
+const PARENT_FIRST: &[u8] = br#"{"parentUuid":"#;
+
 impl Edit {
     pub(super) fn set(&mut self, name: &'static str, to: To) {
         match self.members.iter_mut().find(|(known, _)| *known == name) {
@@ -64,12 +70,12 @@ impl Edit {
     pub(super) fn splices(&self, entry: &Entry<'_>, is_condensed: bool) -> Splices {
         let mut splices = Splices::default();
         let bytes = entry.raw();
-        splices.members(bytes, 0..bytes.len(), &self.members);
+        splices.members(entry, 0, &self.members);
         let Some(message) = entry.message() else { return splices };
         let Some(range) = range_of(message.json().raw(), bytes) else { return splices };
         // Where the message is the record itself its members are changed already.
-        if !self.message.is_empty() && range.start > 0 {
-            splices.members(bytes, range, &self.message);
+        if range.start > 0 {
+            splices.members(message, range.start, &self.message);
         }
         // A content that is another has other blocks.
         if self.message.iter().any(|(name, _)| *name == "content") {
@@ -103,6 +109,23 @@ impl Edit {
             });
         }
         found.filter(|found| found != raw).map(To::Value)
+    }
+
+    /// The same without reading the record, where that is safe: all that changes is its parent, and that is the first thing it says, once.
+    pub(super) fn apply_to_parent(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let [(PARENT, To::Value(to))] = &self.members[..] else { return None };
+        let has_more = !self.message.is_empty()
+            || !self.blocks.is_empty()
+            || self.results_first
+            || self.mends_text;
+        let behind = bytes.strip_prefix(PARENT_FIRST).filter(|_| !has_more)?;
+        let value = match behind.strip_prefix(b"\"") {
+            Some(text) => memchr2(b'"', b'\\', text).filter(|end| text[*end] == b'"')? + 2,
+            None => behind.starts_with(b"null").then_some(4)?,
+        };
+        let rest = &behind[value..];
+        let is_alone = memmem::find(rest, &PARENT_FIRST[1..]).is_none();
+        is_alone.then(|| [PARENT_FIRST, to, rest].concat())
     }
 
     /// The record with all that is to be changed in it.
@@ -149,7 +172,7 @@ fn changed(raw: &[u8], edit: &BlockEdit, is_condensed: bool) -> Option<Vec<u8>> 
             let changes: Vec<(&str, To)> =
                 other.iter().map(|name| (&**name, To::Nothing)).collect();
             let mut splices = Splices::default();
-            splices.members(raw, 0..raw.len(), &changes);
+            splices.members(&object, 0, &changes);
             Some(splices.apply(raw))
         }
         BlockEdit::CallForm => {
@@ -212,3 +235,7 @@ fn note(block: &Block<'_>, is_condensed: bool) -> Vec<u8> {
 fn bytes(size: usize, is_condensed: bool) -> String {
     if is_condensed { String::new() } else { format!(": {size} bytes") }
 }
+
+#[cfg(test)]
+#[path = "edit_tests.rs"]
+mod tests;

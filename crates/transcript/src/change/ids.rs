@@ -4,7 +4,7 @@
 //! bits is told by the new session's id. Ids are found as what they are (36 characters with dashes in their places), wherever they stand: in members, in paths, in
 //! texts; ids of other forms only in members that are known to name one. Invariants: what was signed (thinking) is never touched; an id that is not of this session stays.
 
-use std::fmt::Write;
+use std::mem;
 use std::ops::Range;
 
 use hashbrown::HashSet;
@@ -71,19 +71,21 @@ impl Renames {
         for id in sessions {
             self.learn_session(table.ids.text(id));
         }
+        self.records.reserve(table.rows().len());
         let of_rows = table.rows().iter().flat_map(|row| [row.uuid, row.parent]);
         let logical = table.boundaries.iter().map(|boundary| boundary.logical_parent);
+        let mut known = vec![false; table.ids.len()];
         for id in of_rows.chain(logical).chain([table.named_leaf]).flatten() {
+            // Most are the parent of one and the id of another.
+            if mem::replace(&mut known[id.index()], true) {
+                continue;
+            }
             let text = table.ids.text(id);
             match parse(text.as_bytes()) {
                 // Nobody has this one.
                 Some(0) => {}
                 Some(number) => _ = self.records.insert(number),
-                None => {
-                    if !self.odd_records.contains(text) {
-                        self.odd_records.insert(text.to_owned());
-                    }
-                }
+                None => _ = self.odd_records.insert(text.to_owned()),
             }
         }
     }
@@ -254,35 +256,44 @@ fn shifted(ranges: &[Range<usize>], by: usize) -> Vec<Range<usize>> {
 
 /// The bits of an id of the usual form.
 fn parse(text: &[u8]) -> Option<u128> {
-    if text.len() != LENGTH {
+    let text: &[u8; LENGTH] = text.try_into().ok()?;
+    if DASHES.iter().any(|dash| text[*dash] != b'-') {
         return None;
     }
-    let mut number = 0;
-    for (at, byte) in text.iter().enumerate() {
-        if DASHES.contains(&at) {
-            if *byte != b'-' {
-                return None;
-            }
-            continue;
-        }
-        number = number << 4 | u128::from(char::from(*byte).to_digit(16)?);
+    let (mut number, mut all) = (0, 0);
+    let groups = [&text[..8], &text[9..13], &text[14..18], &text[19..23], &text[24..]];
+    for byte in groups.into_iter().flatten() {
+        let digit = DIGITS[usize::from(*byte)];
+        all |= digit;
+        number = number << 4 | u128::from(digit);
     }
-    Some(number)
+    (all < 16).then_some(number)
 }
 
+/// What each byte is as a digit.
+const DIGITS: [u8; 256] = {
+    let mut digits = [u8::MAX; 256];
+    let mut digit = 0_u8;
+    while digit < 16 {
+        let letter = digit.wrapping_sub(10);
+        if digit < 10 {
+            digits[(b'0' + digit) as usize] = digit;
+        } else {
+            digits[(b'a' + letter) as usize] = digit;
+            digits[(b'A' + letter) as usize] = digit;
+        }
+        digit += 1;
+    }
+    digits
+};
+
 fn format(number: u128) -> String {
-    let mut text = String::with_capacity(LENGTH);
-    // Writing into a string does not fail.
-    let _ = write!(
-        text,
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        number >> 96,
-        number >> 80 & 0xffff,
-        number >> 64 & 0xffff,
-        number >> 48 & 0xffff,
-        number & 0xffff_ffff_ffff
-    );
-    text
+    let mut shift = u128::BITS;
+    let mut next = || {
+        shift -= 4;
+        char::from_digit((number >> shift & 0xf) as u32, 16).unwrap_or_default()
+    };
+    (0..LENGTH).map(|at| if DASHES.contains(&at) { '-' } else { next() }).collect()
 }
 
 /// An id that follows from a text.

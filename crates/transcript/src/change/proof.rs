@@ -63,12 +63,13 @@ pub fn prove(
     after: &Subject,
 ) -> io::Result<Proof> {
     // Both at once.
-    thread::scope(|scope| {
-        let other = scope.spawn(|| before.judged().map(drop));
-        after.judged()?;
-        other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))
-    })?;
-    let (old, new) = (sketch(before), sketch(after));
+    let look = |subject: &Subject| subject.judged().map(|_| sketch(subject));
+    let (old, new) = thread::scope(|scope| {
+        let old = scope.spawn(|| look(before));
+        let new = look(after);
+        (old.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))), new)
+    });
+    let (old, new) = (old?, new?);
     let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
     Ok(Proof {
         before: side(before, &old)?,

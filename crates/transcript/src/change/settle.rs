@@ -9,7 +9,7 @@ use super::{Change, Subject, answer_of};
 use crate::conversation::Conversation;
 use crate::entry::{Entry, Kind};
 use crate::history::Note;
-use crate::json::{Json, quote};
+use crate::json::{Json, Object, quote};
 use crate::limit::LONGEST_SEGMENT;
 use crate::table::{Id, RowId};
 
@@ -241,7 +241,9 @@ impl Gone {
         {
             changes.push(("snapshot", To::Value(object.with("messageId", &new))));
         }
-        let Some(metadata) = entry.get("compactMetadata") else { return changes };
+        let Some(metadata) = entry.get("compactMetadata").and_then(Json::object) else {
+            return changes;
+        };
         let mut splices = Splices::default();
         let raw = metadata.raw();
         let kept = |name: &str| metadata.get("preservedMessages").and_then(|kept| kept.get(name));
@@ -257,12 +259,12 @@ impl Gone {
         {
             splices.put(range, new);
         }
-        if let Some(segment) = metadata.get("preservedSegment") {
+        if let Some(segment) = metadata.get("preservedSegment").and_then(Json::object) {
             let known = |name: &str| segment.get(name).and_then(known);
             if let (Some(head), Some(tail)) = (known("headUuid"), known("tailUuid")) {
                 let anchor = segment.get("anchorUuid").filter(|value| is_gone(*value));
-                let to = self.segment_to(own, segment, [head, tail], anchor.and_then(instead));
-                splices.members(raw, 0..raw.len(), &[("preservedSegment", to)]);
+                let to = self.segment_to(own, &segment, [head, tail], anchor.and_then(instead));
+                splices.members(&metadata, 0, &[("preservedSegment", to)]);
             }
         }
         if !splices.is_empty() {
@@ -275,7 +277,7 @@ impl Gone {
     fn segment_to(
         &self,
         own: &Conversation,
-        segment: Json<'_>,
+        segment: &Object<'_>,
         [head, tail]: [Id; 2],
         anchor: Option<Vec<u8>>,
     ) -> To {
@@ -287,7 +289,7 @@ impl Gone {
         let mut ends = vec![("headUuid", text(head)), ("tailUuid", text(tail))];
         ends.extend(anchor.map(|anchor| ("anchorUuid", To::Value(anchor))));
         let mut splices = Splices::default();
-        splices.members(segment.raw(), 0..segment.raw().len(), &ends);
+        splices.members(segment, 0, &ends);
         To::Value(splices.apply(segment.raw()))
     }
 

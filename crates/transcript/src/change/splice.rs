@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::json::{quote, unescape};
+use crate::json::{Object, quote, unescape};
 use crate::scan::Scanner;
 
 /// Ranges of a record, and what comes in their places.
@@ -37,22 +37,25 @@ impl Splices {
         self.0.insert(at, (range, value));
     }
 
-    /// Changes members of the object that stands in a range of the bytes. A member that is not there is added at the end; of equal names all go, and the last is changed.
-    pub(super) fn members(&mut self, bytes: &[u8], object: Range<usize>, changes: &[(&str, To)]) {
-        let scanner = Scanner::new(&bytes[object.clone()]);
-        let found: Vec<(Range<usize>, Range<usize>, Option<&To>)> = scanner
-            .members()
-            .map(|(key, value)| {
-                let name = unescape(scanner.bytes(key.range.clone()));
+    /// Changes members of an object that begins at a byte. A member that is not there is added at the end; of equal names all go, and the last is changed.
+    pub(super) fn members(&mut self, object: &Object<'_>, start: usize, changes: &[(&str, To)]) {
+        if changes.is_empty() {
+            return;
+        }
+        let bytes = object.raw();
+        let places = object.places().into_iter();
+        let found: Vec<(Range<usize>, Range<usize>, Option<&To>)> = places
+            .map(|[key, value]| {
+                let name = unescape(&bytes[key.clone()]);
                 let to = changes.iter().find(|(known, _)| *known == name).map(|(_, to)| to);
-                (key.range.start - 1..value.end, value, to)
+                (key.start - 1..value.end, value, to)
             })
             .collect();
         let wholes: Vec<(Range<usize>, bool)> = found
             .iter()
             .map(|(whole, _, to)| (whole.clone(), matches!(to, Some(To::Nothing))))
             .collect();
-        self.without(object.start, &wholes);
+        self.without(start, &wholes);
         let mut added = Vec::new();
         for (name, to) in changes {
             let To::Value(new) = to else { continue };
@@ -60,9 +63,8 @@ impl Splices {
                 matches!((known, to), (Some(known), to) if std::ptr::eq(*known, to))
             });
             if let Some((_, value, _)) = own {
-                let (start, end) = (object.start + value.start, object.start + value.end);
-                if bytes[start..end] != **new {
-                    self.put(start..end, new.clone());
+                if bytes[value.clone()] != **new {
+                    self.put(start + value.start..start + value.end, new.clone());
                 }
                 continue;
             }
@@ -74,7 +76,7 @@ impl Splices {
         }
         if !added.is_empty() {
             // Behind what goes at the end, which ends here too.
-            let end = object.end - 1;
+            let end = start + bytes.len() - 1;
             self.0.push((end..end, added));
             self.0.sort_by_key(|(range, _)| (range.start, range.end));
         }

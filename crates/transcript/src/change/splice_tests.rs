@@ -1,8 +1,10 @@
 use super::{Splices, To};
+use crate::json::Json;
 
 fn with(text: &str, changes: &[(&str, To)]) -> String {
     let mut splices = Splices::default();
-    splices.members(text.as_bytes(), 0..text.len(), changes);
+    let object = Json::parse(text.as_bytes()).and_then(Json::object).unwrap();
+    splices.members(&object, 0, changes);
     String::from_utf8(splices.apply(text.as_bytes())).unwrap()
 }
 

@@ -15,7 +15,7 @@ use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::input::Input;
-use crate::table::{AnswerId, BlockId, Filling, Id, RowId};
+use crate::table::{BlockId, Filling, Id, RowId};
 
 /// What is to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -254,11 +254,11 @@ impl Stripping<'_> {
     /// Blanks that are all that is left of an answer.
     fn leftovers(&mut self) {
         let table = &self.own.table;
-        let mut answers: HashMap<AnswerId, (bool, bool)> = HashMap::new();
+        let mut answers = vec![(false, false); table.answers().len()];
         for block in self.all_parts() {
             let part = table.part(block);
             let Some(answer) = table.row(part.row).answer else { continue };
-            let (is_touched, has_more) = answers.entry(answer).or_default();
+            let (is_touched, has_more) = &mut answers[answer.0 as usize];
             let is_gone = self.gone[block.index()];
             *is_touched |= is_gone;
             *has_more |=
@@ -266,7 +266,7 @@ impl Stripping<'_> {
         }
         for block in self.all_parts() {
             let answer = table.row(table.part(block).row).answer;
-            if answer.and_then(|answer| answers.get(&answer)) == Some(&(true, false)) {
+            if answer.is_some_and(|answer| answers[answer.0 as usize] == (true, false)) {
                 self.gone[block.index()] = true;
             }
         }
@@ -348,6 +348,13 @@ impl Stripping<'_> {
     fn lines(&mut self, sent: &[RowId]) -> io::Result<()> {
         let table = &self.own.table;
         let sent: HashSet<RowId> = sent.iter().copied().collect();
+        let events = table.numbered().filter(|(_, row)| row.kind == Kind::System);
+        let events: Vec<RowId> = events.map(|(id, _)| id).collect();
+        let told = self.own.look_all(&events, |_, entry| {
+            let subtype = entry.subtype();
+            matches!(subtype.as_deref(), Some("api_error" | "turn_duration" | "stop_hook_summary"))
+        })?;
+        let mut told = told.into_iter();
         let (mut noise, mut sides, mut snapshots) = (0, 0, 0);
         for (id, row) in table.numbered() {
             let is_noise = match row.kind {
@@ -359,13 +366,7 @@ impl Stripping<'_> {
                 | Kind::CostState => true,
                 // It may be all there is of a prompt.
                 Kind::QueueOperation => table.unsaid.is_empty(),
-                Kind::System => self.own.look(id, |entry| {
-                    let subtype = entry.subtype();
-                    matches!(
-                        subtype.as_deref(),
-                        Some("api_error" | "turn_duration" | "stop_hook_summary")
-                    )
-                })?,
+                Kind::System => told.next() == Some(true),
                 _ => false,
             };
             let is_snapshot =

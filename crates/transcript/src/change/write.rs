@@ -1,11 +1,13 @@
 //! A changed session, line by line.
 //!
 //! Goes through the rows of the table in file order. What is not touched is copied as it stands, with all that lies between records, unless the change takes such scraps
-//! out. Invariants: one record is held at a time, and those that are too long to hold are streamed; nothing is written but to the given place.
+//! out. Some pieces of the file are worked on at once, and written one after the other. Invariants: a batch of pieces is held at a time, and records that are too long to hold are
+//! streamed; nothing is written but to the given place.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use memchr::memchr;
 
@@ -17,6 +19,7 @@ use crate::entry::Entry;
 use crate::file::{Body, From, Lines};
 use crate::limit::READ_BLOCK;
 use crate::table::{Placed, Row, RowId, Table};
+use crate::threads::{self, lock};
 
 /// How many records there were, and what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,17 +44,7 @@ pub(super) fn write(
     ids: Option<&Renames>,
     out: &mut dyn Write,
 ) -> io::Result<Written> {
-    let mut writing = Writing {
-        table,
-        change,
-        ids,
-        source: Source { file, start: 0, bytes: Vec::new(), end: 0 },
-        out,
-        pending: 0..0,
-        ready: Vec::with_capacity(2 * READ_BLOCK),
-        done: Written::default(),
-        is_ended: true,
-    };
+    let mut writing = Writing::new(table, file, change, ids, Some(out));
     writing.all()?;
     Ok(writing.done)
 }
@@ -61,7 +54,8 @@ struct Writing<'a> {
     change: &'a Change,
     ids: Option<&'a Renames>,
     source: Source<'a>,
-    out: &'a mut dyn Write,
+    /// Nowhere if all is to be held.
+    out: Option<&'a mut dyn Write>,
     /// Bytes of the file that are to be copied as they stand.
     pending: Range<u64>,
     /// Bytes that are to be written next.
@@ -106,17 +100,40 @@ impl Source<'_> {
     }
 }
 
-impl Writing<'_> {
-    fn all(&mut self) -> io::Result<()> {
-        let mut at = 0;
-        // What the gap before the next record has to begin with.
-        let mut before: Option<RowId> = None;
-        for (id, row) in self.table.numbered() {
-            self.gap(at..row.offset, before)?;
-            self.row(id, row)?;
-            at = row.offset + row.len;
-            before = Some(id);
+impl<'a> Writing<'a> {
+    fn new(
+        table: &'a Table,
+        file: &'a File,
+        change: &'a Change,
+        ids: Option<&'a Renames>,
+        out: Option<&'a mut dyn Write>,
+    ) -> Self {
+        Writing {
+            table,
+            change,
+            ids,
+            source: Source { file, start: 0, bytes: Vec::new(), end: 0 },
+            out,
+            pending: 0..0,
+            ready: Vec::new(),
+            done: Written::default(),
+            is_ended: true,
         }
+    }
+
+    fn all(&mut self) -> io::Result<()> {
+        let count = u32::try_from(self.table.rows().len()).unwrap_or(u32::MAX);
+        let mut next = 0;
+        while next < count {
+            let batch = self.batch(next..count);
+            next = batch.last().map_or(next, |piece| piece.end);
+            self.pieces(&batch)?;
+            if next < count && !self.is_held(next) {
+                self.rows(next..next + 1)?;
+                next += 1;
+            }
+        }
+        let (at, before) = self.before(count);
         self.gap(at..self.table.end.max(at), before)?;
         if !self.change.end.is_empty() && !self.is_ended_now()? {
             self.put(b"\n")?;
@@ -127,6 +144,71 @@ impl Writing<'_> {
         }
         self.flush_pending()?;
         self.flush()
+    }
+
+    /// Where the record before one ends, and which that is.
+    fn before(&self, at: u32) -> (u64, Option<RowId>) {
+        let Some(before) = at.checked_sub(1).map(RowId) else { return (0, None) };
+        let row = self.table.row(before);
+        (row.offset + row.len, Some(before))
+    }
+
+    /// Whether a record may be held, and what stands before it.
+    fn is_held(&self, at: u32) -> bool {
+        let row = self.table.row(RowId(at));
+        !row.is_long() && row.offset - self.before(at).0 <= GAP
+    }
+
+    /// The next records that may be held, in pieces.
+    fn batch(&self, rest: Range<u32>) -> Vec<Range<u32>> {
+        let offset = |at: u32| self.table.row(RowId(at)).offset;
+        let start = rest.start;
+        let mut pieces: Vec<Range<u32>> = Vec::new();
+        let held = rest.take_while(|at| self.is_held(*at));
+        for at in held.take_while(|at| offset(*at) - offset(start) < BATCH) {
+            match pieces.last_mut() {
+                Some(piece) if offset(at) - offset(piece.start) < PIECE => {
+                    piece.end = at + 1;
+                }
+                _ => pieces.push(at..at + 1),
+            }
+        }
+        pieces
+    }
+
+    /// Works on some pieces at once.
+    fn pieces(&mut self, pieces: &[Range<u32>]) -> io::Result<()> {
+        let (table, file, change, ids) = (self.table, self.source.file, self.change, self.ids);
+        let made: Vec<_> =
+            pieces.iter().map(|_| Mutex::new(Ok((Vec::new(), Written::default())))).collect();
+        threads::each(pieces.len(), threads::count(), |at| {
+            let mut own = Writing::new(table, file, change, ids, None);
+            let done = own.rows(pieces[at].clone());
+            *lock(&made[at]) = done.map(|()| (own.ready, own.done));
+        });
+        for piece in made {
+            let (bytes, done) = piece.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+            // Without a copy of its own.
+            self.flush()?;
+            self.ready = bytes;
+            self.flush()?;
+            self.done.kept += done.kept;
+            self.done.dropped += done.dropped;
+            self.done.altered += done.altered;
+            self.done.added += done.added;
+        }
+        Ok(())
+    }
+
+    /// Some records, with what stands before each.
+    fn rows(&mut self, range: Range<u32>) -> io::Result<()> {
+        for at in range {
+            let row = self.table.row(RowId(at));
+            let (end, before) = self.before(at);
+            self.gap(end..row.offset, before)?;
+            self.row(RowId(at), row)?;
+        }
+        self.flush_pending()
     }
 
     /// What stands between two records, and what is put there.
@@ -207,7 +289,10 @@ impl Writing<'_> {
                 self.flush_pending()?;
                 let is_signed = !self.signed(id).is_empty();
                 let bytes = self.source.get(range)?;
-                let changed = Table::see(bytes, |entry| edit.apply(entry))?;
+                let changed = match edit.apply_to_parent(bytes) {
+                    Some(changed) => changed,
+                    None => Table::see(bytes, |entry| edit.apply(entry))?,
+                };
                 if changed == bytes {
                     self.done.kept += 1;
                 } else {
@@ -360,12 +445,18 @@ impl Writing<'_> {
         if let Some(last) = self.ready.last() {
             self.is_ended = *last == b'\n';
         }
-        self.done.bytes += self.ready.len() as u64;
-        self.out.write_all(&self.ready)?;
-        self.ready.clear();
+        if let Some(out) = &mut self.out {
+            out.write_all(&self.ready)?;
+            self.done.bytes += self.ready.len() as u64;
+            self.ready.clear();
+        }
         Ok(())
     }
 }
+
+/// How much of the file is worked on before that is written, and how much of it is one piece.
+const BATCH: u64 = 16 << 20;
+const PIECE: u64 = 2 << 20;
 
 /// How much of a gap between records is looked at; longer ones are damage.
 const GAP: u64 = 1 << 16;

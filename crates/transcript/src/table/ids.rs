@@ -57,6 +57,15 @@ impl Ids {
         starts.zip(&self.ends).map(|(start, end)| &self.texts[start..*end])
     }
 
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, more: usize) {
+        let Ids { texts, ends, table, hasher } = self;
+        let each = texts.len() / ends.len().max(1);
+        texts.reserve(more * each);
+        ends.reserve(more);
+        table.reserve(more, |id| hasher.hash_one(text(texts, ends, *id)));
+    }
+
     /// The text of an id.
     pub fn text(&self, id: Id) -> &str {
         text(&self.texts, &self.ends, id)

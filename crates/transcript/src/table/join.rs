@@ -4,9 +4,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::mem;
+use std::sync::Mutex;
 
 use memchr::memchr;
 
@@ -16,23 +15,25 @@ use super::{
 };
 use crate::file::{From, Lines};
 use crate::limit::{HELD_LINE, PART, READ_BLOCK};
+use crate::threads::{self, lock};
 
 impl Table {
     /// Reads a file from a byte on, which begins a line, while somebody looks on. A long one is read by several threads.
     pub(crate) fn read_file(file: &File, start: u64, watch: &mut impl Watch) -> io::Result<Table> {
         let end = file.metadata()?.len();
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads::count();
         // More parts than threads, so that none waits long for another.
         let most = if threads == 1 { 1 } else { 6 * threads as u64 };
         let count = most.min(end.saturating_sub(start) / PART).max(1);
-        Table::read_parts(file, [start, end], [count, threads as u64], watch)
+        Table::read_parts(file, [start, end], count, threads, watch)
     }
 
     /// Reads a file in so many parts, by so many threads.
     fn read_parts(
         file: &File,
         [start, end]: [u64; 2],
-        [count, threads]: [u64; 2],
+        count: u64,
+        threads: usize,
         watch: &mut impl Watch,
     ) -> io::Result<Table> {
         let mut bounds = vec![start];
@@ -48,43 +49,53 @@ impl Table {
         if bounds.len() == 2 {
             return Table::read_watched(Lines::from(From::new(file, start), start, 0), watch);
         }
-        let parts = read_all(file, &bounds, threads);
-        let mut whole: Option<Reading> = None;
-        for part in parts {
-            let part = part.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let ended = || Err(io::Error::other("a thread ended early"));
-            let (behind, seen) = part.unwrap_or_else(ended)?;
-            watch.append(seen, whole.as_ref().map_or(0, |whole| whole.table.lines));
-            match &mut whole {
-                Some(whole) => whole.append(behind),
-                None => whole = Some(behind),
+        let slots: Vec<Slot<_>> = bounds[1..].iter().map(|_| Slot::default()).collect();
+        let whole = Mutex::new(Whole { slots: &slots, taken: 0, reading: Ok(None), watch });
+        threads::each(slots.len(), threads, |at| {
+            let part = read_part(file, bounds[at], bounds[at + 1]);
+            *lock(&slots[at]) = Some(part);
+            // If another is at it, it goes on reading.
+            if let Ok(mut whole) = whole.try_lock() {
+                whole.take();
+            }
+        });
+        let mut whole = lock(&whole);
+        whole.take();
+        let reading = mem::replace(&mut whole.reading, Ok(None));
+        Ok(reading?.unwrap_or_default().finish())
+    }
+}
+
+/// The parts that are put together by now.
+struct Whole<'a, W> {
+    slots: &'a [Slot<W>],
+    taken: usize,
+    reading: io::Result<Option<Reading>>,
+    watch: &'a mut W,
+}
+
+impl<W: Watch> Whole<'_, W> {
+    /// Takes in the parts that come next and were read.
+    fn take(&mut self) {
+        while let Some(part) = self.slots.get(self.taken).and_then(|slot| lock(slot).take()) {
+            self.taken += 1;
+            match (&mut self.reading, part) {
+                (Ok(whole), Ok((behind, seen))) => {
+                    self.watch.append(seen, whole.as_ref().map_or(0, |whole| whole.table.lines));
+                    match whole {
+                        Some(whole) => whole.append(behind),
+                        None => *whole = Some(behind.with_room(self.slots.len())),
+                    }
+                }
+                (Ok(_), Err(error)) => self.reading = Err(error),
+                (Err(_), _) => {}
             }
         }
-        Ok(whole.unwrap_or_default().finish())
     }
 }
 
 /// A part that was read, once it was.
 type Slot<W> = Mutex<Option<io::Result<(Reading, W)>>>;
-
-/// Reads the parts between these bytes: each thread takes the next one that nobody has.
-fn read_all<W: Watch>(file: &File, bounds: &[u64], threads: u64) -> Vec<Slot<W>> {
-    let slots: Vec<Slot<W>> = bounds[1..].iter().map(|_| Slot::default()).collect();
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(slot) = slots.get(at) else { break };
-                    let part = read_part(file, bounds[at], bounds[at + 1]);
-                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(part);
-                }
-            });
-        }
-    });
-    slots
-}
 
 fn read_part<W: Watch>(file: &File, start: u64, end: u64) -> io::Result<(Reading, W)> {
     let mut watch = W::default();
@@ -137,6 +148,16 @@ impl Numbers {
 }
 
 impl Reading {
+    /// Makes room for so many parts like this one: growing bit by bit would move everything again and again.
+    fn with_room(mut self, parts: usize) -> Reading {
+        let table = &mut self.table;
+        table.ids.reserve(table.ids.len() * (parts - 1));
+        table.rows.reserve(table.rows.len() * (parts - 1));
+        table.parts.reserve(table.parts.len() * (parts - 1));
+        self.first.reserve(self.first.len() * (parts - 1));
+        self
+    }
+
     /// Puts the part behind this one to it.
     fn append(&mut self, behind: Reading) {
         let ids = behind.table.ids.all().map(|text| self.table.ids.keep(text)).collect();
@@ -256,7 +277,8 @@ impl Reading {
         table.named_leaf = numbers.id(behind.named_leaf).or(table.named_leaf);
         let null = behind.null_line.map(|line| line + numbers.lines);
         table.null_line = table.null_line.or(null);
-        table.end = behind.end;
+        // Where the last line is long, the part behind it is empty.
+        table.end = table.end.max(behind.end);
         table.damaged += behind.damaged;
         table.bare += behind.bare;
         table.lines += behind.lines;

@@ -19,7 +19,7 @@ fn shown(table: &Table) -> String {
         table.durations,
         table.forked_from,
         (table.named_leaf, table.is_agent, table.null_line),
-        (table.damaged, table.bare, table.lines),
+        (table.damaged, table.bare, table.lines, table.end),
     )
 }
 
@@ -29,7 +29,7 @@ fn compare(bytes: &[u8], name: &str) {
     let end = bytes.len() as u64;
     let whole = shown(&Table::read(Lines::new(bytes)).unwrap());
     for count in [1, 2, 3, 7] {
-        let parts = Table::read_parts(&file, [0, end], [count, 2], &mut ()).unwrap();
+        let parts = Table::read_parts(&file, [0, end], count, 2, &mut ()).unwrap();
         assert_eq!(shown(&parts), whole, "{name} in {count} parts");
     }
 }

@@ -77,7 +77,12 @@ impl Filling {
     }
 }
 
-/// What the name of a member that names an agent begins with.
+/// Whether it may tell of an agent: most results and most progress are long, and do not.
+fn names_agent(own: &Json<'_>) -> bool {
+    AGENT.find(own.raw()).is_some()
+}
+
+/// What the name of a member that names an agent begins with, and its kind of progress too.
 static AGENT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"agent"));
 
 /// How many blocks of a record are compared with those of one that has its id.
@@ -413,8 +418,6 @@ impl Reading {
             let text = entry.message().and_then(Message::first_text);
             return self.notified(&text.unwrap_or_default(), row);
         }
-        // Most results are long and tell of no agent.
-        let names_agent = |own: &Json<'_>| AGENT.find(own.raw()).is_some();
         let result = entry.get("toolUseResult").filter(|own| own.shape() == Shape::Object);
         let Some(result) = result.filter(names_agent).and_then(Json::object) else { return };
         let named = result.get("agentId").or_else(|| result.get("agent_id"));
@@ -427,7 +430,7 @@ impl Reading {
     }
 
     fn progress(&mut self, entry: &Entry<'_>, row: RowId) {
-        let data = entry.get("data").and_then(Json::object);
+        let data = entry.get("data").filter(names_agent).and_then(Json::object);
         let Some(data) =
             data.filter(|data| data.get("type").is_some_and(|own| own.is("agent_progress")))
         else {

@@ -485,3 +485,42 @@ fn mends_of_one_record_do_not_get_in_each_others_way() {
     let (out, proof) = repaired(script.text().as_bytes(), Rules::of("2.1.45").unwrap());
     assert_eq!(proof.after.verdict, Verdict::Full, "{}", String::from_utf8_lossy(&out));
 }
+
+/// Of several batches, each of several pieces, with what cannot be held between them: damage, a line that is too long, several records in a line, and no newline at the end.
+#[test]
+fn a_long_session_is_written_as_it_stands() {
+    let snapshot = r#"{"type":"file-history-snapshot","messageId":"x","snapshot":{}}"#;
+    let mut lines = Vec::new();
+    let mut under = "-".to_owned();
+    for round in 0..9_000_usize {
+        let own = format!("r{round}");
+        let text = match round {
+            4_000 => "long".repeat(5 << 20),
+            _ => format!("{round} ").repeat(round % 1_000),
+        };
+        lines.push(Script::new().prompt(&own, &under, &text).text().trim_end().to_owned());
+        if round % 10 == 0 {
+            lines.push(snapshot.to_owned());
+        }
+        if round == 3_000 || round == 6_000 {
+            lines.push("?".repeat(300_000));
+            lines.push(String::new());
+            let next = Script::new().prompt("beside", &own, "beside").text().to_owned();
+            lines.push(format!("{}{}", next.trim_end(), next.trim_end()));
+        }
+        under = own;
+    }
+    let text = lines.join("\n");
+    let from = subject(text.as_bytes(), Rules::newest());
+    assert!(made(&from, &change::clone(&from), None).0 == text.as_bytes());
+    let what = Strip { snapshots: true, ..Strip::default() };
+    let (out, written) = made(&from, &change::strip(&from, &what).unwrap(), None);
+    assert_eq!((written.dropped, written.altered, written.bytes), (900, 0, out.len() as u64));
+    lines.retain(|line| line != snapshot);
+    assert!(out == lines.join("\n").as_bytes());
+    // Every record is of the new session: two stand in one line, twice.
+    let mut ids = Renames::new(OLD, NEW);
+    ids.learn(&from.own().table);
+    let (out, _) = made(&from, &change::clone(&from), Some(&ids));
+    assert_eq!(memchr::memmem::find_iter(&out, NEW).count(), 9_000 + 4);
+}
