@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import checking  # noqa: E402
@@ -38,6 +39,10 @@ def install():
         subprocess.run([str(VENV / "bin" / "pip"), "install", "-q", *PEERS[1:]], check=True)
 
 
+# What is counted of what is sent.
+KINDS = ("tool_use", "tool_result", "thinking")
+
+
 def programs():
     """Name, what it is asked for, and the command; `{}` is the session's file."""
     node, python = NPM / "node_modules" / ".bin", VENV / "bin"
@@ -47,7 +52,7 @@ def programs():
         "quipu light": [str(QUIPU), "strip", "{}", "--preset", "light", "--json"],
         "ccs-cloner extreme": [str(node / "ccs-cloner"), "clone", SESSION, "--strip-tools=extreme", "--json"],
         "ccs-cloner default": [str(node / "ccs-cloner"), "clone", SESSION, "--strip-tools=default", "--json"],
-        "aichat trim": [str(python / "aichat"), "trim", SESSION, "--simple-ui"],
+        "aichat trim": [str(python / "aichat"), "trim", "{}", "--simple-ui"],
         "cozempic aggressive": [str(python / "cozempic"), "treat", "{}", "-rx", "aggressive", "--execute"],
         "cozempic standard": [str(python / "cozempic"), "treat", "{}", "-rx", "standard", "--execute"],
     }
@@ -75,6 +80,11 @@ class Lab:
         for path in (self.home / ".claude.json", self.home / ".claude" / ".claude.json"):
             path.write_text(json.dumps(state))
         self.path = self.project / f"{SESSION}.jsonl"
+
+    def age(self):
+        """Files that were written to this very moment are left alone by some, and very old ones by others."""
+        an_hour_ago = time.time() - 3600
+        os.utime(self.path, (an_hour_ago, an_hour_ago))
 
     def run(self, argv, timeout=600):
         argv = [part.replace("{}", str(self.path)) for part in argv]
@@ -217,7 +227,8 @@ def judge(chosen, api):
     rows = {}
     base = {}
     for name, argv in programs().items():
-        row = {"done": 0, "nothing": 0, "failed": 0, "before": 0, "after": 0, "worse": [], "broken": []}
+        row = {"done": 0, "nothing": 0, "failed": 0, "before": 0, "after": 0, "worse": [], "broken": [],
+               "sent": {kind: [0, 0] for kind in KINDS}}
         for label, data in chosen:
             lab = Lab(name.replace(" ", "-"))
             lab.path.write_bytes(data)
@@ -228,8 +239,7 @@ def judge(chosen, api):
                     # The client has written to it.
                     lab = Lab(name.replace(" ", "-"))
                     lab.path.write_bytes(data)
-            # Files that were written to this very moment are left alone by some.
-            os.utime(lab.path, (1_700_000_000, 1_700_000_000))
+            lab.age()
             done = lab.run(argv)
             result = lab.result(data)
             if result is None:
@@ -250,6 +260,10 @@ def judge(chosen, api):
                 if after is None:
                     row["broken"].append(f"{label} in {version}: not resumed")
                     continue
+                for side, messages in enumerate((before, after)):
+                    for block in (block for message in messages for block in blocks(message)):
+                        if block.get("type") in KINDS:
+                            row["sent"][block["type"]][side] += len(json.dumps(block)) if block["type"] == "tool_result" else 1
                 text = "\n".join(words(block) for message in after for block in blocks(message))
                 lost = [said for said in spoken(before) if said not in text]
                 why = refused(after) if refused(before) is None else None
@@ -283,7 +297,9 @@ def speed(rounds):
                 continue
             lab = Lab("speed")
             lab.path.write_bytes(data)
-            os.utime(lab.path, (1_700_000_000, 1_700_000_000))
+            lab.age()
+            # Else whoever waits for the disk waits for this copy too.
+            os.sync()
             peak = PLACE / "peak.txt"
             argv = ["/usr/bin/time", "-f", "%e %U %S %M", "-o", str(peak), *argv]
             done = lab.run(argv)
@@ -306,11 +322,15 @@ def told(chosen, rows, fast, megabytes, rounds, goals):
            f"each program in a home of its own. Judges: `quipu check`, and the real client ({versions}), which resumes what came out against a scripted API. "
            "*Worse*: the verdict is worse than before. *Broken*: the client does not resume it, or sends what the API refuses, or does not send any more what a person or the model had said "
            "(tool calls, results, thinking and reminders do not count: they were to go). Each is counted per session and client.", "",
-           "| program | sessions changed | untouched | failed | bytes left | worse | broken |", "|---|---|---|---|---|---|---|"]
+           "*Left*: of the files' bytes; and of what the clients send: calls, bytes of results, thinking.", "",
+           "| program | sessions changed | untouched | failed | bytes left | calls left | results left | thinking left | worse | broken |",
+           "|---|---|---|---|---|---|---|---|---|---|"]
     for name, row in rows.items():
         left = f"{100 * row['after'] / row['before']:.0f} %" if row["before"] else "–"
-        out.append(f"| {name} | {row['done']} | {row['nothing']} | {row['failed']} | {left} | {len(row['worse'])} | {len(row['broken'])} |")
-    out += ["", "What was worse or broken:", ""]
+        kinds = " | ".join(f"{100 * after / before:.0f} %" if before else "–" for before, after in row["sent"].values())
+        out.append(f"| {name} | {row['done']} | {row['nothing']} | {row['failed']} | {left} | {kinds} | {len(row['worse'])} | {len(row['broken'])} |")
+    is_whole = not any(row["worse"] or row["broken"] for row in rows.values())
+    out += ["", "Nothing was worse or broken." if is_whole else "What was worse or broken:", ""]
     for name, row in rows.items():
         for text in row["worse"][:6] + row["broken"][:6]:
             out.append(f"- {name}: {text}")
@@ -334,7 +354,7 @@ def told(chosen, rows, fast, megabytes, rounds, goals):
 
 def main():
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    args.add_argument("--rounds", type=int, default=3)
+    args.add_argument("--rounds", type=int, default=8)
     args.add_argument("--sessions", type=int, default=12)
     args.add_argument("--megabytes", type=int, default=100)
     args.add_argument("--write", action="store_true")
