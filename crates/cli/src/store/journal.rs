@@ -102,7 +102,11 @@ impl Journal {
             name = format!("{}-{}-{short}-{number}", millis(deed), deed.what);
         }
         let folder = self.root.join(&name);
-        disk.create_folder(&folder)?;
+        // The error would be taken for one of the session's own folder.
+        disk.create_folder(&folder).map_err(|error| {
+            let told = format!("no copy can be kept in `{}`: {error}", self.root.display());
+            io::Error::new(error.kind(), told)
+        })?;
         Ok(Begun { name, folder })
     }
 
