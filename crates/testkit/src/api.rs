@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -20,9 +21,22 @@ pub struct Server {
     state: Arc<Mutex<State>>,
 }
 
+/// What the server does with a request.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// It answers with these blocks.
+    Blocks(Vec<Value>),
+    /// It answers with this status, these headers and this body.
+    Status(u16, String, String),
+    /// It breaks off behind so many events.
+    Cut(Vec<Value>, usize),
+    /// It says nothing more behind so many events, for this long.
+    Silent(Vec<Value>, usize, Duration),
+}
+
 #[derive(Debug)]
 struct State {
-    answers: VecDeque<Vec<Value>>,
+    answers: VecDeque<Reply>,
     requests: Vec<Value>,
     served: usize,
 }
@@ -30,6 +44,11 @@ struct State {
 impl Server {
     /// Starts a server that gives these answers in turn: each is a list of content blocks.
     pub fn start(answers: Vec<Vec<Value>>) -> io::Result<Self> {
+        Server::play(answers.into_iter().map(Reply::Blocks).collect())
+    }
+
+    /// Starts a server that does this in turn.
+    pub fn play(answers: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
         let state = State { answers: answers.into(), requests: Vec::new(), served: 0 };
@@ -83,7 +102,17 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
     if path.contains("count_tokens") {
         return respond(connection, "application/json", br#"{"input_tokens":100}"#);
     }
-    let (blocks, number) = state.lock().unwrap_or_else(PoisonError::into_inner).answer(&body);
+    let (reply, number) = state.lock().unwrap_or_else(PoisonError::into_inner).answer(&body);
+    let blocks = match reply {
+        Reply::Blocks(blocks) => blocks,
+        Reply::Status(status, headers, body) => return fail(connection, status, &headers, &body),
+        Reply::Cut(blocks, after) => {
+            return break_off(connection, &events(&blocks, number, &body), after, Duration::ZERO);
+        }
+        Reply::Silent(blocks, after, pause) => {
+            return break_off(connection, &events(&blocks, number, &body), after, pause);
+        }
+    };
     if body["stream"] == true {
         respond(connection, "text/event-stream", events(&blocks, number, &body).as_bytes())
     } else {
@@ -92,10 +121,37 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
     }
 }
 
+fn fail(mut connection: &TcpStream, status: u16, headers: &str, body: &str) -> io::Result<()> {
+    let length = body.len();
+    write!(
+        connection,
+        "HTTP/1.1 {status} No\r\ncontent-type: application/json\r\nrequest-id: req_failed\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )?;
+    connection.flush()
+}
+
+/// The first events of a stream that should have more.
+fn break_off(
+    mut connection: &TcpStream,
+    events: &str,
+    after: usize,
+    pause: Duration,
+) -> io::Result<()> {
+    let said: String = events.split_inclusive("\n\n").take(after).collect();
+    write!(
+        connection,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_cut\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
+        events.len()
+    )?;
+    connection.flush()?;
+    thread::sleep(pause);
+    Ok(())
+}
+
 impl State {
-    fn answer(&mut self, body: &Value) -> (Vec<Value>, usize) {
+    fn answer(&mut self, body: &Value) -> (Reply, usize) {
         self.served += 1;
-        let stock = vec![json!({"type": "text", "text": "OK"})];
+        let stock = Reply::Blocks(vec![json!({"type": "text", "text": "OK"})]);
         let main = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
         if !main {
             return (stock, self.served);
@@ -139,17 +195,28 @@ fn events(blocks: &[Value], number: usize, body: &Value) -> String {
     };
     event("message_start", json!({"message": message(&[], number, body, Value::Null)}));
     for (index, block) in blocks.iter().enumerate() {
-        let (start, delta) = if block["type"] == "tool_use" {
-            let mut start = block.clone();
-            start["input"] = json!({});
-            let input = block["input"].to_string();
-            (start, json!({"type": "input_json_delta", "partial_json": input}))
-        } else {
-            let start = json!({"type": "text", "text": ""});
-            (start, json!({"type": "text_delta", "text": block["text"]}))
+        let (start, deltas) = match block["type"].as_str() {
+            Some("tool_use") => {
+                let mut start = block.clone();
+                start["input"] = json!({});
+                let input = block["input"].to_string();
+                (start, vec![json!({"type": "input_json_delta", "partial_json": input})])
+            }
+            Some("thinking") => {
+                let start = json!({"type": "thinking", "thinking": "", "signature": ""});
+                let thinking = json!({"type": "thinking_delta", "thinking": block["thinking"]});
+                let signature = json!({"type": "signature_delta", "signature": block["signature"]});
+                (start, vec![thinking, signature])
+            }
+            _ => {
+                let start = json!({"type": "text", "text": ""});
+                (start, vec![json!({"type": "text_delta", "text": block["text"]})])
+            }
         };
         event("content_block_start", json!({"index": index, "content_block": start}));
-        event("content_block_delta", json!({"index": index, "delta": delta}));
+        for delta in deltas {
+            event("content_block_delta", json!({"index": index, "delta": delta}));
+        }
         event("content_block_stop", json!({"index": index}));
     }
     let delta = json!({"stop_reason": stop_reason(blocks), "stop_sequence": null});

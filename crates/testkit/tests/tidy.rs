@@ -13,7 +13,8 @@ const OVER: &[&str] = &[];
 /// Each crate's folder, its name, and which crates it may use, tests aside.
 const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("transcript", "transcript", &[]),
-    ("cli", "quipu", &["transcript"]),
+    ("agent", "agent", &["transcript"]),
+    ("cli", "quipu", &["agent", "transcript"]),
     ("testkit", "testkit", &[]),
 ];
 

@@ -201,7 +201,7 @@ impl<'a> Object<'a> {
     }
 
     /// The bytes of the object with another value for a member; a new member stands at the end.
-    pub(crate) fn with(&self, name: &str, value: &[u8]) -> Vec<u8> {
+    pub fn with(&self, name: &str, value: &[u8]) -> Vec<u8> {
         let scanner = Scanner::new(self.raw);
         let is = |key: &[u8]| unescape(key) == name;
         let place =

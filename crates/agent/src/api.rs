@@ -1,0 +1,170 @@
+//! The Messages API: what is asked, what is heard, what goes wrong.
+//!
+//! [`Model`] is whoever answers: the API itself ([`http`]), or a script ([`script`]) that needs no key and opens no socket. Both give the events of the API's stream as JSON;
+//! [`stream`] puts blocks together from them. Invariant: a block is passed on as it was said: its members keep their order, so that what is written and what is sent again are the
+//! same bytes.
+
+pub mod http;
+pub mod request;
+pub mod retry;
+pub mod script;
+pub mod sse;
+pub mod stream;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// Whoever answers.
+pub trait Model: Send + Sync {
+    /// Asks, and passes on every event of the answer as it comes, until there are no more or nobody wants them.
+    fn ask(
+        &self,
+        body: &str,
+        hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ApiError>;
+}
+
+/// What is heard of an answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Heard<'a> {
+    /// The API has taken the request, and gave it this id.
+    Accepted(&'a str),
+    /// An event of the stream, as JSON.
+    Event(&'a str),
+}
+
+/// Why there is no answer, or no whole one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiError {
+    /// What kind of failure it is.
+    pub why: Why,
+    /// What the API said, or the network.
+    pub message: String,
+    /// The API's name for it, like `overloaded_error`.
+    pub kind: Option<String>,
+    /// The API's id of the request.
+    pub request: Option<String>,
+    /// How long the API wants us to wait.
+    pub retry_after: Option<Duration>,
+    /// What the API says about trying again.
+    pub should_retry: Option<bool>,
+}
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The API answered with this status.
+    Status(u16),
+    /// The stream itself brought an error.
+    InStream,
+    /// Nobody could be reached.
+    Unreachable,
+    /// The stream ended before the answer did.
+    Cut,
+    /// Nothing came for too long.
+    Idle,
+    /// What came was no answer.
+    Nonsense,
+    /// The program is not set up: there is no key, or a wrong address.
+    Setup,
+}
+
+impl ApiError {
+    /// One without any word of the API.
+    pub fn new(why: Why, message: impl Into<String>) -> ApiError {
+        ApiError {
+            why,
+            message: message.into(),
+            kind: None,
+            request: None,
+            retry_after: None,
+            should_retry: None,
+        }
+    }
+
+    /// An answer that is an error: its status and its body.
+    pub fn of_body(status: u16, body: &str) -> ApiError {
+        let (kind, message, request) = told(body);
+        let message = message.unwrap_or_else(|| body.chars().take(500).collect());
+        ApiError { kind, request, ..ApiError::new(Why::Status(status), message) }
+    }
+
+    /// An `error` event of a stream.
+    pub fn of_event(event: &str) -> ApiError {
+        let (kind, message, request) = told(event);
+        let message = message.unwrap_or_else(|| "the stream brought an error".to_owned());
+        ApiError { kind, request, ..ApiError::new(Why::InStream, message) }
+    }
+
+    /// The name that clients have for it in a transcript.
+    pub fn label(&self) -> &'static str {
+        match (self.why, self.kind.as_deref()) {
+            (_, Some("authentication_error" | "permission_error")) | (Why::Status(401), _) => {
+                "authentication_failed"
+            }
+            (_, Some("invalid_request_error")) | (Why::Status(400), _) => "invalid_request",
+            (_, Some("rate_limit_error")) | (Why::Status(429), _) => "rate_limit",
+            (Why::Status(500..=528), _) => "server_error",
+            _ => "unknown",
+        }
+    }
+}
+
+/// Kind, message and request of an error's JSON.
+fn told(body: &str) -> (Option<String>, Option<String>, Option<String>) {
+    let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    (text(&value["error"]["type"]), text(&value["error"]["message"]), text(&value["request_id"]))
+}
+
+/// One sentence on what happened, and one on what to do.
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = self.message.trim().trim_end_matches('.');
+        match self.why {
+            Why::Status(status) => write!(f, "API Error: {status} {said}.")?,
+            Why::InStream => write!(f, "API Error: {said}.")?,
+            Why::Unreachable => write!(f, "API Error: the API cannot be reached ({said}).")?,
+            Why::Cut => write!(f, "API Error: the answer was cut off ({said}).")?,
+            Why::Idle => write!(f, "API Error: nothing came any more ({said}).")?,
+            Why::Nonsense => write!(f, "API Error: what came is no answer ({said}).")?,
+            Why::Setup => return write!(f, "{said}."),
+        }
+        if let Some(hint) = self.hint() {
+            write!(f, " {hint}")?;
+        }
+        match &self.request {
+            Some(id) => write!(f, " (request {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ApiError {
+    fn hint(&self) -> Option<&'static str> {
+        let kind = self.kind.as_deref().unwrap_or_default();
+        Some(match (self.why, kind) {
+            (Why::Status(401), _) | (_, "authentication_error") => {
+                "Check ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN."
+            }
+            (Why::Status(403), _) | (_, "permission_error") => "This key may not do that.",
+            (Why::Status(404), _) | (_, "not_found_error") => {
+                "Check the model's name (`--model`) and ANTHROPIC_BASE_URL."
+            }
+            (Why::Status(413), _) | (_, "request_too_large") => {
+                "Go on in a smaller session: `quipu strip` takes tool results and images out."
+            }
+            (Why::Status(429), _) | (_, "rate_limit_error") => "Wait, or use another key.",
+            (Why::Status(400), _) if self.message.contains("prompt is too long") => {
+                "Go on in a smaller session: `quipu strip` takes tool results out."
+            }
+            (Why::Status(400), _) if self.message.contains("credit balance") => {
+                "Add credit to the account, or use another key."
+            }
+            (Why::Status(500..), _) | (_, "overloaded_error") => "Try again in a while.",
+            (Why::Unreachable, _) => "Check the network, the proxy and ANTHROPIC_BASE_URL.",
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! The API itself, over HTTP.
+//!
+//! Invariant: no socket is opened before something is asked; a stream on which nothing comes any more is given up.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::blocking::{Client, Response};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+
+use super::sse::Events;
+use super::{ApiError, Heard, Model, Why};
+
+/// Where the API is, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `ANTHROPIC_BASE_URL`.
+    pub base: String,
+    /// `ANTHROPIC_API_KEY`.
+    pub key: Option<String>,
+    /// `ANTHROPIC_AUTH_TOKEN`.
+    pub token: Option<String>,
+    /// More headers: `ANTHROPIC_CUSTOM_HEADERS`, one a line.
+    pub headers: String,
+    /// How long a stream may be silent.
+    pub idle: Duration,
+    /// Certificates that are trusted beside the usual ones.
+    pub certificates: Option<PathBuf>,
+    /// What the program calls itself.
+    pub agent: String,
+}
+
+/// The API, reached over HTTP.
+#[derive(Debug)]
+pub struct Http {
+    settings: Settings,
+    client: OnceLock<Client>,
+}
+
+impl Http {
+    /// Nothing is opened yet.
+    pub fn new(settings: Settings) -> Http {
+        Http { settings, client: OnceLock::new() }
+    }
+
+    fn client(&self) -> Result<&Client, ApiError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let setup = |text: String| ApiError::new(Why::Setup, text);
+        let mut builder = Client::builder()
+            .user_agent(self.settings.agent.clone())
+            .connect_timeout(Duration::from_secs(30))
+            .timeout(self.settings.idle)
+            .default_headers(self.headers()?);
+        if let Some(path) = &self.settings.certificates {
+            let pem = std::fs::read(path).map_err(|error| {
+                setup(format!("cannot read the certificates in `{}`: {error}", path.display()))
+            })?;
+            let found = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| {
+                setup(format!("`{}` holds no certificates: {error}", path.display()))
+            })?;
+            for certificate in found {
+                builder = builder.add_root_certificate(certificate);
+            }
+        }
+        let client = builder.build().map_err(|error| setup(error.to_string()))?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        let secret = |value: &str| {
+            let told = "the API key has characters that no key has";
+            let mut value =
+                HeaderValue::from_str(value).map_err(|_| ApiError::new(Why::Setup, told))?;
+            value.set_sensitive(true);
+            Ok(value)
+        };
+        match (&self.settings.token, &self.settings.key) {
+            (Some(token), _) => {
+                headers.insert("authorization", secret(&format!("Bearer {}", token.trim()))?);
+            }
+            (None, Some(key)) => {
+                headers.insert("x-api-key", secret(key.trim())?);
+            }
+            (None, None) => {
+                let told = "there is no API key: set ANTHROPIC_API_KEY, or try `--offline`";
+                return Err(ApiError::new(Why::Setup, told));
+            }
+        }
+        for line in self.settings.headers.lines().filter(|line| !line.trim().is_empty()) {
+            let parts = line.split_once(':');
+            let name = parts.and_then(|(name, _)| name.trim().parse::<HeaderName>().ok());
+            let value = parts.and_then(|(_, value)| HeaderValue::from_str(value.trim()).ok());
+            let Some((name, value)) = name.zip(value) else {
+                let told = "ANTHROPIC_CUSTOM_HEADERS has a line that is no header";
+                return Err(ApiError::new(Why::Setup, told));
+            };
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+impl Model for Http {
+    fn ask(
+        &self,
+        body: &str,
+        hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
+    ) -> Result<(), ApiError> {
+        let url = format!("{}/v1/messages", self.settings.base.trim_end_matches('/'));
+        let request = self.client()?.post(url).header("content-type", "application/json");
+        let response = request.body(body.to_owned()).send().map_err(|error| unreachable(&error))?;
+        let id = text_header(&response, "request-id");
+        let status = response.status().as_u16();
+        if status != 200 {
+            let retry_after = retry_after(&response);
+            let should_retry =
+                text_header(&response, "x-should-retry").and_then(|v| v.parse().ok());
+            let body = response.text().unwrap_or_default();
+            let error = ApiError::of_body(status, &body);
+            let request = error.request.clone().or(id);
+            return Err(ApiError { request, retry_after, should_retry, ..error });
+        }
+        if hear(Heard::Accepted(id.as_deref().unwrap_or_default())).is_break() {
+            return Ok(());
+        }
+        listen(response, hear).map_err(|error| ApiError { request: id, ..error })
+    }
+}
+
+fn listen(
+    mut response: Response,
+    hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
+) -> Result<(), ApiError> {
+    let mut events = Events::default();
+    let mut buffer = vec![0; 16 << 10];
+    let mut flow = ControlFlow::Continue(());
+    while flow.is_continue() {
+        let count = response.read(&mut buffer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::TimedOut => ApiError::new(Why::Idle, "the stream is silent"),
+            _ => ApiError::new(Why::Cut, error.to_string()),
+        })?;
+        if count == 0 {
+            break;
+        }
+        let read = events.push(&buffer[..count], |event| {
+            if flow.is_continue() {
+                flow = hear(Heard::Event(event));
+            }
+        });
+        read.map_err(|_| ApiError::new(Why::Nonsense, "an event does not end"))?;
+    }
+    Ok(())
+}
+
+fn unreachable(error: &reqwest::Error) -> ApiError {
+    // The address may have a password in it; the innermost cause tells the most.
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if error.is_builder() {
+        return ApiError::new(Why::Setup, format!("ANTHROPIC_BASE_URL is no address: {cause}"));
+    }
+    let why = if error.is_timeout() { Why::Idle } else { Why::Unreachable };
+    ApiError::new(why, cause.to_string())
+}
+
+fn text_header(response: &Response, name: &str) -> Option<String> {
+    Some(response.headers().get(name)?.to_str().ok()?.to_owned())
+}
+
+/// `Retry-After` in seconds. Dates are not used by this API.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let seconds: f64 = text_header(response, RETRY_AFTER.as_str())?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}

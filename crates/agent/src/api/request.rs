@@ -1,0 +1,147 @@
+//! What is asked: one JSON object, put together from parts that are JSON already.
+//!
+//! Invariants: the same conversation gives the same bytes, in this run and after a resume; marks for the cache stand on the last block of the system prompt and of the last two
+//! messages, never on thinking.
+
+use std::fmt::Write as _;
+
+use transcript::json::{Json, quote};
+
+use super::stream::with;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// `user`, `assistant` or `system`.
+    pub role: &'static str,
+    /// Its blocks, each as JSON.
+    pub blocks: Vec<String>,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The model.
+    pub model: &'a str,
+    /// How long the answer may be.
+    pub max_tokens: u64,
+    /// How much of that may be thinking; nothing for none.
+    pub thinking: Option<u64>,
+    /// The system prompt, block by block.
+    pub system: &'a [String],
+    /// The tools, each as JSON.
+    pub tools: &'a [String],
+    /// What the client tells before the first prompt.
+    pub reminder: Option<&'a str>,
+    /// What was said.
+    pub messages: &'a [Message],
+    /// Whether the API is asked to keep the beginning.
+    pub is_cached: bool,
+}
+
+const MARK: &str = r#"{"type":"ephemeral"}"#;
+
+/// A text block.
+pub fn text_block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, quote(text))
+}
+
+impl Request<'_> {
+    /// The request as JSON.
+    pub fn body(&self) -> String {
+        let mut out = format!(
+            r#"{{"model":{},"max_tokens":{},"stream":true"#,
+            quote(self.model),
+            self.max_tokens
+        );
+        if let Some(budget) = self.thinking {
+            let _ = write!(out, r#","thinking":{{"type":"enabled","budget_tokens":{budget}}}"#);
+        }
+        let last = self.system.len().checked_sub(1);
+        let system = self.system.iter().enumerate().map(|(at, text)| {
+            let block = text_block(text);
+            if Some(at) == last { self.marked(&block) } else { block }
+        });
+        let _ = write!(out, r#","system":[{}]"#, system.collect::<Vec<_>>().join(","));
+        if !self.tools.is_empty() {
+            let _ = write!(out, r#","tools":[{}]"#, self.tools.join(","));
+        }
+        let len =
+            self.messages.iter().flat_map(|message| &message.blocks).map(|block| block.len() + 1);
+        out.reserve(len.sum::<usize>() + 64 * self.messages.len());
+        out.push_str(r#","messages":["#);
+        for (at, message) in self.messages.iter().enumerate() {
+            out.push_str(if at == 0 { "" } else { "," });
+            let _ = write!(out, r#"{{"role":"{}","content":["#, message.role);
+            if let Some(reminder) = self.reminder.filter(|_| at == 0 && message.role == "user") {
+                out.push_str(&text_block(reminder));
+                out.push(',');
+            }
+            self.blocks(&message.blocks, at + 2 >= self.messages.len(), &mut out);
+            out.push_str("]}");
+        }
+        out.push_str("]}");
+        out
+    }
+
+    fn blocks(&self, blocks: &[String], is_late: bool, out: &mut String) {
+        let marked = blocks.iter().rposition(|block| is_late && !is_thinking(block));
+        for (at, block) in blocks.iter().enumerate() {
+            out.push_str(if at == 0 { "" } else { "," });
+            if Some(at) == marked {
+                out.push_str(&self.marked(block));
+            } else {
+                out.push_str(block);
+            }
+        }
+    }
+
+    fn marked(&self, block: &str) -> String {
+        let marked = if self.is_cached { with(block, "cache_control", MARK) } else { None };
+        marked.unwrap_or_else(|| block.to_owned())
+    }
+}
+
+fn is_thinking(block: &str) -> bool {
+    let kind = Json::parse(block.as_bytes()).and_then(|block| block.get("type"));
+    kind.is_some_and(|kind| kind.is("thinking") || kind.is("redacted_thinking"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_stand_at_the_end_of_the_last_two_messages() {
+        let message = |role, text: &str| Message { role, blocks: vec![text_block(text)] };
+        let mut messages =
+            vec![message("user", "a"), message("assistant", "b"), message("user", "c")];
+        messages[1].blocks.push(r#"{"type":"thinking","thinking":"t","signature":"s"}"#.to_owned());
+        let request = Request {
+            model: "m",
+            max_tokens: 9,
+            thinking: None,
+            system: &["one".to_owned(), "two".to_owned()],
+            tools: &[r#"{"name":"Read"}"#.to_owned()],
+            reminder: None,
+            messages: &messages,
+            is_cached: true,
+        };
+        let mark = r#","cache_control":{"type":"ephemeral"}"#;
+        assert_eq!(
+            request.body(),
+            [
+                r#"{"model":"m","max_tokens":9,"stream":true,"system":[{"type":"text","text":"one"},{"type":"text","text":"two""#,
+                mark,
+                r#"}],"tools":[{"name":"Read"}],"messages":[{"role":"user","content":[{"type":"text","text":"a"}]},"#,
+                r#"{"role":"assistant","content":[{"type":"text","text":"b""#,
+                mark,
+                r#"},{"type":"thinking","thinking":"t","signature":"s"}]},{"role":"user","content":[{"type":"text","text":"c""#,
+                mark,
+                "}]}]}",
+            ]
+            .concat()
+        );
+        assert!(!Request { is_cached: false, ..request }.body().contains("cache_control"));
+    }
+}

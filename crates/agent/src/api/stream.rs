@@ -1,0 +1,181 @@
+//! The events of a stream put together: the message as it begins, each block when it is complete, how it ends.
+
+use transcript::json::{Json, Object, quote};
+
+use super::{ApiError, Why};
+
+/// What a stream has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The answer begins: the message without content, as JSON.
+    Started(String),
+    /// A block is complete, as JSON.
+    Block(String),
+    /// The answer is complete.
+    Ended(Ending),
+    /// It is none.
+    Failed(ApiError),
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Why: `end_turn`, `tool_use`, …
+    pub stop_reason: Option<String>,
+    /// The final usage, as JSON.
+    pub usage: Option<String>,
+}
+
+/// Puts a stream together.
+#[derive(Debug, Default)]
+pub struct Stream {
+    open: Option<Open>,
+    ending: Ending,
+    is_started: bool,
+    is_ended: bool,
+}
+
+/// A block that is not complete.
+#[derive(Debug)]
+struct Open {
+    /// As it began.
+    block: String,
+    /// What was added to its members.
+    text: String,
+    thinking: String,
+    signature: String,
+    input: String,
+    citations: Vec<String>,
+}
+
+impl Stream {
+    /// Takes an event in.
+    pub fn event(&mut self, event: &str) -> Option<Step> {
+        let Some(json) = Json::parse(event.as_bytes()).and_then(Json::object) else {
+            return Some(Step::Failed(ApiError::new(Why::Nonsense, "an event is no JSON")));
+        };
+        match json.text("type").as_deref() {
+            Some("message_start") => {
+                self.is_started = true;
+                json.get("message").map(|message| Step::Started(text_of(message)))
+            }
+            Some("content_block_start") => {
+                self.open = json.get("content_block").map(|block| Open::new(text_of(block)));
+                None
+            }
+            Some("content_block_delta") => {
+                let delta = json.get("delta").and_then(Json::object)?;
+                self.open.as_mut()?.add(&delta);
+                None
+            }
+            Some("content_block_stop") => self.open.take()?.whole(),
+            Some("message_delta") => {
+                let delta = json.get("delta");
+                let stop = delta.and_then(|delta| delta.get("stop_reason")).and_then(Json::text);
+                self.ending.stop_reason = stop.map(std::borrow::Cow::into_owned);
+                self.ending.usage = json.get("usage").map(text_of);
+                None
+            }
+            Some("message_stop") => {
+                self.is_ended = true;
+                Some(Step::Ended(std::mem::take(&mut self.ending)))
+            }
+            Some("error") => Some(Step::Failed(ApiError::of_event(event))),
+            _ => None,
+        }
+    }
+
+    /// What is missing when the stream is at its end.
+    pub fn end(&self) -> Option<ApiError> {
+        let told = match (self.is_started, self.is_ended) {
+            (_, true) => return None,
+            (false, _) => "no answer came",
+            (true, _) => "its end is missing",
+        };
+        Some(ApiError::new(Why::Cut, told))
+    }
+}
+
+fn text_of(json: Json<'_>) -> String {
+    String::from_utf8_lossy(json.raw()).into_owned()
+}
+
+impl Open {
+    fn new(block: String) -> Open {
+        Open {
+            block,
+            text: String::new(),
+            thinking: String::new(),
+            signature: String::new(),
+            input: String::new(),
+            citations: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, delta: &Object<'_>) {
+        let add = |to: &mut String, name: &str| {
+            if let Some(more) = delta.text(name) {
+                to.push_str(&more);
+            }
+        };
+        match delta.text("type").as_deref() {
+            Some("text_delta") => add(&mut self.text, "text"),
+            Some("thinking_delta") => add(&mut self.thinking, "thinking"),
+            Some("signature_delta") => add(&mut self.signature, "signature"),
+            Some("input_json_delta") => add(&mut self.input, "partial_json"),
+            Some("citations_delta") => self.citations.extend(delta.get("citation").map(text_of)),
+            // What is not known is not lost: the block stays as it began.
+            _ => {}
+        }
+    }
+
+    fn whole(self) -> Option<Step> {
+        let mut block = self.block;
+        for (name, added) in
+            [("text", self.text), ("thinking", self.thinking), ("signature", self.signature)]
+        {
+            if !added.is_empty() {
+                let began = object(&block)?.text(name).unwrap_or_default().into_owned();
+                block = with(&block, name, &quote(&(began + &added)))?;
+            }
+        }
+        if !self.citations.is_empty() {
+            block = with(&block, "citations", &format!("[{}]", self.citations.join(",")))?;
+        }
+        if !self.input.trim().is_empty() {
+            let Some(input) = compact(&self.input) else {
+                let told = "the input of a tool call is no JSON";
+                return Some(Step::Failed(ApiError::new(Why::Nonsense, told)));
+            };
+            block = with(&block, "input", &input)?;
+        }
+        Some(Step::Block(block))
+    }
+}
+
+fn object(json: &str) -> Option<Object<'_>> {
+    Json::parse(json.as_bytes()).and_then(Json::object)
+}
+
+/// An object with another value for a member, in its place.
+pub(crate) fn with(json: &str, name: &str, value: &str) -> Option<String> {
+    String::from_utf8(object(json)?.with(name, value.as_bytes())).ok()
+}
+
+/// JSON without spaces; nothing if it is none.
+pub(crate) fn compact(json: &str) -> Option<String> {
+    Json::parse(json.as_bytes())?;
+    let (mut out, mut in_text, mut is_escaped) = (String::with_capacity(json.len()), false, false);
+    for c in json.chars() {
+        if in_text || !c.is_ascii_whitespace() {
+            out.push(c);
+        }
+        in_text = if c == '"' && !is_escaped { !in_text } else { in_text };
+        is_escaped = in_text && c == '\\' && !is_escaped;
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

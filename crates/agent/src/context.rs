@@ -1,0 +1,172 @@
+//! What the model is told about where it works: instruction files, the date, the platform, the state of the repository.
+//!
+//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the system prompt, as the original has them. Invariant: a session that goes on says the same as before,
+//! so that what the API keeps of it still helps; what has changed is told behind it.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git;
+
+/// What the model is told beside the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// Before the first prompt.
+    pub reminder: String,
+    /// At the end of the system prompt.
+    pub surroundings: String,
+}
+
+/// Longer instructions are cut: they are sent with every request.
+const LONGEST: u64 = 1 << 18;
+/// How deep files may import files.
+const DEEPEST: usize = 5;
+
+/// Where instructions are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The client's config folder.
+    pub home: &'a Path,
+    /// The user's home folder.
+    pub user: Option<&'a Path>,
+    /// The session's folder.
+    pub cwd: &'a Path,
+}
+
+impl Context {
+    /// Looks around.
+    pub fn look(places: Places<'_>, date: &str, model: &str) -> Context {
+        let mut reminder = String::new();
+        let files = instructions(places);
+        if !files.is_empty() {
+            reminder.push_str(
+                "# claudeMd\nThe user's and the project's instructions. Follow them.\n\n",
+            );
+            for (path, kind, text) in &files {
+                let path = path.display();
+                let _ = write!(reminder, "Contents of {path} ({kind}):\n\n{text}\n\n");
+            }
+        }
+        let _ = write!(reminder, "# currentDate\nToday's date is {date}.");
+        let is_repository = git::is_repository(places.cwd);
+        let mut surroundings = format!(
+            "Working directory: {}\nGit repository: {}\nPlatform: {}\nModel: {model}",
+            places.cwd.display(),
+            if is_repository { "yes" } else { "no" },
+            std::env::consts::OS,
+        );
+        if is_repository && let Some(status) = git_status(places.cwd) {
+            let _ = write!(surroundings, "\n\n# gitStatus\nAs the session began:\n{status}");
+        }
+        Context { reminder: tagged(&reminder), surroundings }
+    }
+}
+
+/// A text that is not the user's own.
+pub(crate) fn tagged(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}
+
+/// Branch, changes and last commits; nothing if git does not say.
+fn git_status(cwd: &Path) -> Option<String> {
+    let run = |args: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(["--no-optional-locks"]).args(args).current_dir(cwd);
+        let done = git.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
+    };
+    let status = run(&["status", "--short", "--branch"])?;
+    let lines: Vec<&str> = status.lines().take(40).collect();
+    let log = run(&["log", "--oneline", "-5"]).unwrap_or_default();
+    Some(format!("{}\nLast commits:\n{log}", lines.join("\n")))
+}
+
+/// Instruction files in the order in which they count, each once.
+fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
+    let mut found = Found { files: Vec::new(), seen: HashSet::new() };
+    found.file(&places.home.join("CLAUDE.md"), USERS, 0);
+    let above: Vec<&Path> = places.cwd.ancestors().collect();
+    for folder in above.iter().rev() {
+        // The folder of the user's own instructions is not a project's.
+        let is_user = places.user == Some(*folder) && *folder != places.cwd;
+        if !is_user {
+            let before = found.files.len();
+            found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
+            found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, 0);
+            // Others read this name; where there are both, the first speaks.
+            if found.files.len() == before {
+                found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
+            }
+            found.file(&folder.join("CLAUDE.local.md"), LOCAL, 0);
+        }
+    }
+    found.files
+}
+
+const USERS: &str = "the user's instructions for all projects";
+const PROJECTS: &str = "the project's instructions";
+const LOCAL: &str = "the user's instructions for this project";
+
+struct Found {
+    files: Vec<(PathBuf, &'static str, String)>,
+    seen: HashSet<PathBuf>,
+}
+
+impl Found {
+    fn file(&mut self, path: &Path, kind: &'static str, depth: usize) {
+        let Ok(real) = path.canonicalize() else { return };
+        let is_short =
+            fs::metadata(&real).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
+        if !is_short || !self.seen.insert(real) {
+            return;
+        }
+        let Ok(text) = fs::read_to_string(path) else { return };
+        let imports = imports(&text);
+        if !text.trim().is_empty() {
+            self.files.push((path.to_owned(), kind, text.trim_end().to_owned()));
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        for name in imports.iter().filter(|_| depth < DEEPEST) {
+            let named = folder.join(name);
+            // Nobody was asked whether files from elsewhere may be read.
+            let is_inside = named.canonicalize().is_ok_and(|named| {
+                folder.canonicalize().is_ok_and(|folder| named.starts_with(folder))
+            });
+            if is_inside {
+                self.file(&named, kind, depth + 1);
+            }
+        }
+    }
+}
+
+/// The files that a text names with `@`, outside of code.
+fn imports(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut is_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+            continue;
+        }
+        if is_code {
+            continue;
+        }
+        for (at, part) in line.split('`').enumerate() {
+            if at % 2 == 1 {
+                continue;
+            }
+            let words = part.split_whitespace().filter_map(|word| word.strip_prefix('@'));
+            found.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

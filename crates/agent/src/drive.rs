@@ -1,0 +1,492 @@
+//! The driver: carries out what the turn wants, and brings back what came of it.
+//!
+//! One thread decides; others wait for the API, for tools and for time, and send notes. Invariants: a note of an answer or a wait that was given up is thrown away (it has an old number); once something
+//! could not be recorded, nothing more is done.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+
+use serde_json::{Map, Value};
+
+use crate::api::request::{Request, text_block};
+use crate::api::stream::{Step, Stream};
+use crate::api::{ApiError, Heard, Model};
+use crate::backup::Backup;
+use crate::face::{Face, Summary};
+use crate::model::Usage;
+use crate::nature::Nature;
+use crate::permit::Permit;
+use crate::record::Recorder;
+use crate::tool::{self, Call, Cancel, Progress, Site};
+use crate::turn::{Effect, Entry, Input, Outcome, Turn, Wanted};
+
+/// What reaches the driver.
+#[derive(Debug)]
+pub enum Note {
+    /// Of the answer or the wait with this number.
+    Of(u64, Input),
+    /// An event of the answer with this number, as it came.
+    Event(u64, String),
+    /// A call has its answer.
+    Answered(String, tool::Answer),
+    /// A call has put something out.
+    Progress(String, Progress, u64),
+    /// Somebody says something.
+    Say(Said),
+    /// Somebody wants the turn to stop.
+    Interrupt,
+    /// The program is to end: the turn is stopped, with this exit code.
+    End(u8),
+    /// There is nobody who could say more.
+    Closed,
+    /// What somebody said is nothing that can be understood.
+    Nonsense(String),
+}
+
+/// What somebody says.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// Blocks, as JSON.
+    pub blocks: Vec<String>,
+    /// The line that it came on, if it is to be shown again.
+    pub line: Option<Value>,
+}
+
+impl Said {
+    /// A text.
+    pub fn text(text: &str) -> Said {
+        Said { blocks: vec![text_block(text)], line: None }
+    }
+}
+
+/// How the API is asked.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// The model.
+    pub model: String,
+    /// How long an answer may be.
+    pub max_tokens: u64,
+    /// How much of that may be thinking.
+    pub thinking: Option<u64>,
+    /// The system prompt.
+    pub system: Vec<String>,
+    /// The tools.
+    pub tools: Vec<String>,
+    /// What stands before the first prompt.
+    pub reminder: String,
+    /// Whether the API is asked to keep the beginning.
+    pub is_cached: bool,
+}
+
+/// A session at work.
+pub struct Driver {
+    /// What was said, and what is to be done.
+    pub turn: Turn,
+    /// The transcript.
+    pub recorder: Recorder,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// How it is asked.
+    pub asking: Asking,
+    /// Where tools work.
+    pub site: Arc<Site>,
+    /// What they may do.
+    pub permit: Permit,
+    /// Time, ids, chance.
+    pub nature: Arc<dyn Nature>,
+    notes: Sender<Note>,
+    number: u64,
+    calls: HashMap<String, (Wanted, Cancel)>,
+    prompt: Option<String>,
+    backups: BTreeMap<PathBuf, Backup>,
+    count: Count,
+    end: Option<u8>,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("turn", &self.turn).finish_non_exhaustive()
+    }
+}
+
+/// What is counted.
+#[derive(Debug, Default)]
+struct Count {
+    began: i64,
+    asked: i64,
+    api: i64,
+    text: String,
+    stop: Option<String>,
+    model: String,
+    start: Value,
+    turn: Usage,
+    models: BTreeMap<String, Usage>,
+    denials: Vec<Value>,
+}
+
+impl Driver {
+    /// A session that waits for something to be said.
+    pub fn new(
+        turn: Turn,
+        recorder: Recorder,
+        (model, asking): (Arc<dyn Model>, Asking),
+        (site, permit): (Arc<Site>, Permit),
+        nature: Arc<dyn Nature>,
+        notes: Sender<Note>,
+    ) -> Driver {
+        let ear = notes.clone();
+        let listener: tool::Listener = Box::new(move |call: &str, progress, number| {
+            let _ = ear.send(Note::Progress(call.to_owned(), progress, number));
+        });
+        *site.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(listener);
+        Driver {
+            turn,
+            recorder,
+            model,
+            asking,
+            site,
+            permit,
+            nature,
+            notes,
+            number: 0,
+            calls: HashMap::new(),
+            prompt: None,
+            backups: BTreeMap::new(),
+            count: Count::default(),
+            end: None,
+        }
+    }
+
+    /// Goes through turns until nobody says anything more, and ends what still runs. Gives the exit code.
+    pub fn run(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
+        let code = self.turns(inbox, face);
+        self.site.shells.end();
+        code
+    }
+
+    fn turns(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
+        let mut queue: VecDeque<Said> = VecDeque::new();
+        let (mut is_closed, mut code) = (false, 0);
+        loop {
+            if let Some(said) = queue.pop_front() {
+                code = self.one(said, inbox, &mut queue, &mut is_closed, face);
+                if let Some(end) = self.end {
+                    return end;
+                }
+                continue;
+            }
+            if is_closed {
+                return code;
+            }
+            match inbox.recv() {
+                Ok(Note::Say(said)) => queue.push_back(said),
+                Ok(Note::End(code)) => return code,
+                Ok(Note::Nonsense(why)) => {
+                    face.complain(&why);
+                    return 1;
+                }
+                Ok(Note::Closed) | Err(_) => is_closed = true,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// One turn.
+    fn one(
+        &mut self,
+        said: Said,
+        inbox: &Receiver<Note>,
+        queue: &mut VecDeque<Said>,
+        is_closed: &mut bool,
+        face: &mut dyn Face,
+    ) -> u8 {
+        let models = std::mem::take(&mut self.count.models);
+        self.count = Count { began: self.nature.now(), models, ..Count::default() };
+        face.begin(&self.asking.model);
+        if let Some(line) = &said.line {
+            face.again(line);
+        }
+        let mut outcome = self.step(Input::Prompt(said.blocks), face);
+        while outcome.is_none() {
+            let Ok(note) = inbox.recv() else { break };
+            let input = match note {
+                Note::Of(number, input) if number == self.number => input,
+                Note::Event(number, event) if number == self.number => {
+                    face.event(&event);
+                    continue;
+                }
+                Note::Of(..) | Note::Event(..) => continue,
+                Note::Answered(call, answer) => Input::Answered(call, answer),
+                Note::Progress(call, progress, number) => {
+                    if self.calls.contains_key(&call)
+                        && let Err(error) = self.recorder.progress(&call, &progress, number)
+                    {
+                        Input::Unwritable(error.to_string())
+                    } else {
+                        continue;
+                    }
+                }
+                // While tools run it goes along with their results; else it waits for its own turn.
+                Note::Say(said) if !self.calls.is_empty() => Input::Prompt(said.blocks),
+                Note::Say(said) => {
+                    queue.push_back(said);
+                    continue;
+                }
+                Note::Interrupt => Input::Interrupt,
+                Note::End(code) => {
+                    self.end = Some(code);
+                    Input::Interrupt
+                }
+                Note::Closed => {
+                    *is_closed = true;
+                    continue;
+                }
+                Note::Nonsense(why) => {
+                    face.complain(&why);
+                    self.end = Some(1);
+                    Input::Interrupt
+                }
+            };
+            self.note(&input);
+            outcome = self.step(input, face);
+        }
+        let outcome = outcome.unwrap_or(Outcome::Interrupted);
+        self.finish(outcome, face)
+    }
+
+    /// Counts what comes in.
+    fn note(&mut self, input: &Input) {
+        match input {
+            Input::Started(message) => {
+                let message: Value = serde_json::from_str(message).unwrap_or_default();
+                message["model"].as_str().unwrap_or_default().clone_into(&mut self.count.model);
+                self.count.start = message["usage"].clone();
+                self.count.text.clear();
+            }
+            Input::Ended(ending) => {
+                let more: Value = ending
+                    .usage
+                    .as_deref()
+                    .and_then(|usage| serde_json::from_str(usage).ok())
+                    .unwrap_or_default();
+                let mut usage = std::mem::take(&mut self.count.start);
+                if let (Value::Object(usage), Value::Object(more)) = (&mut usage, more) {
+                    usage.extend(more);
+                }
+                let usage = Usage::read(&usage);
+                self.count.turn.add(usage);
+                let model = self.count.model.clone();
+                self.count.models.entry(model).or_default().add(usage);
+                self.count.stop.clone_from(&ending.stop_reason);
+                self.count.api += self.nature.now() - self.count.asked;
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives the turn an input, and carries out what it wants. Gives how the turn ended, once it has.
+    fn step(&mut self, input: Input, face: &mut dyn Face) -> Option<Outcome> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.turn.step(input) {
+                match self.carry_out(effect, face) {
+                    Carried::On => {}
+                    Carried::Next(next) => inputs.push_back(next),
+                    // What could not be written is the end of it.
+                    Carried::Lost(why) => {
+                        inputs = VecDeque::from([Input::Unwritable(why)]);
+                        break;
+                    }
+                    Carried::Done(outcome) => return Some(outcome),
+                }
+            }
+        }
+        None
+    }
+
+    fn carry_out(&mut self, effect: Effect, face: &mut dyn Face) -> Carried {
+        match effect {
+            Effect::Record(entry) => return self.record(&entry, face),
+            Effect::Show(block) => {
+                let id = self.recorder.id_of(&block);
+                if let Ok(own) = serde_json::from_str::<Value>(&block.block)
+                    && let Some(text) = own["text"].as_str()
+                {
+                    text.clone_into(&mut self.count.text);
+                }
+                face.block(&block, &id);
+            }
+            Effect::Rewind => self.recorder.rewind(),
+            Effect::Ask => self.ask(),
+            Effect::Wait(time, error, failures) => {
+                face.retry(&error, failures, time);
+                self.number += 1;
+                let (notes, number) = (self.notes.clone(), self.number);
+                thread::spawn(move || {
+                    thread::sleep(time);
+                    let _ = notes.send(Note::Of(number, Input::Waited));
+                });
+            }
+            Effect::Run(wanted) => return self.start(wanted),
+            Effect::Stop => {
+                self.number += 1;
+                for (_, cancel) in self.calls.values() {
+                    cancel.set();
+                }
+                self.calls.clear();
+            }
+            Effect::Done(outcome) => return Carried::Done(outcome),
+        }
+        Carried::On
+    }
+
+    fn record(&mut self, entry: &Entry, face: &mut dyn Face) -> Carried {
+        let id = match self.recorder.record(entry) {
+            Ok(id) => id,
+            Err(error) => return Carried::Lost(error.to_string()),
+        };
+        let mut kept = Ok(());
+        match entry {
+            Entry::Prompt(_) => {
+                kept = self.recorder.snapshot(&id, &id, &self.backed_up(), false);
+                self.prompt = Some(id.clone());
+            }
+            Entry::Result(call, _) => {
+                self.calls.remove(call);
+                let new = self.site.backups.take();
+                if !new.is_empty() {
+                    self.backups.extend(new);
+                    let of = self.prompt.clone().unwrap_or_default();
+                    kept = self.recorder.snapshot(&id, &of, &self.backed_up(), true);
+                }
+            }
+            _ => {}
+        }
+        face.recorded(entry, &id);
+        kept.map_or_else(|error| Carried::Lost(error.to_string()), |()| Carried::On)
+    }
+
+    fn backed_up(&self) -> Vec<(PathBuf, Backup)> {
+        self.backups.iter().map(|(path, backup)| (path.clone(), backup.clone())).collect()
+    }
+
+    /// The request as it would be sent now.
+    pub fn body(&self) -> String {
+        let request = Request {
+            model: &self.asking.model,
+            max_tokens: self.asking.max_tokens,
+            thinking: self.asking.thinking,
+            system: &self.asking.system,
+            tools: &self.asking.tools,
+            reminder: Some(&self.asking.reminder),
+            messages: self.turn.messages(),
+            is_cached: self.asking.is_cached,
+        };
+        request.body()
+    }
+
+    fn ask(&mut self) {
+        self.recorder.mark();
+        self.number += 1;
+        self.count.asked = self.nature.now();
+        let (model, notes, number) = (self.model.clone(), self.notes.clone(), self.number);
+        let (body, chance) = (self.body(), self.nature.chance());
+        thread::spawn(move || {
+            if let Some(error) = listen(&*model, &body, &notes, number) {
+                let _ = notes.send(Note::Of(number, Input::Failed(error, chance)));
+            }
+        });
+    }
+
+    fn start(&mut self, wanted: Wanted) -> Carried {
+        let cancel = Cancel::default();
+        let input: Map<String, Value> = serde_json::from_str(&wanted.input).unwrap_or_default();
+        let (id, name) = (wanted.id.clone(), wanted.name.clone());
+        let call = Call { id: id.clone(), name, input, cancel: cancel.clone() };
+        self.calls.insert(id.clone(), (wanted, cancel));
+        if let Err(trouble) = self.permit.check(&call, &self.site) {
+            self.count.denials.push(serde_json::json!({
+                "tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input,
+            }));
+            return Carried::Next(Input::Answered(id, trouble.answer()));
+        }
+        let (site, notes) = (self.site.clone(), self.notes.clone());
+        thread::spawn(move || {
+            let answer = tool::run(&call, &site);
+            let _ = notes.send(Note::Answered(id, answer));
+        });
+        Carried::On
+    }
+
+    fn finish(&mut self, outcome: Outcome, face: &mut dyn Face) -> u8 {
+        let taken = self.nature.now() - self.count.began;
+        let outcome = match self.recorder.duration(taken) {
+            Err(error) if outcome == Outcome::Answered(None) => {
+                Outcome::Unwritable(error.to_string())
+            }
+            _ => outcome,
+        };
+        let summary = Summary {
+            outcome,
+            text: std::mem::take(&mut self.count.text),
+            taken,
+            api: self.count.api,
+            turns: 1 + self.turn.answered,
+            usage: self.count.turn,
+            models: self.count.models.clone(),
+            denials: std::mem::take(&mut self.count.denials),
+        };
+        face.end(&summary);
+        summary.code()
+    }
+}
+
+/// What came of an effect.
+enum Carried {
+    On,
+    Next(Input),
+    Lost(String),
+    Done(Outcome),
+}
+
+/// Asks, and sends notes of what is heard. Gives what went wrong.
+fn listen(model: &dyn Model, body: &str, notes: &Sender<Note>, number: u64) -> Option<ApiError> {
+    let mut stream = Stream::default();
+    let mut failure = None;
+    let asked = model.ask(body, &mut |heard| {
+        let event = match heard {
+            Heard::Accepted(request) => {
+                let note = Note::Of(number, Input::Accepted(request.to_owned()));
+                return flow(notes.send(note).is_ok());
+            }
+            Heard::Event(event) => event,
+        };
+        let step = stream.event(event);
+        // A block is told about before its last event is passed on, as other clients do.
+        let input = match step {
+            Some(Step::Started(message)) => Some(Input::Started(message)),
+            Some(Step::Block(block)) => Some(Input::Block(block)),
+            Some(Step::Ended(ending)) => Some(Input::Ended(ending)),
+            Some(Step::Failed(error)) => {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+            None => None,
+        };
+        let is_end = matches!(input, Some(Input::Ended(_)));
+        let event = Note::Event(number, event.to_owned());
+        let input = input.map(|input| Note::Of(number, input));
+        let order = if is_end { [Some(event), input] } else { [input, Some(event)] };
+        flow(order.into_iter().flatten().all(|note| notes.send(note).is_ok()))
+    });
+    asked.err().or(failure).or_else(|| stream.end())
+}
+
+/// Whether anybody still wants to hear.
+fn flow(is_heard: bool) -> ControlFlow<()> {
+    if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}

@@ -1,0 +1,395 @@
+//! What a person or a program sees of a session.
+//!
+//! [`Headless`] prints one text, one JSON object, or one event a line, in the shapes of the original. Invariant: there is exactly one `result` for each turn, and it is the last event of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::api::ApiError;
+use crate::api::stream::with;
+use crate::model::{self, Usage};
+use crate::nature::Nature;
+use crate::record::synthetic;
+use crate::tool::raw;
+use crate::turn::{Block, Entry, Outcome, result_block};
+
+/// Who shows what happens.
+pub trait Face {
+    /// A turn begins.
+    fn begin(&mut self, model: &str);
+    /// What was said comes again.
+    fn again(&mut self, line: &Value);
+    /// An event of the API's stream.
+    fn event(&mut self, event: &str);
+    /// A block is complete; its record has, or will have, this id.
+    fn block(&mut self, block: &Block, id: &str);
+    /// Something was recorded.
+    fn recorded(&mut self, entry: &Entry, id: &str);
+    /// The API failed, and is asked again.
+    fn retry(&mut self, error: &ApiError, failures: u32, wait: Duration);
+    /// Something that was said could not be understood.
+    fn complain(&mut self, why: &str);
+    /// The turn is over.
+    fn end(&mut self, summary: &Summary);
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The last text of the last answer.
+    pub text: String,
+    /// Milliseconds, and those of them that were spent waiting for the API.
+    pub taken: i64,
+    /// See `taken`.
+    pub api: i64,
+    /// Answers of tools, and one.
+    pub turns: u32,
+    /// Of this turn.
+    pub usage: Usage,
+    /// Of the whole run.
+    pub models: BTreeMap<String, Usage>,
+    /// Calls that were not permitted.
+    pub denials: Vec<Value>,
+}
+
+impl Summary {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        u8::from(self.is_error())
+    }
+
+    fn is_error(&self) -> bool {
+        !matches!(self.outcome, Outcome::Answered(_))
+    }
+
+    /// What the run cost; nothing if that is not known.
+    fn cost(&self) -> Option<f64> {
+        self.models.iter().map(|(model, usage)| usage.cost(model)).sum()
+    }
+
+    /// What a person is told.
+    fn told(&self) -> String {
+        match &self.outcome {
+            Outcome::Answered(_) => self.text.clone(),
+            Outcome::MaxTurns => {
+                format!("Error: Reached max turns ({})", self.turns.saturating_sub(1))
+            }
+            Outcome::Interrupted => "Interrupted.".to_owned(),
+            Outcome::Failed(error) => error.to_string(),
+            Outcome::Unwritable(why) => format!("The session could not be written: {why}"),
+        }
+    }
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The last answer.
+    Text,
+    /// One object; with `all`, all events as an array.
+    Json {
+        /// All events.
+        all: bool,
+    },
+    /// An event a line; with `partial`, those of the API's stream too.
+    Stream {
+        /// Events of the stream.
+        partial: bool,
+    },
+}
+
+/// What the first event of a turn tells.
+#[derive(Clone, Debug)]
+pub struct Init {
+    /// The session.
+    pub session: String,
+    /// Its folder.
+    pub cwd: String,
+    /// The tools that are offered.
+    pub tools: Vec<String>,
+    /// The permission mode.
+    pub mode: &'static str,
+    /// Where the key comes from.
+    pub key: &'static str,
+}
+
+/// A face for programs.
+pub struct Headless {
+    format: Format,
+    init: Init,
+    out: Box<dyn Write>,
+    nature: Arc<dyn Nature>,
+    /// Held for an array.
+    events: Vec<String>,
+    /// Whether nobody reads any more.
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Headless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Headless").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    r#type: &'a str,
+    message: Box<RawValue>,
+    parent_tool_use_id: Option<&'a str>,
+    session_id: &'a str,
+    uuid: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_use_result: Option<&'a RawValue>,
+    #[serde(rename = "isReplay", skip_serializing_if = "Option::is_none")]
+    is_replay: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Passed<'a> {
+    r#type: &'a str,
+    event: &'a RawValue,
+    session_id: &'a str,
+    parent_tool_use_id: Option<&'a str>,
+    uuid: String,
+}
+
+#[derive(Serialize)]
+#[allow(clippy::struct_field_names, reason = "the client's names")]
+struct Result<'a> {
+    r#type: &'a str,
+    subtype: &'a str,
+    is_error: bool,
+    duration_ms: i64,
+    duration_api_ms: i64,
+    num_turns: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
+    stop_reason: Option<&'a str>,
+    session_id: &'a str,
+    total_cost_usd: Option<f64>,
+    usage: Value,
+    #[serde(rename = "modelUsage")]
+    model_usage: BTreeMap<&'a str, Value>,
+    permission_denials: &'a [Value],
+    uuid: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<String>>,
+}
+
+impl Headless {
+    /// Prints there.
+    pub fn new(
+        format: Format,
+        init: Init,
+        out: Box<dyn Write>,
+        nature: Arc<dyn Nature>,
+    ) -> Headless {
+        Headless { format, init, out, nature, events: Vec::new(), is_closed: false }
+    }
+
+    /// Whether nobody reads any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    fn line(&mut self, text: &str) {
+        let done: io::Result<()> = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+        self.is_closed |= done.is_err();
+    }
+
+    fn tell(&mut self, event: &impl Serialize) {
+        let text = raw(event).get().to_owned();
+        match self.format {
+            Format::Stream { .. } => self.line(&text),
+            Format::Json { all: true } => self.events.push(text),
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, kind: &str, message: &str, id: &str, more: &More<'_>) {
+        let Ok(message) = RawValue::from_string(message.to_owned()) else { return };
+        let session = self.init.session.clone();
+        self.tell(&Told {
+            r#type: kind,
+            message,
+            parent_tool_use_id: None,
+            session_id: &session,
+            uuid: id,
+            error: more.error,
+            tool_use_result: more.result,
+            is_replay: more.is_replay,
+        });
+    }
+}
+
+/// What some events have beside the rest.
+#[derive(Default)]
+struct More<'a> {
+    error: Option<&'a str>,
+    result: Option<&'a RawValue>,
+    is_replay: Option<bool>,
+}
+
+impl Face for Headless {
+    fn begin(&mut self, model: &str) {
+        let init = self.init.clone();
+        let event = json!({
+            "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
+            "model": model, "permissionMode": init.mode, "slash_commands": [], "apiKeySource": init.key,
+            "claude_code_version": crate::USER_AGENT, "output_style": "default", "agents": [], "skills": [], "plugins": [],
+            "uuid": self.nature.id(), "fast_mode_state": "off",
+        });
+        self.tell(&event);
+    }
+
+    fn again(&mut self, line: &Value) {
+        let id = line["uuid"].as_str().map_or_else(|| self.nature.id(), str::to_owned);
+        let message = line["message"].to_string();
+        self.message("user", &message, &id, &More { is_replay: Some(true), ..More::default() });
+    }
+
+    fn event(&mut self, event: &str) {
+        if self.format != (Format::Stream { partial: true }) {
+            return;
+        }
+        let Ok(event) = serde_json::from_str::<&RawValue>(event) else { return };
+        if event.get().contains(r#""type":"ping""#) || event.get().contains(r#""type": "ping""#) {
+            return;
+        }
+        let session = self.init.session.clone();
+        let uuid = self.nature.id();
+        let passed = Passed {
+            r#type: "stream_event",
+            event,
+            session_id: &session,
+            parent_tool_use_id: None,
+            uuid,
+        };
+        self.tell(&passed);
+    }
+
+    fn block(&mut self, block: &Block, id: &str) {
+        let message = with(&block.message, "context_management", "null");
+        self.message("assistant", &message.unwrap_or_default(), id, &More::default());
+    }
+
+    fn recorded(&mut self, entry: &Entry, id: &str) {
+        let user = |content: String| format!(r#"{{"role":"user","content":[{content}]}}"#);
+        match entry {
+            Entry::Result(call, answer) => {
+                let more = More { result: Some(&answer.detail), ..More::default() };
+                self.message("user", &user(result_block(call, answer)), id, &more);
+            }
+            Entry::Interrupted(text) => {
+                let block = crate::api::request::text_block(text);
+                self.message("user", &user(block), id, &More::default());
+            }
+            Entry::Failed(error) => {
+                let message = synthetic(&self.nature.id(), &error.to_string());
+                let more = More { error: Some(error.label()), ..More::default() };
+                self.message("assistant", &message, id, &more);
+            }
+            Entry::Prompt(_) | Entry::Meta(_) | Entry::Block(_) => {}
+        }
+    }
+
+    fn retry(&mut self, error: &ApiError, failures: u32, wait: Duration) {
+        let status = match error.why {
+            crate::api::Why::Status(status) => Some(status),
+            _ => None,
+        };
+        let event = json!({
+            "type": "system", "subtype": "api_retry", "attempt": failures,
+            "retry_delay_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "error_status": status, "error": error.label(), "session_id": self.init.session, "uuid": self.nature.id(),
+        });
+        self.tell(&event);
+    }
+
+    fn complain(&mut self, why: &str) {
+        // Where nobody can be told, nobody is.
+        let _ = writeln!(io::stderr(), "error: {why}");
+    }
+
+    fn end(&mut self, summary: &Summary) {
+        if self.format == Format::Text {
+            let told = summary.told();
+            self.line(&told);
+            return;
+        }
+        let (subtype, told) = match summary.outcome {
+            Outcome::Answered(_) | Outcome::Failed(_) => ("success", Some(summary.told())),
+            Outcome::MaxTurns => ("error_max_turns", None),
+            Outcome::Interrupted | Outcome::Unwritable(_) => ("error_during_execution", None),
+        };
+        let errors = told.is_none().then(|| vec![summary.told()]);
+        let stop = match &summary.outcome {
+            Outcome::Answered(reason) => reason.as_deref(),
+            Outcome::Failed(_) => Some("stop_sequence"),
+            _ => None,
+        };
+        let (session, uuid) = (self.init.session.clone(), self.nature.id());
+        let models = summary.models.iter();
+        let result = Result {
+            r#type: "result",
+            subtype,
+            is_error: summary.is_error(),
+            duration_ms: summary.taken,
+            duration_api_ms: summary.api,
+            num_turns: summary.turns,
+            result: told,
+            stop_reason: stop,
+            session_id: &session,
+            total_cost_usd: summary.cost(),
+            usage: usage(summary.usage),
+            model_usage: models
+                .map(|(model, own)| (model.as_str(), of_model(model, *own)))
+                .collect(),
+            permission_denials: &summary.denials,
+            uuid,
+            errors,
+        };
+        self.tell(&result);
+        match self.format {
+            Format::Json { all: true } => {
+                let all = format!("[{}]", std::mem::take(&mut self.events).join(","));
+                self.line(&all);
+            }
+            Format::Json { all: false } => self.line(raw(&result).get()),
+            _ => {}
+        }
+    }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_5m + usage.cache_1h,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+        "server_tool_use": {"web_search_requests": usage.searches, "web_fetch_requests": 0},
+        "service_tier": "standard",
+        "cache_creation": {"ephemeral_1h_input_tokens": usage.cache_1h, "ephemeral_5m_input_tokens": usage.cache_5m},
+        "inference_geo": "", "iterations": [], "speed": "standard",
+    })
+}
+
+fn of_model(name: &str, usage: Usage) -> Value {
+    let known = model::known(name);
+    json!({
+        "inputTokens": usage.input, "outputTokens": usage.output, "cacheReadInputTokens": usage.cache_read,
+        "cacheCreationInputTokens": usage.cache_5m + usage.cache_1h, "webSearchRequests": usage.searches,
+        "costUSD": usage.cost(name), "contextWindow": known.and_then(|known| known.max_input_tokens),
+        "maxOutputTokens": model::output_tokens(name),
+    })
+}

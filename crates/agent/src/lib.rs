@@ -1,0 +1,25 @@
+//! An independent client of the Messages API that reads and writes the sessions of Claude Code.
+//!
+//! `turn` decides, `drive` does; `api` asks, `tool` works, `record` writes, `face` tells. See `docs/agent.md`.
+
+pub mod api;
+pub mod backup;
+pub mod context;
+pub mod drive;
+pub mod face;
+mod git;
+pub mod log;
+pub mod model;
+pub mod nature;
+pub mod permit;
+pub mod prompt;
+pub mod record;
+pub mod resume;
+pub mod seen;
+pub mod shell;
+mod slug;
+pub mod tool;
+pub mod turn;
+
+/// What the program calls itself to servers.
+pub const USER_AGENT: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));

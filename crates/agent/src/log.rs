@@ -1,0 +1,89 @@
+//! The one writer of a transcript.
+//!
+//! Invariants: a line is one write, and only ever appended; a tail that somebody left without a newline is closed first; nothing is created before there is something to write.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A transcript that is written.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Log {
+    /// The file need not be there.
+    pub fn at(path: &Path) -> Log {
+        Log { path: path.to_owned(), file: None }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a line, which has no newline.
+    pub fn write(&mut self, line: &str) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(open(&self.path)?);
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut bytes = Vec::with_capacity(line.len() + 1);
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        let count = file.write(&bytes)?;
+        if count == bytes.len() {
+            return Ok(());
+        }
+        // The disk took a part: what is left says why it did not take the rest.
+        match file.write_all(&bytes[count..]) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.file = None;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    let end = file.seek(SeekFrom::End(0))?;
+    if end > 0 {
+        file.seek(SeekFrom::Start(end - 1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_tail_is_closed_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b.jsonl");
+        let mut log = Log::at(&path);
+        assert!(!path.exists());
+        log.write("{}").unwrap();
+        log.write("[]").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n[]\n");
+        File::options().append(true).open(&path).unwrap().write_all(b"{\"torn").unwrap();
+        Log::at(&path).write("1").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n[]\n{\"torn\n1\n");
+    }
+}

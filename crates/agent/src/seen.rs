@@ -1,0 +1,56 @@
+//! Which files the model has seen, and as what: nobody changes a file that it has not read, or that has changed since.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// The files that were read or written in a session.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<HashMap<PathBuf, Stamp>>);
+
+/// What a file was when it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        let found = fs::metadata(path).ok()?;
+        Some(Stamp { len: found.len(), modified: found.modified().ok() })
+    }
+}
+
+/// Whether a file may be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is as the model knows it.
+    Known,
+    /// The model has not read it.
+    Unread,
+    /// It has changed since.
+    Changed,
+}
+
+impl Seen {
+    /// Notes a file as it is now.
+    pub(crate) fn note(&self, path: &Path) {
+        if let Some(stamp) = Stamp::of(path) {
+            let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(path.to_owned(), stamp);
+        }
+    }
+
+    /// What the model knows of a file.
+    pub(crate) fn state(&self, path: &Path) -> State {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get(path) {
+            None => State::Unread,
+            Some(stamp) if Stamp::of(path) == Some(*stamp) => State::Known,
+            Some(_) => State::Changed,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! What the model can do: one file a tool; names, descriptions and schemas are data (`data/tools.json`).
+//!
+//! A tool is given a [`Call`] and the [`Site`] where it works, and gives an [`Answer`], or says what was wrong. Invariants: a tool never panics and never waits for a
+//! person; what it tells the model is capped, and what is cut off is on disk; nothing is written before it was kept (`Site::backups`).
+
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+mod notebook_edit;
+mod read;
+mod task_output;
+mod task_stop;
+mod todo_write;
+mod web_fetch;
+mod web_search;
+mod write;
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+pub use bash::Progress;
+
+use crate::api::Model;
+use crate::backup::Backups;
+use crate::nature::Nature;
+use crate::seen::Seen;
+use crate::shell::Shells;
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The API's id of it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What it is asked for.
+    pub input: Map<String, Value>,
+    /// Set when nobody waits for it any more.
+    pub cancel: Cancel,
+}
+
+/// Whether a call is to end early.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks for an end.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether an end was asked for.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// What a tool answers.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What the model is told.
+    pub content: Content,
+    /// `is_error` of the result; most that succeed do not say.
+    pub is_error: Option<bool>,
+    /// The result as a structure, for people and programs (`toolUseResult`).
+    pub detail: Box<RawValue>,
+}
+
+/// The content of a result.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// Blocks, each as JSON.
+    Blocks(Vec<Box<RawValue>>),
+}
+
+impl Answer {
+    /// A text, with its structure.
+    pub(crate) fn text(text: impl Into<String>, detail: &impl Serialize) -> Answer {
+        Answer { content: Content::Text(text.into()), is_error: None, detail: raw(detail) }
+    }
+}
+
+/// Why a tool did not do what it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What the model is told.
+    pub text: String,
+    /// The call was wrong, not the world: clients put the text between `<tool_use_error>` tags.
+    pub is_tagged: bool,
+    /// What stands in `toolUseResult` behind `Error: `, if that is something else.
+    pub detail: Option<String>,
+}
+
+impl Trouble {
+    /// The world is not so that it could be done.
+    pub(crate) fn failed(text: impl Into<String>) -> Trouble {
+        Trouble { text: text.into(), is_tagged: false, detail: None }
+    }
+
+    /// It should not have been asked for.
+    pub(crate) fn wrong(text: impl Into<String>) -> Trouble {
+        Trouble { text: text.into(), is_tagged: true, detail: None }
+    }
+
+    /// As the answer to a call.
+    pub(crate) fn answer(self) -> Answer {
+        let detail = self.detail.unwrap_or_else(|| format!("Error: {}", self.text));
+        let text = if self.is_tagged {
+            format!("<tool_use_error>{}</tool_use_error>", self.text)
+        } else {
+            self.text
+        };
+        Answer { content: Content::Text(text), is_error: Some(true), detail: raw(&detail) }
+    }
+}
+
+/// A tool as the model is told about it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// What it takes: JSON Schema.
+    pub input_schema: Value,
+}
+
+static TOOLS: LazyLock<Vec<Tool>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../data/tools.json")).unwrap_or_default());
+
+/// All tools, in the order in which the model is told about them.
+pub fn all() -> &'static [Tool] {
+    &TOOLS
+}
+
+impl Tool {
+    /// As the API wants it.
+    pub fn json(&self) -> String {
+        let told = |value: &Value| value.to_string();
+        format!(
+            r#"{{"name":{},"description":{},"input_schema":{}}}"#,
+            told(&self.name.as_str().into()),
+            told(&self.description.as_str().into()),
+            told(&self.input_schema)
+        )
+    }
+}
+
+/// Whether calls of a tool may run beside others: they change nothing.
+pub(crate) fn is_safe(name: &str) -> bool {
+    matches!(name, "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "TaskOutput")
+}
+
+/// Carries a call out.
+pub fn run(call: &Call, site: &Site) -> Answer {
+    let done = checked(call).and_then(|()| match call.name.as_str() {
+        "Bash" => bash::run(call, site),
+        "Edit" => edit::run(call, site),
+        "Glob" => glob::run(call, site),
+        "Grep" => grep::run(call, site),
+        "NotebookEdit" => notebook_edit::run(call, site),
+        "Read" => read::run(call, site),
+        "TaskOutput" => task_output::run(call, site),
+        "TaskStop" => task_stop::run(call, site),
+        "TodoWrite" => todo_write::run(call, site),
+        "WebFetch" => web_fetch::run(call, site),
+        "WebSearch" => web_search::run(call, site),
+        "Write" => write::run(call, site),
+        name => Err(unknown(name)),
+    });
+    done.unwrap_or_else(Trouble::answer)
+}
+
+/// A tool that is not there, or not for this session.
+pub(crate) fn unknown(name: &str) -> Trouble {
+    let text = format!("Error: No such tool available: {name}");
+    Trouble { detail: Some(text.clone()), ..Trouble::wrong(text) }
+}
+
+/// Whether a call is what the tool's schema says.
+fn checked(call: &Call) -> Result<(), Trouble> {
+    let Some(tool) = all().iter().find(|tool| tool.name == call.name) else {
+        return Err(unknown(&call.name));
+    };
+    let known = &tool.input_schema["properties"];
+    let required = tool.input_schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut issues = Vec::new();
+    for name in required.iter().filter_map(Value::as_str) {
+        if !call.input.contains_key(name) {
+            issues.push(format!("The required parameter `{name}` is missing"));
+        }
+    }
+    for (name, value) in &call.input {
+        match known[name]["type"].as_str() {
+            None if known[name].is_null() => {
+                issues.push(format!("An unexpected parameter `{name}` was provided"));
+            }
+            Some(_) if known[name]["enum"].as_array().is_some_and(|all| !all.contains(value)) => {
+                issues.push(format!("The parameter `{name}` is none of {}", known[name]["enum"]));
+            }
+            Some(wanted) if !is_a(value, wanted) => issues.push(format!(
+                "The parameter `{name}` type is expected as `{wanted}` but provided as `{}`",
+                kind(value)
+            )),
+            _ => {}
+        }
+    }
+    if issues.is_empty() {
+        return Ok(());
+    }
+    let s = if issues.len() == 1 { "" } else { "s" };
+    let text = format!(
+        "InputValidationError: {} failed due to the following issue{s}:\n{}",
+        call.name,
+        issues.join("\n")
+    );
+    Err(Trouble { detail: Some(text.clone()), ..Trouble::wrong(text) })
+}
+
+fn is_a(value: &Value, wanted: &str) -> bool {
+    kind(value) == wanted || (wanted == "integer" && value.is_u64())
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Where the tools of a session work.
+pub struct Site {
+    /// Where the session was started: the project.
+    pub root: PathBuf,
+    /// Where the shell is by now; relative paths are meant from here.
+    pub cwd: Mutex<PathBuf>,
+    /// The session's own folder, for what is too long for the model.
+    pub folder: PathBuf,
+    /// The files that the model has seen, as they were then.
+    pub seen: Seen,
+    /// What files were before they were changed.
+    pub backups: Backups,
+    /// The todo list.
+    pub todos: Mutex<Vec<Value>>,
+    /// The commands that run.
+    pub shells: Shells,
+    /// Who answers, for tools that ask; and which model.
+    pub model: (Arc<dyn Model>, String),
+    /// Where ids come from.
+    pub nature: Arc<dyn Nature>,
+    /// Who is told what commands put out while they run.
+    pub listener: Mutex<Option<Listener>>,
+}
+
+/// Who is told what a call puts out while it runs: the call, the output, how many times by now.
+pub type Listener = Box<dyn Fn(&str, Progress, u64) + Send>;
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl Site {
+    /// A site in a folder, where nothing has happened yet.
+    pub fn new(
+        root: &Path,
+        folder: &Path,
+        backups: Option<PathBuf>,
+        model: (Arc<dyn Model>, String),
+        nature: Arc<dyn Nature>,
+    ) -> Site {
+        Site {
+            root: root.to_owned(),
+            cwd: Mutex::new(root.to_owned()),
+            folder: folder.to_owned(),
+            seen: Seen::default(),
+            backups: Backups::new(backups),
+            todos: Mutex::default(),
+            shells: Shells::new(std::env::temp_dir().join(format!("quipu-{}", nature.id()))),
+            model,
+            nature,
+            listener: Mutex::default(),
+        }
+    }
+
+    /// A new id for a command.
+    pub(crate) fn task_id(&self) -> String {
+        format!("b{}", &self.nature.id()[..6])
+    }
+
+    pub(crate) fn tell(&self, call: &str, progress: &Progress, number: u64) {
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = &*listener {
+            listener(call, progress.clone(), number);
+        }
+    }
+
+    /// A path that a call names, from where the shell is, without `.` and `..`.
+    pub(crate) fn path(&self, named: &str) -> PathBuf {
+        let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = match named.strip_prefix("~/").zip(std::env::home_dir()) {
+            Some((rest, home)) => home.join(rest),
+            None => cwd.join(named),
+        };
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => _ = plain.pop(),
+                part => plain.push(part),
+            }
+        }
+        plain
+    }
+
+    /// A path as it is told: from the project's folder if it lies in it.
+    pub(crate) fn short<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn raw(value: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+/// A text parameter that the schema requires.
+pub(crate) fn text<'a>(call: &'a Call, name: &str) -> &'a str {
+    call.input.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,193 @@
+//! `Bash`: a command in a shell. Where it is at its end, the next one begins.
+//!
+//! Invariants: what it puts out is never lost: beyond what the model is told it stands in the session's `tool-results`; a command that nobody waits for any more is ended with all that it
+//! started.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Answer, Call, Content, Site, Trouble, raw, text};
+use crate::shell::{Status, head};
+
+/// How long a command may run if it does not say, and at most.
+const USUAL: u64 = 120_000;
+const LONGEST: u64 = 600_000;
+/// How much the model is told; more goes into a file, and the model gets a look at it.
+const TOLD: usize = 30_000;
+const LOOK: usize = 2_000;
+/// A command that runs longer than this is told about while it runs, so often.
+const SILENT: Duration = Duration::from_secs(2);
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    stdout: String,
+    stderr: String,
+    interrupted: bool,
+    is_image: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_task_id: Option<String>,
+    no_output_expected: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persisted_output_path: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    persisted_output_size: Option<u64>,
+}
+
+impl Detail {
+    fn new(stdout: String) -> Detail {
+        Detail {
+            stdout,
+            stderr: String::new(),
+            interrupted: false,
+            is_image: false,
+            background_task_id: None,
+            no_output_expected: false,
+            persisted_output_path: None,
+            persisted_output_size: None,
+        }
+    }
+}
+
+/// What a command has put out by now.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    r#type: &'static str,
+    output: String,
+    full_output: String,
+    elapsed_time_seconds: u64,
+    total_lines: usize,
+    total_bytes: u64,
+    task_id: String,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let command = text(call, "command");
+    let id = site.task_id();
+    let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
+    let started = site.shells.start(&id, command, text(call, "description"), &cwd);
+    started
+        .map_err(|error| Trouble::failed(format!("The command could not be started: {error}")))?;
+    if call.input.get("run_in_background").and_then(Value::as_bool) == Some(true) {
+        return Ok(in_background(&id, site));
+    }
+    let asked = call.input.get("timeout").and_then(Value::as_u64).unwrap_or(USUAL);
+    let most = Duration::from_millis(asked.min(LONGEST));
+    let mut told = Duration::ZERO;
+    let mut number = 0;
+    let status = site.shells.wait(&id, most, |taken| {
+        if taken >= told + SILENT {
+            told = taken;
+            site.tell(&call.id, &progress(&id, taken, site), number);
+            number += 1;
+        }
+        call.cancel.is_set()
+    });
+    if status == Status::Running {
+        site.shells.kill(&id);
+    }
+    let ended = Ended { id, status, most, is_cancelled: call.cancel.is_set() };
+    ended.answer(site)
+}
+
+fn in_background(id: &str, site: &Site) -> Answer {
+    let path = site.shells.output(id);
+    let told = format!(
+        "Command running in background with ID: {id}. Output is being written to: {}",
+        path.display()
+    );
+    let detail = Detail { background_task_id: Some(id.to_owned()), ..Detail::new(String::new()) };
+    Answer { content: Content::Text(told), is_error: Some(false), detail: raw(&detail) }
+}
+
+fn progress(id: &str, taken: Duration, site: &Site) -> Progress {
+    // The beginning is enough to see what it does; the whole would be written again and again.
+    let (output, bytes) = head(&site.shells.output(id), LOOK).unwrap_or_default();
+    Progress {
+        r#type: "bash_progress",
+        total_lines: output.lines().count(),
+        full_output: output.clone(),
+        output,
+        elapsed_time_seconds: taken.as_secs(),
+        total_bytes: bytes,
+        task_id: id.to_owned(),
+    }
+}
+
+/// A command that has ended, one way or another.
+struct Ended {
+    id: String,
+    status: Status,
+    most: Duration,
+    is_cancelled: bool,
+}
+
+impl Ended {
+    fn answer(self, site: &Site) -> Result<Answer, Trouble> {
+        if let Some(cwd) = site.shells.cwd(&self.id) {
+            *site.cwd.lock().unwrap_or_else(PoisonError::into_inner) = cwd;
+        }
+        let path = site.shells.output(&self.id);
+        let unreadable =
+            |error| Trouble::failed(format!("The command's output cannot be read: {error}"));
+        let (output, len) = head(&path, TOLD).map_err(unreadable)?;
+        let output = output.trim_end_matches('\n').to_owned();
+        let mut detail = Detail::new(output.clone());
+        let told = if len > TOLD as u64 {
+            let kept = site.folder.join("tool-results").join(format!("{}.txt", self.id));
+            let moved = kept.parent().map_or(Ok(()), fs::create_dir_all);
+            moved.and_then(|()| fs::copy(&path, &kept)).map_err(unreadable)?;
+            let told = shortened(&output, len, &kept);
+            (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
+            told
+        } else {
+            output
+        };
+        site.shells.forget(&self.id);
+        let failed = match self.status {
+            Status::Ended(0) => None,
+            Status::Ended(code) => Some(format!("Exit code {code}")),
+            _ if self.is_cancelled => Some("Exit code 137\nStopped by the user".to_owned()),
+            _ => Some(format!("Command timed out after {}", spelled(self.most))),
+        };
+        match failed {
+            None => Ok(Answer {
+                content: Content::Text(told),
+                is_error: Some(false),
+                detail: raw(&detail),
+            }),
+            Some(first) if told.is_empty() => Err(Trouble::failed(first)),
+            Some(first) => Err(Trouble::failed(format!("{first}\n{told}"))),
+        }
+    }
+}
+
+/// Where the whole is, and a look at it.
+fn shortened(output: &str, len: u64, kept: &std::path::Path) -> String {
+    let look = output.char_indices().nth(LOOK).map_or(output, |(end, _)| &output[..end]);
+    let look = look.rfind('\n').map_or(look, |end| &look[..end]);
+    format!(
+        "<persisted-output>\nOutput too large ({}KB). Full output saved to: {}\n\nPreview (first 2KB):\n{look}\n...\n</persisted-output>",
+        len / 1_024,
+        kept.display()
+    )
+}
+
+fn spelled(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m {seconds}s"),
+    }
+}
+
+#[cfg(test)]
+#[path = "bash_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::script::Script;
+use crate::nature::Real;
+use crate::tool::Cancel;
+
+struct Lab {
+    folder: tempfile::TempDir,
+    site: Site,
+}
+
+fn lab() -> Lab {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let script = Arc::new(Script::read("{}", &[]).unwrap());
+    let model = (script as Arc<dyn crate::api::Model>, String::new());
+    let site = Site::new(&root, &root.join("session"), None, model, Arc::new(Real));
+    Lab { folder, site }
+}
+
+fn call(input: &Value) -> Call {
+    let input = input.as_object().cloned().unwrap();
+    Call { id: "c".to_owned(), name: "Bash".to_owned(), input, cancel: Cancel::default() }
+}
+
+fn told(answer: Result<Answer, Trouble>) -> (String, Option<bool>, String) {
+    let answer = answer.unwrap_or_else(Trouble::answer);
+    let Content::Text(text) = answer.content else { panic!() };
+    (text, answer.is_error, answer.detail.get().to_owned())
+}
+
+#[test]
+fn output_of_both_kinds_in_its_order() {
+    let lab = lab();
+    let (text, is_error, detail) =
+        told(run(&call(&json!({"command": "echo a; echo b >&2; echo c"})), &lab.site));
+    assert_eq!((text.as_str(), is_error), ("a\nb\nc", Some(false)));
+    assert_eq!(
+        detail,
+        r#"{"stdout":"a\nb\nc","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}"#
+    );
+    let (text, is_error, detail) =
+        told(run(&call(&json!({"command": "echo oops >&2; exit 1"})), &lab.site));
+    assert_eq!((text.as_str(), is_error), ("Exit code 1\noops", Some(true)));
+    assert_eq!(detail, r#""Error: Exit code 1\noops""#);
+}
+
+#[test]
+fn the_folder_is_kept_from_command_to_command() {
+    let lab = lab();
+    told(run(&call(&json!({"command": "mkdir -p 'a b' && cd 'a b'"})), &lab.site));
+    let (text, ..) = told(run(&call(&json!({"command": "pwd; exit 3"})), &lab.site));
+    assert_eq!(text, format!("Exit code 3\n{}/a b", lab.site.root.display()));
+    told(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
+    let (text, ..) = told(run(&call(&json!({"command": "pwd"})), &lab.site));
+    assert_eq!(text, "/");
+    drop(lab.folder);
+}
+
+#[test]
+fn time_and_people_end_commands_with_all_that_they_started() {
+    let lab = lab();
+    let start = Instant::now();
+    let mark = lab.site.root.join("mark");
+    let command = format!("(sleep 1; touch {}) & echo begun; sleep 60", mark.display());
+    let (text, is_error, _) =
+        told(run(&call(&json!({"command": command, "timeout": 300})), &lab.site));
+    assert_eq!((text.as_str(), is_error), ("Command timed out after 0s\nbegun", Some(true)));
+    let stopped = call(&json!({"command": command}));
+    stopped.cancel.set();
+    let (text, ..) = told(run(&stopped, &lab.site));
+    assert!(text.starts_with("Exit code 137\nStopped by the user"), "{text}");
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(!mark.exists());
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn long_output_is_kept_whole() {
+    let lab = lab();
+    let (text, _, detail) = told(run(&call(&json!({"command": "seq 1 20000"})), &lab.site));
+    assert!(
+        text.starts_with("<persisted-output>\nOutput too large (106KB). Full output saved to: ")
+    );
+    assert!(
+        text.contains("\n\nPreview (first 2KB):\n1\n2\n")
+            && text.ends_with("\n...\n</persisted-output>")
+    );
+    assert!(text.len() < 3_000);
+    let detail: Value = serde_json::from_str(&detail).unwrap();
+    let kept = detail["persistedOutputPath"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 20_000);
+    assert_eq!(detail["persistedOutputSize"], 108_894);
+}
+
+#[test]
+fn background_commands_are_asked_about_and_ended() {
+    let lab = lab();
+    let started = told(run(
+        &call(
+            &json!({"command": "echo one; sleep 60", "run_in_background": true, "description": "wait"}),
+        ),
+        &lab.site,
+    ));
+    let detail: Value = serde_json::from_str(&started.2).unwrap();
+    let id = detail["backgroundTaskId"].as_str().unwrap().to_owned();
+    assert!(started.0.starts_with(&format!("Command running in background with ID: {id}. ")));
+    let ask = |input| {
+        let call = Call { name: "TaskOutput".to_owned(), ..call(&input) };
+        told(crate::tool::task_output::run(&call, &lab.site))
+    };
+    std::thread::sleep(Duration::from_millis(300));
+    let (text, ..) = ask(json!({"task_id": id, "block": false}));
+    assert!(text.contains("<status>running</status>\n\n<output>\none\n</output>"), "{text}");
+    let stop = call(&json!({"task_id": id}));
+    let (text, ..) = told(crate::tool::task_stop::run(&stop, &lab.site));
+    assert!(text.contains("Successfully stopped task"));
+    let (text, _, detail) = ask(json!({"task_id": id}));
+    assert!(
+        text.contains("<status>killed</status>") && detail.contains("\"description\":\"wait\"")
+    );
+    assert!(ask(json!({"task_id": "b999999"})).0.contains("No task found with ID: b999999"));
+}

@@ -1,0 +1,162 @@
+//! `Edit`: one text in a file for another.
+//!
+//! The text is looked for with `\n` as line end, whatever the file has. Invariants: bytes that are not replaced stay (line ends and a byte order mark too); what comes in has
+//! the line ends that most lines of the file have; a file that is not UTF-8 stays as it is.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::write::patch::{Hunk, hunks};
+use super::write::{guard, save, unreadable};
+use super::{Answer, Call, Site, Trouble, text};
+
+/// The largest file that is edited, in bytes: all of it is in the record of the call.
+const LARGEST: u64 = 32 << 20;
+
+const MARK: &str = "\u{feff}";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail<'a> {
+    file_path: &'a str,
+    old_string: &'a str,
+    new_string: &'a str,
+    original_file: &'a str,
+    structured_patch: Vec<Hunk>,
+    user_modified: bool,
+    replace_all: bool,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let path = site.path(text(call, "file_path"));
+    let name = path.to_string_lossy();
+    let old_string = text(call, "old_string");
+    let new_string = trimmed(text(call, "new_string"), old_string, &path);
+    let replace_all = call.input.get("replace_all").and_then(Value::as_bool).unwrap_or_default();
+    if old_string == new_string {
+        return Err(Trouble::wrong(
+            "No changes to make: old_string and new_string are exactly the same.",
+        ));
+    }
+    if path.extension().is_some_and(|ext| ext == "ipynb") {
+        return Err(Trouble::wrong("This is a notebook: use NotebookEdit."));
+    }
+    let found = match guard(&path, site)? {
+        Some(found) if found.len() > LARGEST => {
+            return Err(Trouble::failed("File is too large to edit (more than 32 MB)."));
+        }
+        Some(_) => fs::read(&path).map_err(|why| unreadable(&path, &why))?,
+        None if old_string.is_empty() => Vec::new(),
+        None => return Err(Trouble::wrong("File does not exist.")),
+    };
+    let Ok(found) = String::from_utf8(found) else {
+        return Err(Trouble::failed("File is not UTF-8 text: it cannot be edited."));
+    };
+    let was = Plain::of(found.strip_prefix(MARK).unwrap_or(&found));
+    let at = places(&was.text, old_string, replace_all)?;
+    let len = old_string.replace("\r\n", "\n").len();
+    let now = was.with(&at, len, &new_string);
+
+    let mark = if found.starts_with(MARK) { MARK } else { "" };
+    save(&path, format!("{mark}{now}").as_bytes(), site)?;
+    let detail = Detail {
+        file_path: &name,
+        old_string,
+        new_string: &new_string,
+        original_file: &was.text,
+        structured_patch: hunks(&was.text, &now.replace("\r\n", "\n")),
+        user_modified: false,
+        replace_all,
+    };
+    let told = if replace_all {
+        format!("The file {name} has been updated. All occurrences were successfully replaced.")
+    } else {
+        format!("The file {name} has been updated successfully.")
+    };
+    Ok(Answer::text(told, &detail))
+}
+
+/// What comes in: `\n` as line end, and no white space before it, which means something in Markdown only.
+///
+/// The last line keeps its white space if that of the old text has some, too: then it may end within a line.
+fn trimmed(new: &str, old: &str, path: &Path) -> String {
+    let new = new.replace("\r\n", "\n");
+    let is_markdown = path
+        .extension()
+        .is_some_and(|ext| ext.eq_ignore_ascii_case("md") || ext.eq_ignore_ascii_case("mdx"));
+    if is_markdown {
+        return new;
+    }
+    let mut lines: Vec<&str> = new.split('\n').map(str::trim_end).collect();
+    if let (true, Some(last)) = (old.ends_with([' ', '\t']), lines.last_mut()) {
+        *last = new.rsplit('\n').next().unwrap_or_default();
+    }
+    lines.join("\n")
+}
+
+/// Where the old text is.
+fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<usize>, Trouble> {
+    if old.is_empty() {
+        let none = Trouble::wrong("old_string is empty, but the file is not.");
+        return if within.is_empty() { Ok(vec![0]) } else { Err(none) };
+    }
+    let plain = old.replace("\r\n", "\n");
+    let at: Vec<usize> = within.match_indices(&plain).map(|(at, _)| at).collect();
+    match at.len() {
+        0 => Err(Trouble::wrong(format!("String to replace not found in file.\nString: {old}"))),
+        count if count > 1 && !replace_all => Err(Trouble::wrong(format!(
+            "Found {count} matches of the string to replace, but replace_all is false. Set it to true, or give more of the text around the one that is meant.\nString: {old}"
+        ))),
+        _ => Ok(at),
+    }
+}
+
+/// A text with `\n` as line end, and where it had `\r\n`.
+struct Plain {
+    text: String,
+    /// The line ends that were longer, in order.
+    long: Vec<usize>,
+}
+
+impl Plain {
+    fn of(text: &str) -> Plain {
+        let mut long = Vec::new();
+        let starts = text.match_indices("\r\n").enumerate();
+        long.extend(starts.map(|(before, (at, _))| at - before));
+        Plain { text: text.replace("\r\n", "\n"), long }
+    }
+
+    /// The text as it was, but with other text at some places.
+    fn with(&self, at: &[usize], len: usize, new: &str) -> String {
+        let ends = self.text.matches('\n').count();
+        let long = new.replace('\n', "\r\n");
+        let new = if self.long.len() * 2 > ends { &long } else { new };
+        let mut out = String::with_capacity(self.text.len() + self.long.len());
+        let mut end = 0;
+        for &start in at {
+            self.copy(end, start, &mut out);
+            out.push_str(new);
+            end = start + len;
+        }
+        self.copy(end, self.text.len(), &mut out);
+        out
+    }
+
+    /// Copies a part as it was.
+    fn copy(&self, mut start: usize, end: usize, out: &mut String) {
+        let first = self.long.partition_point(|&at| at < start);
+        for &at in self.long[first..].iter().take_while(|&&at| at < end) {
+            out.push_str(&self.text[start..at]);
+            out.push_str("\r\n");
+            start = at + 1;
+        }
+        out.push_str(&self.text[start..end]);
+    }
+}
+
+#[cfg(test)]
+#[path = "edit_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! `Glob`: files by their names.
+//!
+//! Invariants: hidden and ignored files are found, too, as the client's own Glob finds them (recorded: files in `node_modules`), but nothing of a version control system;
+//! the oldest is first, as recorded; of too many, the newest stay, as those are what is worked on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::{DirEntry, WalkBuilder};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Answer, Call, Site, Trouble, text};
+
+/// Files that are told.
+const MOST: usize = 100;
+
+/// Folders of version control systems: no tool looks into them unless it is told to.
+const HISTORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail<'a> {
+    filenames: &'a [String],
+    duration_ms: u128,
+    num_files: usize,
+    truncated: bool,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let begun = Instant::now();
+    let base = base(call, site)?;
+    if !base.is_dir() {
+        return Err(Trouble::wrong(format!("{} is not a folder.", base.display())));
+    }
+    let pattern = text(call, "pattern");
+    let (folder, glob) = split(pattern, &base, site)?;
+    let mut found = Vec::new();
+    let walk = WalkBuilder::new(&folder).standard_filters(false).filter_entry(is_open).build();
+    for entry in walk.flatten() {
+        if call.cancel.is_set() {
+            return Err(cancelled());
+        }
+        let is_match = entry.path().strip_prefix(&folder).is_ok_and(|path| glob.is_match(path));
+        if is_match && entry.file_type().is_some_and(|kind| kind.is_file()) {
+            let modified = fs::metadata(entry.path()).and_then(|found| found.modified()).ok();
+            found.push((modified, entry.into_path()));
+        }
+    }
+    found.sort_unstable();
+    let all = found.len();
+    let shown = found.split_off(all.saturating_sub(MOST));
+    let names: Vec<String> =
+        shown.iter().map(|(_, path)| path.to_string_lossy().into_owned()).collect();
+    let told = match all {
+        0 => "No files found".to_owned(),
+        1..=MOST => names.join("\n"),
+        _ => {
+            let names = names.join("\n");
+            format!("{names}\n(The newest {MOST} of {all}. Use a narrower pattern or path.)")
+        }
+    };
+    let detail = Detail {
+        filenames: &names,
+        duration_ms: begun.elapsed().as_millis(),
+        num_files: names.len(),
+        truncated: all > MOST,
+    };
+    Ok(Answer::text(told, &detail))
+}
+
+/// Where a call wants to search.
+pub(super) fn base(call: &Call, site: &Site) -> Result<PathBuf, Trouble> {
+    let named = call.input.get("path").and_then(Value::as_str).unwrap_or_default();
+    // Without `.` and a slash at the end, which would be told.
+    let base: PathBuf = site.path(named).components().collect();
+    if !base.exists() {
+        return Err(Trouble::wrong(format!("Path does not exist: {named}")));
+    }
+    Ok(base)
+}
+
+/// Whether it is no folder of a version control system, or one that was asked for.
+pub(super) fn is_open(entry: &DirEntry) -> bool {
+    entry.depth() == 0 || !HISTORY.iter().any(|name| entry.file_name() == *name)
+}
+
+/// What a call says that nobody waits for.
+pub(super) fn cancelled() -> Trouble {
+    Trouble::failed("The search was cancelled.")
+}
+
+/// The folder that a pattern begins with, and the rest of it.
+fn split(pattern: &str, base: &Path, site: &Site) -> Result<(PathBuf, GlobMatcher), Trouble> {
+    let is_special = |part: &str| part.contains(['*', '?', '[', '{', '\\']);
+    let (folder, rest) = if pattern.contains('/') {
+        let mut parts: Vec<&str> = pattern.split('/').collect();
+        let first = parts.iter().position(|part| is_special(part));
+        let rest = parts.split_off(first.unwrap_or(parts.len() - 1));
+        (parts.iter().flat_map(|part| [part, "/"]).collect(), rest.join("/"))
+    } else {
+        // As in `.gitignore`, a name alone is meant in every folder.
+        (String::new(), format!("**/{pattern}"))
+    };
+    let is_whole = folder.starts_with(['/', '~']);
+    let folder = if is_whole { site.path(&folder) } else { base.join(folder) };
+    let glob = GlobBuilder::new(&rest).literal_separator(true).build();
+    let glob = glob.map_err(|why| Trouble::wrong(format!("Bad pattern: {why}")))?;
+    Ok((folder.components().collect(), glob.compile_matcher()))
+}
+
+#[cfg(test)]
+#[path = "glob_tests.rs"]
+mod tests;

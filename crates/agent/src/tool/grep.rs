@@ -1,0 +1,340 @@
+//! `Grep`: files by what is in them, with ripgrep's libraries.
+//!
+//! Invariants: as ripgrep, it leaves out what `.gitignore` names and what is binary, and shows hidden files, but nothing of a version control system; what comes out is
+//! the same each time: by path, or the newest first where only files are asked for; it is bounded, and says so where it was cut.
+
+mod page;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::overrides::OverrideBuilder;
+use ignore::types::TypesBuilder;
+use ignore::{Walk, WalkBuilder};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::glob::{base, cancelled, is_open};
+use super::read::number;
+use super::{Answer, Call, Site, Trouble, text};
+use page::Page;
+
+/// The most that is held of one file, in bytes: a line, or all of it if patterns may span lines.
+const HELD: usize = 64 << 20;
+
+/// Characters of a line that are shown.
+const WIDTH: usize = 500;
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    mode: &'static str,
+    num_files: usize,
+    filenames: [&'static str; 0],
+    content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_lines: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_matches: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied_limit: Option<usize>,
+}
+
+/// The same for files only: the order is another.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FilesDetail<'a> {
+    mode: &'static str,
+    filenames: &'a [String],
+    num_files: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied_limit: Option<usize>,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let base = base(call, site)?;
+    let matcher = matcher(call)?;
+    let walk = walk(call, site, &base)?;
+    let files = Files { walk, call };
+    match call.input.get("output_mode").and_then(Value::as_str) {
+        Some("content") => content(call, site, &matcher, files, base.is_file()),
+        Some("count") => count(call, site, &matcher, files),
+        None | Some("files_with_matches") => names(call, site, &matcher, files),
+        Some(mode) => Err(Trouble::wrong(format!("There is no output_mode {mode}."))),
+    }
+}
+
+fn flag(call: &Call, name: &str) -> Option<bool> {
+    call.input.get(name).and_then(Value::as_bool)
+}
+
+fn matcher(call: &Call) -> Result<RegexMatcher, Trouble> {
+    let is_multiline = flag(call, "multiline") == Some(true);
+    RegexMatcherBuilder::new()
+        .case_insensitive(flag(call, "-i") == Some(true))
+        .multi_line(true)
+        .dot_matches_new_line(is_multiline)
+        .line_terminator((!is_multiline).then_some(b'\n'))
+        .build(text(call, "pattern"))
+        .map_err(|why| {
+            let why = why.to_string();
+            let lines: Vec<&str> = why.lines().take(6).collect();
+            Trouble::failed(lines.join("\n"))
+        })
+}
+
+fn searcher(call: &Call) -> SearcherBuilder {
+    let mut searcher = SearcherBuilder::new();
+    searcher
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(HELD))
+        .multi_line(flag(call, "multiline") == Some(true));
+    searcher
+}
+
+fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
+    let mut walk = WalkBuilder::new(base);
+    walk.hidden(false).filter_entry(is_open).sort_by_file_path(Path::cmp);
+    if let Some(globs) = call.input.get("glob").and_then(Value::as_str) {
+        let mut only = OverrideBuilder::new(site.path(""));
+        for glob in globs.split_whitespace() {
+            // Commas part globs, but not within braces.
+            let separator = if glob.contains('{') { '\n' } else { ',' };
+            for glob in glob.split(separator).filter(|glob| !glob.is_empty()) {
+                only.add(glob).map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?;
+            }
+        }
+        walk.overrides(only.build().map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?);
+    }
+    if let Some(kind) = call.input.get("type").and_then(Value::as_str) {
+        let types = TypesBuilder::new().add_defaults().select(kind).build();
+        walk.types(types.map_err(|why| Trouble::wrong(format!("Bad type: {why}")))?);
+    }
+    Ok(walk.build())
+}
+
+/// The files to search. What cannot be read is left out.
+struct Files<'a> {
+    walk: Walk,
+    call: &'a Call,
+}
+
+impl Iterator for Files<'_> {
+    type Item = Result<PathBuf, Trouble>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.call.cancel.is_set() {
+                return Some(Err(cancelled()));
+            }
+            match self.walk.next()? {
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
+                    return Some(Ok(entry.into_path()));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Lines that match.
+fn content(
+    call: &Call,
+    site: &Site,
+    matcher: &RegexMatcher,
+    files: Files<'_>,
+    is_one: bool,
+) -> Result<Answer, Trouble> {
+    let around = number(call, "-C").unwrap_or(0);
+    let before = number(call, "-B").unwrap_or(around);
+    let after = number(call, "-A").unwrap_or(around);
+    let mut searcher = searcher(call).before_context(before).after_context(after).build();
+    let mut lines = Lines {
+        page: Page::new(call),
+        name: String::new(),
+        is_numbered: flag(call, "-n") != Some(false),
+        is_parted: before + after > 0,
+        is_first: true,
+    };
+    for path in files {
+        let path = path?;
+        if !is_one {
+            lines.name = site.short(&path).to_string_lossy().into_owned();
+        }
+        lines.is_first = true;
+        let _ = searcher.search_path(matcher, &path, &mut lines);
+        if lines.page.is_full() {
+            break;
+        }
+    }
+    let page = lines.page;
+    let shown = page.lines.join("\n");
+    let told = if shown.is_empty() { "No matches found" } else { &shown };
+    let told = format!("{told}{}", page.note());
+    let detail = Detail {
+        mode: "content",
+        num_lines: Some(page.lines.len()),
+        applied_limit: page.applied(),
+        content: shown,
+        ..Detail::default()
+    };
+    Ok(Answer::text(told, &detail))
+}
+
+/// How many lines match in each file.
+fn count(
+    call: &Call,
+    site: &Site,
+    matcher: &RegexMatcher,
+    files: Files<'_>,
+) -> Result<Answer, Trouble> {
+    let mut searcher = searcher(call).line_number(false).build();
+    let mut page = Page::new(call);
+    let (mut num_files, mut num_matches) = (0, 0);
+    for path in files {
+        let path = path?;
+        let mut count = Count { matches: 0, most: u64::MAX };
+        let _ = searcher.search_path(matcher, &path, &mut count);
+        if count.matches > 0 {
+            num_files += 1;
+            num_matches += count.matches;
+            page.push(format!("{}:{}", site.short(&path).display(), count.matches));
+        }
+    }
+    let content = page.lines.join("\n");
+    let told = if content.is_empty() { "No matches found" } else { &content };
+    let told = format!(
+        "{told}\n\nFound {num_matches} total {} across {num_files} {}.{}",
+        if num_matches == 1 { "occurrence" } else { "occurrences" },
+        if num_files == 1 { "file" } else { "files" },
+        page.note(),
+    );
+    let detail = Detail {
+        mode: "count",
+        num_files,
+        content,
+        num_matches: Some(num_matches),
+        applied_limit: page.applied(),
+        ..Detail::default()
+    };
+    Ok(Answer::text(told, &detail))
+}
+
+/// Files in which a line matches, the newest first.
+fn names(
+    call: &Call,
+    site: &Site,
+    matcher: &RegexMatcher,
+    files: Files<'_>,
+) -> Result<Answer, Trouble> {
+    let mut searcher = searcher(call).line_number(false).build();
+    let mut found = Vec::new();
+    for path in files {
+        let path = path?;
+        let mut count = Count { matches: 0, most: 1 };
+        let _ = searcher.search_path(matcher, &path, &mut count);
+        if count.matches > 0 {
+            let modified = fs::metadata(&path).and_then(|found| found.modified()).ok();
+            found.push((modified, path));
+        }
+    }
+    // They come by path, which stays the order of those that are as new.
+    found.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
+    let mut page = Page::new(call);
+    for (_, path) in &found {
+        page.push(site.short(path).to_string_lossy().into_owned());
+    }
+    let told = match page.lines.len() {
+        0 => "No files found".to_owned(),
+        1 => format!("Found 1 file\n{}", page.lines[0]),
+        count => format!("Found {count} files\n{}", page.lines.join("\n")),
+    };
+    let detail = FilesDetail {
+        mode: "files_with_matches",
+        filenames: &page.lines,
+        num_files: page.lines.len(),
+        applied_limit: page.applied(),
+    };
+    Ok(Answer::text(told + &page.note(), &detail))
+}
+
+/// Counts lines that match, up to some number.
+struct Count {
+    matches: u64,
+    most: u64,
+}
+
+impl Sink for Count {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> io::Result<bool> {
+        self.matches += 1;
+        Ok(self.matches < self.most)
+    }
+}
+
+/// Takes lines that match, and those around them.
+struct Lines {
+    page: Page,
+    /// What the file is called in front of its lines; nothing if there is but one.
+    name: String,
+    is_numbered: bool,
+    /// Whether groups of lines have a line between them.
+    is_parted: bool,
+    /// Whether nothing of this file was taken.
+    is_first: bool,
+}
+
+impl Lines {
+    /// Takes a line; whether more are wanted.
+    fn take(&mut self, line: &[u8], number: Option<u64>, sign: char) -> bool {
+        if self.is_first && self.is_parted && self.page.has_any() {
+            self.page.push("--".to_owned());
+        }
+        self.is_first = false;
+        let mut told = String::new();
+        if !self.name.is_empty() {
+            told = format!("{}{sign}", self.name);
+        }
+        if let Some(number) = number.filter(|_| self.is_numbered) {
+            let _ = write!(told, "{number}{sign}");
+        }
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\r', '\n']);
+        match line.char_indices().nth(WIDTH) {
+            Some((end, _)) => told.extend([&line[..end], "… [line cut]"]),
+            None => told += line,
+        }
+        self.page.push(told)
+    }
+}
+
+impl Sink for Lines {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        let numbers = (0..).map(|line| found.line_number().map(|first| first + line));
+        for (line, number) in found.lines().zip(numbers) {
+            if !self.take(line, number, ':') {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
+        Ok(self.take(found.bytes(), found.line_number(), '-'))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        Ok(self.is_first || self.page.push("--".to_owned()))
+    }
+}
+
+#[cfg(test)]
+#[path = "grep_tests.rs"]
+mod tests;

@@ -1,0 +1,95 @@
+//! The part of what was found that is shown.
+//!
+//! Invariant: it is bounded, by what the call says and in any case.
+
+use crate::tool::Call;
+use crate::tool::read::number;
+
+/// The most that is shown, in bytes.
+const MOST: usize = 20_000;
+
+/// Lines that are shown.
+pub(super) struct Page {
+    pub(super) lines: Vec<String>,
+    offset: usize,
+    limit: Option<usize>,
+    passed: usize,
+    held: usize,
+    cut: Option<Cut>,
+}
+
+/// Why there are more lines than are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// No more were asked for.
+    Limit,
+    /// No more can be shown.
+    Most,
+}
+
+impl Page {
+    pub(super) fn new(call: &Call) -> Page {
+        Page {
+            lines: Vec::new(),
+            offset: number(call, "offset").unwrap_or(0),
+            limit: number(call, "head_limit").filter(|&limit| limit > 0),
+            passed: 0,
+            held: 0,
+            cut: None,
+        }
+    }
+
+    /// Adds a line, if it is to be shown; whether more are wanted.
+    pub(super) fn push(&mut self, line: String) -> bool {
+        if self.cut.is_some() {
+            return false;
+        }
+        if self.passed < self.offset {
+            self.passed += 1;
+            return true;
+        }
+        if self.limit == Some(self.lines.len()) {
+            self.cut = Some(Cut::Limit);
+        } else if self.held + line.len() > MOST {
+            self.cut = Some(Cut::Most);
+        } else {
+            self.held += line.len() + 1;
+            self.lines.push(line);
+        }
+        self.cut.is_none()
+    }
+
+    /// Whether no more are wanted.
+    pub(super) fn is_full(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Whether there were lines, shown or passed over.
+    pub(super) fn has_any(&self) -> bool {
+        self.passed + self.lines.len() > 0
+    }
+
+    /// The limit, if there are more.
+    pub(super) fn applied(&self) -> Option<usize> {
+        self.limit.filter(|_| self.cut == Some(Cut::Limit))
+    }
+
+    /// What is said of that.
+    pub(super) fn note(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(limit) = self.applied() {
+            parts.push(format!("limit: {limit}"));
+        }
+        if self.passed > 0 {
+            parts.push(format!("offset: {}", self.passed));
+        }
+        let mut note = String::new();
+        if !parts.is_empty() {
+            note = format!("\n\n[Showing results with pagination = {}]", parts.join(", "));
+        }
+        if self.cut == Some(Cut::Most) {
+            note += "\n\n(There is more. Use offset, or a narrower pattern, path or glob.)";
+        }
+        note
+    }
+}

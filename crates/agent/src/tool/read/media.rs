@@ -1,0 +1,180 @@
+//! Pictures and documents: given to the model as they are, as base64.
+//!
+//! Invariant: nothing is given that the API would refuse, as then the conversation could not go on: the limits here are its limits.
+
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use imagesize::ImageType;
+use serde::Serialize;
+
+use crate::tool::write::unreadable;
+use crate::tool::{Answer, Content, Trouble, raw};
+
+/// The largest picture, in bytes: 5 MB as base64.
+const PICTURE: u64 = 5 * 1024 * 1024 / 4 * 3;
+
+/// The longest side of a picture, in pixels.
+const SIDE: usize = 8_000;
+
+/// The largest document, in bytes.
+const DOCUMENT: u64 = 20 << 20;
+
+/// What is given as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// A picture of a type that the API takes.
+    Picture(&'static str),
+    /// A document.
+    Pdf,
+}
+
+/// What a file that begins so is.
+pub(super) fn kind(head: &[u8]) -> Option<Kind> {
+    if head.starts_with(b"%PDF-") {
+        return Some(Kind::Pdf);
+    }
+    let media_type = match imagesize::image_type(head).ok()? {
+        ImageType::Png => "image/png",
+        ImageType::Jpeg => "image/jpeg",
+        ImageType::Gif => "image/gif",
+        ImageType::Webp => "image/webp",
+        _ => return None,
+    };
+    Some(Kind::Picture(media_type))
+}
+
+/// Such a file as an answer.
+pub(super) fn read(kind: Kind, path: &Path, file: impl Read, size: u64) -> Result<Answer, Trouble> {
+    let (most, what) = match kind {
+        Kind::Picture(_) => (PICTURE, "picture"),
+        Kind::Pdf => (DOCUMENT, "document"),
+    };
+    let too_large = || {
+        Trouble::failed(format!(
+            "The {what} is too large: {}, at most {} can be read.",
+            amount(size),
+            amount(most)
+        ))
+    };
+    if size > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // It may have grown since.
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|why| unreadable(path, &why))?;
+    if bytes.len() as u64 > most {
+        return Err(too_large());
+    }
+    match kind {
+        Kind::Picture(media_type) => picture(media_type, &bytes),
+        Kind::Pdf => Ok(pdf(path, &bytes)),
+    }
+}
+
+#[derive(Serialize)]
+struct Block<'a> {
+    r#type: &'a str,
+    source: Source<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Source<'a> {
+    Picture { r#type: &'a str, data: &'a str, media_type: &'a str },
+    Pdf { r#type: &'a str, media_type: &'a str, data: &'a str },
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct Detail<T> {
+    r#type: &'static str,
+    file: T,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Picture<'a> {
+    base64: &'a str,
+    r#type: &'a str,
+    original_size: usize,
+    dimensions: Dimensions,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Dimensions {
+    original_width: usize,
+    original_height: usize,
+    display_width: usize,
+    display_height: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pdf<'a> {
+    file_path: &'a str,
+    base64: &'a str,
+    original_size: usize,
+}
+
+fn picture(media_type: &str, bytes: &[u8]) -> Result<Answer, Trouble> {
+    let size = imagesize::blob_size(bytes)
+        .map_err(|why| Trouble::failed(format!("The picture is broken: {why}")))?;
+    if size.width.max(size.height) > SIDE || size.width.min(size.height) == 0 {
+        return Err(Trouble::failed(format!(
+            "The picture has {}x{} pixels, at most {SIDE}x{SIDE} can be read.",
+            size.width, size.height
+        )));
+    }
+    let data = STANDARD.encode(bytes);
+    let source = Source::Picture { r#type: "base64", data: &data, media_type };
+    let detail = Picture {
+        base64: &data,
+        r#type: media_type,
+        original_size: bytes.len(),
+        dimensions: Dimensions {
+            original_width: size.width,
+            original_height: size.height,
+            display_width: size.width,
+            display_height: size.height,
+        },
+    };
+    Ok(Answer {
+        content: Content::Blocks(vec![raw(&Block { r#type: "image", source })]),
+        is_error: None,
+        detail: raw(&Detail { r#type: "image", file: detail }),
+    })
+}
+
+fn pdf(path: &Path, bytes: &[u8]) -> Answer {
+    let name = path.to_string_lossy();
+    let data = STANDARD.encode(bytes);
+    let told = format!("PDF file read: {name} ({})", amount(bytes.len() as u64));
+    let source = Source::Pdf { r#type: "base64", media_type: "application/pdf", data: &data };
+    let blocks = vec![
+        raw(&Text { r#type: "text", text: &told }),
+        raw(&Block { r#type: "document", source }),
+    ];
+    let detail = Pdf { file_path: &name, base64: &data, original_size: bytes.len() };
+    Answer {
+        content: Content::Blocks(blocks),
+        is_error: None,
+        detail: raw(&Detail { r#type: "pdf", file: detail }),
+    }
+}
+
+/// A number of bytes for people.
+fn amount(bytes: u64) -> String {
+    match bytes >> 10 {
+        kilo @ 0..1024 => format!("{kilo}KB"),
+        kilo => format!("{}.{}MB", kilo >> 10, (kilo & 1023) * 10 / 1024),
+    }
+}

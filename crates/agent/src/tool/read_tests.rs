@@ -1,0 +1,267 @@
+//! `Read` as it was recorded, and what it refuses.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::super::write::bench::Bench;
+use super::run;
+use crate::seen::State;
+
+/// A picture of 16 by 9 pixels, as far as anybody looks.
+fn png() -> Vec<u8> {
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    png.extend([0, 0, 0, 16, 0, 0, 0, 9, 8, 2, 0, 0, 0, 1, 2, 3, 4]);
+    png
+}
+
+fn input(name: &str) -> Value {
+    json!({"file_path": format!("/demo/{name}")})
+}
+
+fn part(name: &str, offset: u64, limit: u64) -> Value {
+    json!({"file_path": format!("/demo/{name}"), "offset": offset, "limit": limit})
+}
+
+#[test]
+fn a_text_with_line_numbers() {
+    let bench = Bench::new();
+    let path = bench.file("README.md", "# Demo\n\nA small widget counter.\n");
+    let (told, detail) = bench.run(run, &input("README.md"));
+    assert_eq!(told, "     1→# Demo\n     2→\n     3→A small widget counter.\n     4→");
+    assert_eq!(
+        detail,
+        r##"{"type":"text","file":{"filePath":"/demo/README.md","content":"# Demo\n\nA small widget counter.\n","numLines":4,"startLine":1,"totalLines":4}}"##
+    );
+    assert_eq!(bench.site.seen.state(&path), State::Known);
+}
+
+#[test]
+fn some_lines_of_a_large_text() {
+    let bench = Bench::new();
+    bench.file("big.txt", "row lorem ipsum\n".repeat(40_000));
+    let (told, detail) = bench.run(run, &part("big.txt", 100, 2));
+    assert_eq!(told, "   100→row lorem ipsum\n   101→row lorem ipsum");
+    assert_eq!(
+        detail,
+        r#"{"type":"text","file":{"filePath":"/demo/big.txt","content":"row lorem ipsum\nrow lorem ipsum","numLines":2,"startLine":100,"totalLines":40001}}"#
+    );
+    let (told, detail) = bench.run(run, &json!({"file_path": "/demo/big.txt", "offset": 40_001.0}));
+    assert_eq!(told, " 40001→");
+    assert!(detail.contains(r#""numLines":1,"startLine":40001"#), "{detail}");
+    assert_eq!(
+        bench.refusal(run, &input("big.txt")),
+        (
+            false,
+            "File is too large to read whole (625 KB, at most 256 KB). Use offset and limit to read a part, or Grep to search it.".into()
+        )
+    );
+    assert_eq!(
+        bench.refusal(run, &part("big.txt", 1, 20_000)),
+        (
+            false,
+            "That is more than 100000 characters. Use offset and limit to read a smaller part, or Grep.".into()
+        )
+    );
+}
+
+#[test]
+fn two_thousand_lines_are_shown() {
+    let bench = Bench::new();
+    bench.file("long.txt", "x\n".repeat(2_500));
+    let (told, detail) = bench.run(run, &input("long.txt"));
+    assert!(told.ends_with("\n  2000→x"), "{told}");
+    assert!(detail.ends_with(r#""numLines":2000,"startLine":1,"totalLines":2501}}"#), "{detail}");
+}
+
+#[test]
+fn long_lines_are_cut() {
+    let bench = Bench::new();
+    let long = "é".repeat(9_000);
+    bench.file("wide.txt", format!("{long}\nend"));
+    let (told, detail) = bench.run(run, &input("wide.txt"));
+    let cut = "é".repeat(2_000);
+    assert_eq!(told, format!("     1→{cut}… [line cut]\n     2→end"));
+    assert!(detail.contains(&format!(r#""content":"{cut}… [line cut]\nend","#)));
+    bench.file("exact.txt", "x".repeat(2_000));
+    let (told, _) = bench.run(run, &input("exact.txt"));
+    assert_eq!(told.len(), "     1→".len() + 2_000);
+}
+
+#[test]
+fn line_ends_and_odd_bytes() {
+    let bench = Bench::new();
+    bench.file("dos.txt", b"\xef\xbb\xbfcaf\xe9\r\ntwo\r\n");
+    let (told, _) = bench.run(run, &input("dos.txt"));
+    assert_eq!(told, "     1→caf\u{fffd}\n     2→two\n     3→");
+}
+
+#[test]
+fn there_may_be_nothing_to_show() {
+    let bench = Bench::new();
+    bench.file("empty.txt", "");
+    let (told, detail) = bench.run(run, &input("empty.txt"));
+    assert_eq!(told, "<system-reminder>The file is empty.</system-reminder>");
+    assert_eq!(
+        detail,
+        r#"{"type":"text","file":{"filePath":"/demo/empty.txt","content":"","numLines":1,"startLine":1,"totalLines":1}}"#
+    );
+    bench.file("short.txt", "a\nb\n");
+    let (told, detail) = bench.run(run, &part("short.txt", 9, 5));
+    assert_eq!(told, "<system-reminder>The file has only 3 lines.</system-reminder>");
+    assert!(
+        detail.contains(r#""content":"","numLines":0,"startLine":9,"totalLines":3"#),
+        "{detail}"
+    );
+}
+
+#[test]
+fn what_is_not_there() {
+    let bench = Bench::new();
+    assert_eq!(bench.refusal(run, &input("missing.txt")), (false, "File does not exist.".into()));
+    bench.file("src/widget.py", "");
+    assert_eq!(
+        bench.refusal(run, &input("src/widgets.py")),
+        (false, "File does not exist. Did you mean /demo/src/widget.py?".into())
+    );
+    assert_eq!(
+        bench.refusal(run, &input("src/widget.py/x")),
+        (false, "File does not exist.".into())
+    );
+}
+
+#[test]
+fn what_is_no_text() {
+    let bench = Bench::new();
+    bench.file("src/a", "");
+    assert_eq!(
+        bench.refusal(run, &input("src")),
+        (false, "/demo/src is a folder. List it with Bash (`ls`) or Glob.".into())
+    );
+    bench.file("a.out", b"\x7fELF\0\0\0");
+    assert_eq!(
+        bench.refusal(run, &input("a.out")),
+        (false, "/demo/a.out is a binary file.".into())
+    );
+    #[cfg(unix)]
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/dev/null"})),
+        (false, "/dev/null is not a regular file.".into())
+    );
+}
+
+#[test]
+fn a_picture() {
+    let bench = Bench::new();
+    // The name does not matter.
+    bench.file("plot.jpg", png());
+    let (told, detail) = bench.run(run, &input("plot.jpg"));
+    let data = STANDARD.encode(png());
+    assert_eq!(
+        told,
+        format!(
+            r#"[{{"type":"image","source":{{"type":"base64","data":"{data}","media_type":"image/png"}}}}]"#
+        )
+    );
+    assert_eq!(
+        detail,
+        format!(
+            r#"{{"type":"image","file":{{"base64":"{data}","type":"image/png","originalSize":33,"dimensions":{{"originalWidth":16,"originalHeight":9,"displayWidth":16,"displayHeight":9}}}}}}"#
+        )
+    );
+}
+
+#[test]
+fn a_picture_that_the_api_would_refuse() {
+    let bench = Bench::new();
+    let mut huge = png();
+    huge.resize(4_000_000, 0);
+    bench.file("huge.png", huge);
+    assert_eq!(
+        bench.refusal(run, &input("huge.png")),
+        (false, "The picture is too large: 3.8MB, at most 3.7MB can be read.".into())
+    );
+    let mut wide = png();
+    wide[18] = 0x80;
+    bench.file("wide.png", wide);
+    assert_eq!(
+        bench.refusal(run, &input("wide.png")),
+        (false, "The picture has 32784x9 pixels, at most 8000x8000 can be read.".into())
+    );
+    bench.file("torn.png", &png()[..18]);
+    let (_, told) = bench.refusal(run, &input("torn.png"));
+    assert!(told.starts_with("The picture is broken: "), "{told}");
+}
+
+#[test]
+fn a_document() {
+    let bench = Bench::new();
+    bench.file("paper.pdf", "%PDF-1.7\n%%EOF\n");
+    let (told, detail) = bench.run(run, &input("paper.pdf"));
+    let data = STANDARD.encode("%PDF-1.7\n%%EOF\n");
+    assert_eq!(
+        told,
+        format!(
+            r#"[{{"type":"text","text":"PDF file read: /demo/paper.pdf (0KB)"}},{{"type":"document","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}]"#
+        )
+    );
+    assert_eq!(
+        detail,
+        format!(
+            r#"{{"type":"pdf","file":{{"filePath":"/demo/paper.pdf","base64":"{data}","originalSize":15}}}}"#
+        )
+    );
+    let mut huge = b"%PDF-1.7\n".to_vec();
+    huge.resize((20 << 20) + 1, b' ');
+    bench.file("huge.pdf", huge);
+    assert_eq!(
+        bench.refusal(run, &input("huge.pdf")),
+        (false, "The document is too large: 20.0MB, at most 20.0MB can be read.".into())
+    );
+}
+
+#[test]
+fn a_notebook() {
+    let bench = Bench::new();
+    let notebook = json!({
+        "cells": [
+            {"cell_type": "markdown", "id": "intro", "metadata": {}, "source": ["# Title\n", "text"]},
+            {"cell_type": "code", "metadata": {}, "source": "1/0", "execution_count": 3, "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": ["hello\n"]},
+                {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": ["<Figure>"]}},
+                {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "division", "traceback": ["line 1", "line 2"]},
+            ]},
+        ],
+        "metadata": {"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5,
+    });
+    bench.file("a.ipynb", notebook.to_string());
+    let (told, detail) = bench.run(run, &input("a.ipynb"));
+    assert_eq!(
+        told,
+        "<cell id=\"intro\"><cell_type>markdown</cell_type># Title\ntext</cell id=\"intro\">\n<cell id=\"cell-1\">1/0</cell id=\"cell-1\">\nhello\n<Figure>\n[image/png]\nZeroDivisionError: division\nline 1\nline 2"
+    );
+    assert_eq!(
+        detail,
+        r##"{"type":"notebook","file":{"filePath":"/demo/a.ipynb","cells":[{"cellType":"markdown","source":"# Title\ntext","cell_id":"intro"},{"cellType":"code","source":"1/0","execution_count":3,"cell_id":"cell-1","language":"python","outputs":[{"output_type":"stream","text":"hello\n"},{"output_type":"display_data","text":"<Figure>\n[image/png]"},{"output_type":"error","text":"ZeroDivisionError: division\nline 1\nline 2"}]}]}}"##
+    );
+    bench.file("b.ipynb", "{}");
+    let (_, told) = bench.refusal(run, &input("b.ipynb"));
+    assert!(told.starts_with("/demo/b.ipynb is not a notebook: "), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_be_read() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let path = bench.file("secret.txt", "x");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        return; // root reads all
+    }
+    assert_eq!(
+        bench.refusal(run, &input("secret.txt")),
+        (false, "No permission to read /demo/secret.txt.".into())
+    );
+}

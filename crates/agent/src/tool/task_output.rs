@@ -1,0 +1,77 @@
+//! `TaskOutput`: what a command in the background has put out by now, or at its end.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Answer, Call, Site, Trouble, text};
+use crate::shell::{Status, head};
+
+/// How much of the output the model is told.
+const TOLD: usize = 30_000;
+
+#[derive(Serialize)]
+struct Detail<'a> {
+    retrieval_status: &'a str,
+    task: Task<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(clippy::struct_field_names, reason = "the client's names")]
+struct Task<'a> {
+    task_id: &'a str,
+    task_type: &'a str,
+    status: &'a str,
+    description: &'a str,
+    output: &'a str,
+    #[serde(rename = "exitCode")]
+    exit_code: Option<i32>,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let id = text(call, "task_id");
+    if site.shells.known(id).is_none() {
+        return Err(Trouble::wrong(format!("No task found with ID: {id}")));
+    }
+    let blocks = call.input.get("block").and_then(Value::as_bool).unwrap_or(true);
+    let most = call.input.get("timeout").and_then(Value::as_u64).unwrap_or(30_000).min(600_000);
+    if blocks {
+        site.shells.wait(id, Duration::from_millis(most), |_| call.cancel.is_set());
+    }
+    let Some(known) = site.shells.known(id) else {
+        return Err(Trouble::wrong(format!("No task found with ID: {id}")));
+    };
+    let (output, _) = head(&site.shells.output(id), TOLD).unwrap_or_default();
+    let (status, code) = match known.status {
+        Status::Running => ("running", None),
+        Status::Ended(0) => ("completed", Some(0)),
+        Status::Ended(code) => ("failed", Some(code)),
+        Status::Killed => ("killed", Some(137)),
+    };
+    let got = match (known.status, blocks) {
+        (Status::Running, true) => "timeout",
+        (Status::Running, false) => "not_ready",
+        _ => "success",
+    };
+    let mut told = format!(
+        "<retrieval_status>{got}</retrieval_status>\n\n<task_id>{id}</task_id>\n\n<task_type>local_bash</task_type>\n\n<status>{status}</status>"
+    );
+    if let Some(code) = code {
+        let _ = write!(told, "\n\n<exit_code>{code}</exit_code>");
+    }
+    if !output.is_empty() {
+        let _ = write!(told, "\n\n<output>\n{}\n</output>", output.trim_end_matches('\n'));
+    }
+    let task = Task {
+        task_id: id,
+        task_type: "local_bash",
+        status,
+        description: if known.description.is_empty() { &known.command } else { &known.description },
+        output: &output,
+        exit_code: code,
+    };
+    Ok(Answer::text(told, &Detail { retrieval_status: got, task }))
+}

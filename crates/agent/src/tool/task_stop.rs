@@ -1,0 +1,33 @@
+//! `TaskStop`: ends a command in the background.
+
+use serde::Serialize;
+
+use super::{Answer, Call, Site, Trouble, text};
+use crate::shell::Status;
+
+#[derive(Serialize)]
+struct Detail<'a> {
+    message: String,
+    task_id: &'a str,
+    task_type: &'a str,
+    command: &'a str,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let id = text(call, "task_id");
+    let Some(known) = site.shells.known(id) else {
+        return Err(Trouble::wrong(format!("No task found with ID: {id}")));
+    };
+    if known.status != Status::Running {
+        return Err(Trouble::wrong(format!("Task {id} is not running")));
+    }
+    site.shells.kill(id);
+    let detail = Detail {
+        message: format!("Successfully stopped task: {id} ({})", known.command),
+        task_id: id,
+        task_type: "local_bash",
+        command: &known.command,
+    };
+    let told = super::raw(&detail).get().to_owned();
+    Ok(Answer::text(told, &detail))
+}

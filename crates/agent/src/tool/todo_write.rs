@@ -1,0 +1,48 @@
+//! `TodoWrite`: the list of what is to be done, for the model and for people.
+//!
+//! Invariant: a list that is done is gone: the next one begins anew.
+
+use std::mem;
+use std::sync::PoisonError;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Answer, Call, Site, Trouble};
+
+/// What the model is told, as recorded.
+const TOLD: &str = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable";
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Todo {
+    content: String,
+    status: String,
+    active_form: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail {
+    old_todos: Vec<Todo>,
+    new_todos: Vec<Todo>,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let todos = call.input.get("todos").and_then(Value::as_array).cloned().unwrap_or_default();
+    let new_todos = typed(&todos)?;
+    let is_done = new_todos.iter().all(|todo| todo.status == "completed");
+    let kept = if is_done { Vec::new() } else { todos };
+    let mut list = site.todos.lock().unwrap_or_else(PoisonError::into_inner);
+    let old_todos = typed(&mem::replace(&mut *list, kept))?;
+    Ok(Answer::text(TOLD, &Detail { old_todos, new_todos }))
+}
+
+fn typed(todos: &[Value]) -> Result<Vec<Todo>, Trouble> {
+    let wrong = |why| Trouble::wrong(format!("A todo is wrong: {why}"));
+    todos.iter().map(|todo| Todo::deserialize(todo).map_err(wrong)).collect()
+}
+
+#[cfg(test)]
+#[path = "todo_write_tests.rs"]
+mod tests;

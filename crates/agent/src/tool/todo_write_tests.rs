@@ -1,0 +1,39 @@
+//! `TodoWrite` as it was recorded.
+
+use serde_json::json;
+
+use super::super::write::bench::Bench;
+use super::run;
+
+#[test]
+fn a_list_takes_the_place_of_the_last() {
+    let bench = Bench::new();
+    let first = json!({"todos": [
+        {"content": "Count widgets", "status": "in_progress", "activeForm": "Counting widgets"},
+        {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"},
+    ]});
+    let (told, detail) = bench.run(run, &first);
+    assert_eq!(
+        told,
+        "Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable"
+    );
+    assert_eq!(
+        detail,
+        r#"{"oldTodos":[],"newTodos":[{"content":"Count widgets","status":"in_progress","activeForm":"Counting widgets"},{"content":"Write tests","status":"pending","activeForm":"Writing tests"}]}"#
+    );
+    let done = json!({"todos": [
+        {"content": "Write tests", "status": "completed", "activeForm": "Writing tests"},
+    ]});
+    let (_, detail) = bench.run(run, &done);
+    assert_eq!(
+        detail,
+        r#"{"oldTodos":[{"content":"Count widgets","status":"in_progress","activeForm":"Counting widgets"},{"content":"Write tests","status":"pending","activeForm":"Writing tests"}],"newTodos":[{"content":"Write tests","status":"completed","activeForm":"Writing tests"}]}"#
+    );
+    // What is done is gone.
+    let (_, detail) = bench.run(run, &json!({"todos": []}));
+    assert_eq!(detail, r#"{"oldTodos":[],"newTodos":[]}"#);
+    assert_eq!(
+        bench.refusal(run, &json!({"todos": [{"content": "a", "status": "pending"}]})),
+        (true, "A todo is wrong: missing field `activeForm`".into())
+    );
+}

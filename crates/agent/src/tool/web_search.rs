@@ -1,0 +1,74 @@
+//! `WebSearch`: the API's own search, asked in a request of its own.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Call, Site, Trouble, text};
+use crate::api::Heard;
+use crate::api::stream::{Step, Stream};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Detail<'a> {
+    query: &'a str,
+    results: Vec<Value>,
+    duration_seconds: f64,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    let start = Instant::now();
+    let query = text(call, "query");
+    let mut tool = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8});
+    for name in ["allowed_domains", "blocked_domains"] {
+        if let Some(domains) = call.input.get(name) {
+            tool[name] = domains.clone();
+        }
+    }
+    let (model, name) = &site.model;
+    let body = json!({
+        "model": name, "max_tokens": 8_000, "stream": true, "tools": [tool],
+        "messages": [{"role": "user", "content": format!("Search the web for: {query}")}],
+    });
+    let mut stream = Stream::default();
+    let (mut blocks, mut failure) = (Vec::new(), None);
+    let asked = model.ask(&body.to_string(), &mut |heard| {
+        if let Heard::Event(event) = heard {
+            match stream.event(event) {
+                Some(Step::Block(block)) => blocks.push(block),
+                Some(Step::Failed(error)) => failure = Some(error),
+                _ => {}
+            }
+        }
+        if call.cancel.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if let Some(error) = asked.err().or(failure) {
+        return Err(Trouble::failed(error.to_string()));
+    }
+    let mut told = format!("Web search results for query: \"{query}\"\n");
+    let mut results = Vec::new();
+    for block in blocks.iter().filter_map(|block| serde_json::from_str::<Value>(block).ok()) {
+        match block["type"].as_str() {
+            Some("text") => {
+                let words = block["text"].as_str().unwrap_or_default();
+                let _ = write!(told, "\n{words}");
+                results.push(json!(words));
+            }
+            Some("web_search_tool_result") => {
+                let found = block["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let pages: Vec<Value> = found
+                    .iter()
+                    .map(|page| json!({"title": page["title"], "url": page["url"]}))
+                    .collect();
+                let _ = write!(told, "\nLinks: {}\n", Value::from(pages.clone()));
+                results.push(json!({"tool_use_id": block["tool_use_id"], "content": pages}));
+            }
+            _ => {}
+        }
+    }
+    let detail = Detail { query, results, duration_seconds: start.elapsed().as_secs_f64() };
+    Ok(Answer::text(told, &detail))
+}

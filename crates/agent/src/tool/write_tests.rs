@@ -1,0 +1,122 @@
+//! `Write` as it was recorded, and what it refuses.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::bench::Bench;
+use super::run;
+
+#[test]
+fn a_new_file_with_its_folders() {
+    let bench = Bench::new();
+    let input = json!({"file_path": "/demo/a/b/notes.txt", "content": "alpha\nbeta\ngamma\n"});
+    let (told, detail) = bench.run(run, &input);
+    assert_eq!(told, "File created successfully at: /demo/a/b/notes.txt");
+    assert_eq!(
+        detail,
+        r#"{"type":"create","filePath":"/demo/a/b/notes.txt","content":"alpha\nbeta\ngamma\n","structuredPatch":[],"originalFile":null}"#
+    );
+    assert_eq!(bench.text("a/b/notes.txt"), "alpha\nbeta\ngamma\n");
+    // It is known now.
+    bench.run(run, &input);
+}
+
+#[test]
+fn a_file_is_replaced_and_kept() {
+    let bench = Bench::new();
+    let path = bench.known("notes.txt", "alpha\ndelta\ngamma\n");
+    let (told, detail) =
+        bench.run(run, &json!({"file_path": "/demo/notes.txt", "content": "all new\n"}));
+    assert_eq!(
+        told,
+        "The file /demo/notes.txt has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n     1→all new\n     2→"
+    );
+    assert_eq!(
+        detail,
+        r#"{"type":"update","filePath":"/demo/notes.txt","content":"all new\n","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":1,"lines":["-alpha","-delta","-gamma","+all new"]}],"originalFile":"alpha\ndelta\ngamma\n"}"#
+    );
+    let kept = bench.site.backups.take();
+    let name = kept[&path].name.as_ref().unwrap();
+    let copy = bench.site.root.parent().unwrap().join("history").join(name);
+    assert_eq!(fs::read_to_string(copy).unwrap(), "alpha\ndelta\ngamma\n");
+    let names: Vec<_> = fs::read_dir(&bench.site.root).unwrap().collect();
+    assert_eq!(names.len(), 1, "no temporary file stays");
+}
+
+#[test]
+fn a_long_text_is_shown_in_part() {
+    let bench = Bench::new();
+    bench.known("long.txt", "");
+    let content = "0123456789012345678\n".repeat(1_000);
+    let (told, _) = bench.run(run, &json!({"file_path": "/demo/long.txt", "content": content}));
+    assert!(told.ends_with("\n   800→0123456789012345678\n(201 more lines)"), "{told}");
+    assert_eq!(bench.text("long.txt"), content);
+}
+
+#[test]
+fn line_ends_are_as_given() {
+    let bench = Bench::new();
+    bench.known("dos.txt", "a\r\n");
+    bench.run(run, &json!({"file_path": "/demo/dos.txt", "content": "b\nc\r\n"}));
+    assert_eq!(bench.text("dos.txt"), "b\nc\r\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_permissions_too() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let bench = Bench::new();
+    let script = bench.known("bin/script.sh", "old\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
+    symlink("bin/script.sh", bench.path("link")).unwrap();
+    bench.site.seen.note(&bench.path("link"));
+    bench.run(run, &json!({"file_path": "/demo/link", "content": "new\n"}));
+    assert!(bench.path("link").is_symlink());
+    assert_eq!(bench.text("bin/script.sh"), "new\n");
+    assert_eq!(fs::metadata(&script).unwrap().permissions().mode() & 0o777, 0o751);
+
+    symlink("nowhere", bench.path("dangling")).unwrap();
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/demo/dangling", "content": ""})),
+        (false, "Cannot write /demo/dangling: the link leads nowhere".into())
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_read_only_stays() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let path = bench.known("fixed.txt", "old\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/demo/fixed.txt", "content": ""})),
+        (false, "Cannot write /demo/fixed.txt: permission denied".into())
+    );
+    assert_eq!(bench.text("fixed.txt"), "old\n");
+}
+
+#[test]
+fn what_was_not_read_or_has_changed_stays() {
+    let bench = Bench::new();
+    bench.file("unread.txt", "a");
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/demo/unread.txt", "content": ""})),
+        (true, "File has not been read yet. Read it first before writing to it.".into())
+    );
+    bench.known("changed.txt", "a");
+    bench.file("changed.txt", "longer");
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/demo/changed.txt", "content": ""})),
+        (true, "File has changed since it was read. Read it again before writing to it.".into())
+    );
+    assert_eq!(bench.text("changed.txt"), "longer");
+    assert_eq!(
+        bench.refusal(run, &json!({"file_path": "/demo", "content": ""})),
+        (true, "/demo is a folder.".into())
+    );
+    let (is_tagged, told) =
+        bench.refusal(run, &json!({"file_path": "/demo/unread.txt/x", "content": ""}));
+    assert!(!is_tagged && told.starts_with("Cannot read /demo/unread.txt/x: "), "{told}");
+}

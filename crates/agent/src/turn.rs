@@ -1,0 +1,523 @@
+//! The turn, a machine without hands: inputs in, effects out; no clock, no files, no network.
+//!
+//! The driver carries effects out and brings back what came of them. Invariants: nothing is asked while a call is unanswered; every call is answered exactly once, by its result, an
+//! error or an interruption; what was not recorded is not sent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use transcript::json::{Json, Object, quote};
+
+use crate::api::request::{Message, text_block};
+use crate::api::retry::Retry;
+use crate::api::stream::{Ending, with};
+use crate::api::{ApiError, Why};
+use crate::tool::{Answer, Content};
+
+/// What happens to a turn.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Somebody says something: blocks as JSON. While a turn runs, it waits for its next request.
+    Prompt(Vec<String>),
+    /// The API took the request.
+    Accepted(String),
+    /// The answer begins: the message without content.
+    Started(String),
+    /// A block of it is complete.
+    Block(String),
+    /// It is complete.
+    Ended(Ending),
+    /// There is none, or no whole one. The number is chance, from 0 to 1.
+    Failed(ApiError, f64),
+    /// The time to wait is over.
+    Waited,
+    /// A call has its answer.
+    Answered(String, Answer),
+    /// Somebody wants it to stop.
+    Interrupt,
+    /// Something could not be recorded.
+    Unwritable(String),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// This goes into the transcript.
+    Record(Entry),
+    /// This block is complete; it is recorded once it is known whether it is the last.
+    Show(Block),
+    /// What was recorded of the answer is not part of the conversation: another one takes its place.
+    Rewind,
+    /// The conversation is sent.
+    Ask,
+    /// Nothing is done for a while, because of this; so many times by now.
+    Wait(Duration, ApiError, u32),
+    /// A call is carried out.
+    Run(Wanted),
+    /// What runs is to end: the answer that comes in, and every call.
+    Stop,
+    /// The turn is over.
+    Done(Outcome),
+}
+
+/// What goes into the transcript.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// What somebody says.
+    Prompt(Vec<String>),
+    /// What the client says for itself.
+    Meta(String),
+    /// A block of an answer.
+    Block(Block),
+    /// The answer to a call.
+    Result(String, Answer),
+    /// Somebody stopped it.
+    Interrupted(&'static str),
+    /// The API failed for good.
+    Failed(ApiError),
+}
+
+/// A block of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its number in this session.
+    pub number: u64,
+    /// The message as far as it is known, with this block as its content.
+    pub message: String,
+    /// The block.
+    pub block: String,
+    /// The API's id of the request.
+    pub request: Option<String>,
+    /// The id of the call that it is.
+    pub call: Option<String>,
+}
+
+/// A call that is to be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The API's id of it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What is asked for, as JSON.
+    pub input: String,
+}
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With an answer, for this reason.
+    Answered(Option<String>),
+    /// There were as many rounds as were allowed.
+    MaxTurns,
+    /// Somebody stopped it.
+    Interrupted,
+    /// The API failed.
+    Failed(ApiError),
+    /// The transcript could not be written.
+    Unwritable(String),
+}
+
+/// What a client says when somebody stops it; other clients know it by this.
+pub const INTERRUPTED: &str = "[Request interrupted by user]";
+/// The same while a tool runs.
+pub const INTERRUPTED_TOOL: &str = "[Request interrupted by user for tool use]";
+/// What a call that was stopped is answered with.
+const STOPPED: &str =
+    "Stopped by the user before it was done. What it may have done already is not undone.";
+/// What is said to an answer that was too long.
+const GO_ON: &str =
+    "The answer reached the limit of its length. Go on right where it ends, in smaller pieces.";
+/// How often.
+const GO_ON_MOST: u32 = 3;
+
+/// The machine.
+#[derive(Debug)]
+pub struct Turn {
+    messages: Vec<Message>,
+    state: State,
+    retry: Retry,
+    /// Requests that failed in a row.
+    failures: u32,
+    max_turns: Option<u32>,
+    rounds: u32,
+    longer: u32,
+    /// What was said while the turn ran.
+    waiting: VecDeque<Vec<String>>,
+    blocks: u64,
+    /// Calls that were answered in this turn.
+    pub answered: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    /// The request is out; the answer comes in.
+    Asking(Coming),
+    /// It is asked again after a while.
+    Waiting,
+    /// Calls are carried out.
+    Running(Vec<Slot>),
+}
+
+/// An answer that comes in.
+#[derive(Debug, Default)]
+struct Coming {
+    request: Option<String>,
+    message: Option<String>,
+    /// The blocks that were recorded.
+    blocks: Vec<String>,
+    /// The last one is held until it is known that it is the last.
+    held: Option<Block>,
+    calls: Vec<Wanted>,
+}
+
+/// A call and its answer.
+#[derive(Debug)]
+struct Slot {
+    call: Wanted,
+    state: SlotState,
+}
+
+#[derive(Debug)]
+enum SlotState {
+    Waiting,
+    Running,
+    /// Answered, but one before it is not.
+    Held(Answer),
+    Recorded,
+}
+
+impl Turn {
+    /// A conversation that goes on.
+    pub fn new(messages: Vec<Message>, retry: Retry, max_turns: Option<u32>) -> Turn {
+        Turn {
+            messages,
+            state: State::Idle,
+            retry,
+            failures: 0,
+            max_turns,
+            rounds: 0,
+            longer: 0,
+            waiting: VecDeque::new(),
+            blocks: 0,
+            answered: 0,
+        }
+    }
+
+    /// What is sent.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Whether nothing runs.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    /// Takes an input in, and says what is to be done, in this order.
+    pub fn step(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match (input, std::mem::replace(&mut self.state, State::Idle)) {
+            (Input::Prompt(blocks), State::Idle) => {
+                (self.rounds, self.longer, self.failures, self.answered) = (0, 0, 0, 0);
+                self.say(blocks, &mut effects);
+                self.ask(&mut effects);
+            }
+            (Input::Prompt(blocks), state) => {
+                self.waiting.push_back(blocks);
+                self.state = state;
+            }
+            (Input::Interrupt, state) => self.interrupt(state, &mut effects),
+            (Input::Unwritable(why), state) if !matches!(state, State::Idle) => {
+                effects.extend([Effect::Stop, Effect::Done(Outcome::Unwritable(why))]);
+            }
+            (input, State::Asking(coming)) => self.hear(input, coming, &mut effects),
+            (Input::Waited, State::Waiting) => {
+                self.state = State::Asking(Coming::default());
+                effects.push(Effect::Ask);
+            }
+            (Input::Answered(id, answer), State::Running(slots)) => {
+                self.answer(&id, answer, slots, &mut effects);
+            }
+            // What comes too late is for nobody.
+            (_, state) => self.state = state,
+        }
+        effects
+    }
+
+    fn say(&mut self, blocks: Vec<String>, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Record(Entry::Prompt(blocks.clone())));
+        self.add(blocks);
+    }
+
+    /// Adds blocks to what the user says. Where a text meets a text, clients put a newline between them: so it is after a resume, and so it is now.
+    fn add(&mut self, blocks: Vec<String>) {
+        // What the client itself says stands behind what the user says.
+        let mut spoken = self.messages.iter_mut().rev().skip_while(|last| last.role == "system");
+        let Some(last) = spoken.next().filter(|last| last.role == "user") else {
+            self.messages.push(Message { role: "user", blocks });
+            return;
+        };
+        if let (Some(before), true) =
+            (last.blocks.last().and_then(|block| text_of(block)), is_text(blocks.first()))
+        {
+            last.blocks.pop();
+            last.blocks.push(text_block(&(before + "\n")));
+        }
+        last.blocks.extend(blocks);
+    }
+
+    fn ask(&mut self, effects: &mut Vec<Effect>) {
+        if self.max_turns.is_some_and(|most| self.rounds >= most) {
+            effects.push(Effect::Done(Outcome::MaxTurns));
+            return;
+        }
+        self.rounds += 1;
+        self.state = State::Asking(Coming::default());
+        effects.push(Effect::Ask);
+    }
+
+    fn hear(&mut self, input: Input, mut coming: Coming, effects: &mut Vec<Effect>) {
+        match input {
+            Input::Accepted(request) => {
+                coming.request = Some(request).filter(|request| !request.is_empty());
+            }
+            Input::Started(message) => coming.message = Some(message),
+            Input::Block(block) => {
+                if let Some(before) = coming.held.take() {
+                    coming.blocks.push(before.block.clone());
+                    effects.push(Effect::Record(Entry::Block(before)));
+                }
+                let held = self.block(block, &mut coming);
+                effects.push(Effect::Show(held.clone()));
+                coming.held = Some(held);
+            }
+            Input::Ended(ending) => return self.ended(&ending, coming, effects),
+            Input::Failed(error, chance) => return self.failed(error, chance, &coming, effects),
+            _ => {}
+        }
+        self.state = State::Asking(coming);
+    }
+
+    fn block(&mut self, block: String, coming: &mut Coming) -> Block {
+        self.blocks += 1;
+        let json = Json::parse(block.as_bytes()).and_then(Json::object);
+        let text = |name: &str| json.as_ref().and_then(|json| json.text(name)).map(String::from);
+        let call = text("id").filter(|_| text("type").as_deref() == Some("tool_use"));
+        if let Some(id) = &call {
+            let input = json.as_ref().and_then(|json| json.get("input"));
+            let input = input.map_or("{}".into(), |input| String::from_utf8_lossy(input.raw()));
+            coming.calls.push(Wanted {
+                id: id.clone(),
+                name: text("name").unwrap_or_default(),
+                input: input.into_owned(),
+            });
+        }
+        let start = coming.message.as_deref().unwrap_or("{}");
+        let message = with(start, "content", &format!("[{block}]")).unwrap_or_default();
+        Block { number: self.blocks, message, block, request: coming.request.clone(), call }
+    }
+
+    fn ended(&mut self, ending: &Ending, mut coming: Coming, effects: &mut Vec<Effect>) {
+        self.failures = 0;
+        if let Some(mut last) = coming.held.take() {
+            if let Some(usage) = &ending.usage {
+                last.message = with_usage(&last.message, usage);
+            }
+            coming.blocks.push(last.block.clone());
+            effects.push(Effect::Record(Entry::Block(last)));
+        }
+        if !coming.blocks.is_empty() {
+            self.messages.push(Message { role: "assistant", blocks: coming.blocks });
+        }
+        if !coming.calls.is_empty() {
+            let slot = |call| Slot { call, state: SlotState::Waiting };
+            return self.run(coming.calls.into_iter().map(slot).collect(), effects);
+        }
+        match ending.stop_reason.as_deref() {
+            // The API's own tools are not done: it wants to be asked again.
+            Some("pause_turn") => self.ask(effects),
+            Some("max_tokens") if self.longer < GO_ON_MOST => {
+                self.longer += 1;
+                effects.push(Effect::Record(Entry::Meta(GO_ON.to_owned())));
+                self.add(vec![text_block(GO_ON)]);
+                self.ask(effects);
+            }
+            _ if !self.waiting.is_empty() => self.next(effects),
+            reason => effects.push(Effect::Done(Outcome::Answered(reason.map(str::to_owned)))),
+        }
+    }
+
+    /// What was said meanwhile, and another request.
+    fn next(&mut self, effects: &mut Vec<Effect>) {
+        while let Some(blocks) = self.waiting.pop_front() {
+            self.say(blocks, effects);
+        }
+        self.ask(effects);
+    }
+
+    fn failed(&mut self, error: ApiError, chance: f64, coming: &Coming, effects: &mut Vec<Effect>) {
+        self.failures += 1;
+        if !coming.blocks.is_empty() || coming.held.is_some() {
+            effects.push(Effect::Rewind);
+        }
+        if let Some(wait) = self.retry.wait(self.failures, &error, chance) {
+            self.state = State::Waiting;
+            effects.push(Effect::Wait(wait, error, self.failures));
+            return;
+        }
+        // Without an address or a key there was no request, and nothing to tell the next one about.
+        if error.why != Why::Setup {
+            effects.push(Effect::Record(Entry::Failed(error.clone())));
+        }
+        effects.push(Effect::Done(Outcome::Failed(error)));
+    }
+
+    /// Starts the calls that may run now: the next one, and those behind it that get in nobody's way.
+    fn run(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
+        if !slots.iter().any(|slot| matches!(slot.state, SlotState::Running)) {
+            let mut is_first = true;
+            for slot in &mut slots {
+                match slot.state {
+                    SlotState::Waiting if is_first || crate::tool::is_safe(&slot.call.name) => {
+                        let is_alone = !crate::tool::is_safe(&slot.call.name);
+                        slot.state = SlotState::Running;
+                        effects.push(Effect::Run(slot.call.clone()));
+                        is_first = false;
+                        if is_alone {
+                            break;
+                        }
+                    }
+                    SlotState::Waiting => break,
+                    _ => {}
+                }
+            }
+        }
+        self.state = State::Running(slots);
+    }
+
+    fn answer(
+        &mut self,
+        id: &str,
+        answer: Answer,
+        mut slots: Vec<Slot>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_running =
+            |slot: &&mut Slot| slot.call.id == id && matches!(slot.state, SlotState::Running);
+        // A call that is answered already has its answer.
+        if let Some(slot) = slots.iter_mut().find(is_running) {
+            slot.state = SlotState::Held(answer);
+        }
+        self.record(&mut slots, effects);
+        if slots.iter().all(|slot| matches!(slot.state, SlotState::Recorded)) {
+            return self.next(effects);
+        }
+        self.run(slots, effects);
+    }
+
+    /// Records the answers that come next, in the order of the calls.
+    fn record(&mut self, slots: &mut [Slot], effects: &mut Vec<Effect>) {
+        for slot in slots {
+            match std::mem::replace(&mut slot.state, SlotState::Recorded) {
+                SlotState::Recorded => {}
+                SlotState::Held(answer) => {
+                    self.answered += 1;
+                    self.add(vec![result_block(&slot.call.id, &answer)]);
+                    effects.push(Effect::Record(Entry::Result(slot.call.id.clone(), answer)));
+                }
+                state => {
+                    slot.state = state;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, state: State, effects: &mut Vec<Effect>) {
+        let slots = match state {
+            State::Idle => return,
+            State::Waiting => Vec::new(),
+            State::Asking(mut coming) => {
+                if let Some(held) = coming.held.take() {
+                    coming.blocks.push(held.block.clone());
+                    effects.push(Effect::Record(Entry::Block(held)));
+                }
+                if !coming.blocks.is_empty() {
+                    self.messages.push(Message { role: "assistant", blocks: coming.blocks });
+                }
+                let slot = |call| Slot { call, state: SlotState::Waiting };
+                coming.calls.into_iter().map(slot).collect()
+            }
+            State::Running(slots) => slots,
+        };
+        effects.push(Effect::Stop);
+        let text = if slots.is_empty() { INTERRUPTED } else { INTERRUPTED_TOOL };
+        let mut slots = slots;
+        for slot in &mut slots {
+            if matches!(slot.state, SlotState::Waiting | SlotState::Running) {
+                slot.state = SlotState::Held(crate::tool::Trouble::failed(STOPPED).answer());
+            }
+        }
+        self.record(&mut slots, effects);
+        effects.push(Effect::Record(Entry::Interrupted(text)));
+        self.add(vec![text_block(text)]);
+        while let Some(blocks) = self.waiting.pop_front() {
+            self.say(blocks, effects);
+        }
+        effects.push(Effect::Done(Outcome::Interrupted));
+    }
+}
+
+/// The text of a block that is one.
+fn text_of(block: &str) -> Option<String> {
+    let block = Json::parse(block.as_bytes())?.object()?;
+    let is_text = block.get("type").is_some_and(|kind| kind.is("text"));
+    block.text("text").filter(|_| is_text).map(String::from)
+}
+
+fn is_text(block: Option<&String>) -> bool {
+    block.is_some_and(|block| text_of(block).is_some())
+}
+
+/// A message with another usage: members that are told again are replaced.
+fn with_usage(message: &str, usage: &str) -> String {
+    let json = Json::parse(message.as_bytes()).and_then(Json::object);
+    let before = json.as_ref().and_then(|json| json.get("usage"));
+    let mut whole =
+        before.map_or("{}".into(), |before| String::from_utf8_lossy(before.raw())).into_owned();
+    let more = Json::parse(usage.as_bytes()).and_then(Json::object);
+    for (name, value) in more.iter().flat_map(Object::members) {
+        let value = String::from_utf8_lossy(value.raw());
+        whole = with(&whole, &name, &value).unwrap_or(whole);
+    }
+    with(message, "usage", &whole).unwrap_or_else(|| message.to_owned())
+}
+
+/// The answer to a call as the API wants it. Clients put the members in another order where it is an error.
+pub(crate) fn result_block(call: &str, answer: &Answer) -> String {
+    let content = match &answer.content {
+        Content::Text(text) => quote(text),
+        Content::Blocks(blocks) => {
+            let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
+            format!("[{}]", blocks.join(","))
+        }
+    };
+    let id = quote(call);
+    match answer.is_error {
+        Some(true) => {
+            format!(
+                r#"{{"type":"tool_result","content":{content},"is_error":true,"tool_use_id":{id}}}"#
+            )
+        }
+        told => {
+            let error = told.map_or(String::new(), |told| format!(r#","is_error":{told}"#));
+            format!(r#"{{"tool_use_id":{id},"type":"tool_result","content":{content}{error}}}"#)
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "turn_tests.rs"]
+mod tests;
