@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    cat, check, clone, completions, drift, export, files, follow, fork, history, inventory, ls,
-    man, repair, show, strip, tree, turns, undo,
+    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, inventory,
+    ls, man, repair, show, strip, tree, turns, undo,
 };
 
 /// Read, check, change and find the sessions that Claude Code keeps
@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
     Undo(undo::UndoArgs),
+    Chat(chat::ChatArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

@@ -5,6 +5,7 @@
 
 mod as_json;
 pub(crate) mod cat;
+pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod clone;
 mod compaction;
@@ -44,6 +45,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         None => home::home(world),
         Some(Command::Ls(args)) => ls::ls(world, &args),
         Some(Command::Cat(args)) => cat::cat(world, &args),
+        Some(Command::Chat(args)) => chat::chat(world, &args),
         Some(Command::Inventory(args)) => inventory::inventory(world, &args),
         Some(Command::Drift(args)) => drift::drift(world, &args),
         Some(Command::Follow(args)) => follow::follow(world, &args),

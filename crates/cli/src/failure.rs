@@ -20,6 +20,8 @@ pub(crate) struct Failure {
     /// What to do, and lines to choose from.
     hint: Option<String>,
     list: Vec<String>,
+    /// An exit code that is not one of ours.
+    code: Option<u8>,
 }
 
 /// The documented exit codes.
@@ -39,7 +41,14 @@ pub(crate) enum Kind {
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>, hint: Option<&str>) -> Self {
         let hint = hint.map(str::to_owned);
-        Failure { kind: Kind::Usage, message: message.into(), source: None, hint, list: Vec::new() }
+        Failure {
+            kind: Kind::Usage,
+            message: message.into(),
+            source: None,
+            hint,
+            list: Vec::new(),
+            code: None,
+        }
     }
 
     pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
@@ -49,13 +58,21 @@ impl Failure {
             source: Some(source),
             hint: None,
             list: Vec::new(),
+            code: None,
         }
     }
 
     /// Files that were asked for by name could not be read; each was named already.
     pub(crate) fn some_unreadable(count: usize) -> Self {
         let message = format!("{count} of the files could not be read");
-        Failure { kind: Kind::Unreadable, message, source: None, hint: None, list: Vec::new() }
+        Failure {
+            kind: Kind::Unreadable,
+            message,
+            source: None,
+            hint: None,
+            list: Vec::new(),
+            code: None,
+        }
     }
 
     /// A session that a client does not go on with.
@@ -72,6 +89,11 @@ impl Failure {
             Verdict::Refused => Kind::Refused,
         };
         Failure { kind, ..Failure::usage("", None) }
+    }
+
+    /// An end that was told already, with its exit code.
+    pub(crate) fn ended(code: u8) -> Self {
+        Failure { code: Some(code), ..Failure::usage("", None) }
     }
 
     /// Success, or the exit code of a verdict that was told already.
@@ -116,6 +138,7 @@ impl Failure {
             source: None,
             hint: Some("a home is the folder that holds `projects`".to_owned()),
             list: Vec::new(),
+            code: None,
         }
     }
 
@@ -135,7 +158,7 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.kind as u8)
+        ExitCode::from(self.code.unwrap_or(self.kind as u8))
     }
 
     /// Tells the user, on stderr. If that is closed too there is nobody to tell.
@@ -169,6 +192,7 @@ impl From<io::Error> for Failure {
             source: Some(source),
             hint: None,
             list: Vec::new(),
+            code: None,
         }
     }
 }
@@ -190,6 +214,6 @@ impl From<NameError> for Failure {
                 (Kind::Unreadable, None, Some(source), Vec::new())
             }
         };
-        Failure { kind, message, source, hint: hint.map(str::to_owned), list }
+        Failure { kind, message, source, hint: hint.map(str::to_owned), list, code: None }
     }
 }

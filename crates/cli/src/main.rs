@@ -18,6 +18,8 @@ mod table;
 mod text;
 mod world;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,8 +28,17 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
+/// Called under the name of the original, the program is `quipu chat`.
+fn named(mut args: Vec<OsString>) -> Vec<OsString> {
+    let name = args.first().map(Path::new).and_then(Path::file_stem);
+    if name.is_some_and(|name| name == "claude") {
+        args.insert(1, "chat".into());
+    }
+    args
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(named(std::env::args_os().collect()));
     let outcome = World::new(&cli.global).and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);

@@ -26,6 +26,7 @@ use crate::world::World;
 
 /// Where the result goes.
 #[derive(clap::Args, Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Target {
     /// Write the result to that file and do nothing else; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
@@ -39,6 +40,9 @@ pub(crate) struct Target {
     /// The proof as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Nothing is said: whoever asked for it says it.
+    #[arg(skip)]
+    pub(crate) is_silent: bool,
 }
 
 /// A change that is ready to be carried out.
@@ -346,7 +350,7 @@ fn finish(
     });
     // It has its place: there is nothing left to clean up.
     let _ = temp.keep();
-    told.say(world)
+    if target.is_silent { Ok(()) } else { told.say(world) }
 }
 
 /// Whoever had the old file open when it was replaced may have written to it since: that goes behind the new one.

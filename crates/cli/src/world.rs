@@ -170,6 +170,26 @@ impl World {
         Ok(())
     }
 
+    /// A variable of the environment that says something.
+    #[allow(clippy::unused_self, reason = "whoever reads the environment has to have the world")]
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        env(name).filter(|value| !value.is_empty())
+    }
+
+    /// The home that new sessions go to, and the user's own folder.
+    pub(crate) fn first_home(&self) -> (PathBuf, Option<&Path>) {
+        let usual = || self.user.as_ref().map(|user| user.join(".claude")).unwrap_or_default();
+        // Of the two usual places clients write to the second.
+        let named = self.looked.first().filter(|_| self.named_by != NamedBy::Custom);
+        (named.cloned().unwrap_or_else(usual), self.user.as_deref())
+    }
+
+    /// The time at which tests want it to stand still, in milliseconds.
+    pub(crate) fn stopped(&self) -> Option<i64> {
+        self.variable("QUIPU_NOW")?;
+        i64::try_from(self.now.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+    }
+
     /// A new id for a session.
     pub(crate) fn new_id(&self) -> String {
         self.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())

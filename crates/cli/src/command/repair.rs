@@ -3,6 +3,7 @@
 use transcript::change;
 use transcript::check::Severity;
 use transcript::history::Rules;
+use transcript::place::Session;
 
 use crate::failure::Failure;
 use crate::surgery::{self, Job, Plan, Target};
@@ -58,4 +59,25 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     }
     let after = surgery::carry_out(world, job, &args.target, rules)?;
     Failure::of_verdict(after)
+}
+
+/// Mends a session that is about to go on, in its place; says what was done.
+pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<String, Failure> {
+    let rules = Rules::newest();
+    let read = surgery::read(session, rules)?;
+    let unreadable = |error| Failure::unreadable(&session.path, error);
+    let mended = change::mend(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
+    let deeds: Vec<String> = mended.change.deeds.iter().map(|deed| deed.text.clone()).collect();
+    let job = Job {
+        verb: "repair",
+        session,
+        read,
+        plan: Plan::Mended(Box::new(mended)),
+        in_place: true,
+        keep_ids: false,
+        without_agents: false,
+    };
+    let target = Target { output: None, dry_run: false, force: true, json: false, is_silent: true };
+    surgery::carry_out(world, job, &target, rules)?;
+    Ok(format!("the session was mended first: {} (`quipu undo` takes it back)", deeds.join("; ")))
 }

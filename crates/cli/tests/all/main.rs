@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cat;
+mod chat;
 mod check;
 mod env;
 mod follow;

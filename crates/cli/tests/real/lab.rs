@@ -71,6 +71,7 @@ impl Lab {
             .env("DISABLE_AUTOUPDATER", "1")
             .env("DISABLE_TELEMETRY", "1")
             .env("IS_SANDBOX", "1")
+            .env("CLAUDE_CODE_MAX_RETRIES", "2")
             .env("LANG", "C.UTF-8")
             .stdin(Stdio::null())
             .output()

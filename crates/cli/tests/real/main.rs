@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
 
 mod change;
+mod chat;
 mod client;
 mod count;
 mod hashes;

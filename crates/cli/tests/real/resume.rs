@@ -26,7 +26,7 @@ fn quipu(args: &[&str], codes: &[i32]) -> Option<Value> {
 }
 
 /// What a client sends when it resumes these bytes; nothing if it sends nothing.
-fn resumed(start: &[PathBuf], bytes: &[u8]) -> Option<Vec<Value>> {
+pub(crate) fn resumed(start: &[PathBuf], bytes: &[u8]) -> Option<Vec<Value>> {
     let lab = Lab::new();
     let folder = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
     fs::create_dir_all(&folder).unwrap();
