@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct Context {
     pub reminder: String,
     /// At the end of the system prompt.
     pub surroundings: String,
+    /// What the reminder would have said when the session went on last, if that was something else.
+    #[serde(default)]
+    pub latest: Option<String>,
 }
 
 /// Longer instructions are cut: they are sent with every request.
@@ -63,7 +67,16 @@ impl Context {
         if is_repository && let Some(status) = git_status(places.cwd) {
             let _ = write!(surroundings, "\n\n# gitStatus\nAs the session began:\n{status}");
         }
-        Context { reminder: tagged(&reminder), surroundings }
+        Context { reminder: tagged(&reminder), surroundings, latest: None }
+    }
+
+    /// Takes in what is the case now. Gives what the model has to be told about it.
+    pub fn renew(&mut self, now: &Context) -> Option<String> {
+        if now.reminder == *self.latest.as_ref().unwrap_or(&self.reminder) {
+            return None;
+        }
+        self.latest = Some(now.reminder.clone());
+        self.latest.clone()
     }
 }
 
@@ -142,6 +155,29 @@ impl Found {
             }
         }
     }
+}
+
+/// The instructions of the folders between the project's and a file, each told once.
+pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -> Option<String> {
+    let below = path.parent()?.strip_prefix(root).ok()?;
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut folder, mut text) = (root.to_owned(), String::new());
+    for part in below {
+        folder.push(part);
+        if !told.insert(folder.clone()) {
+            continue;
+        }
+        let mut found = Found { files: Vec::new(), seen: HashSet::new() };
+        found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
+        if found.files.is_empty() {
+            found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
+        }
+        for (path, kind, own) in &found.files {
+            let _ = write!(text, "Contents of {} ({kind}):\n\n{own}\n\n", path.display());
+        }
+    }
+    let text = text.trim_end();
+    (!text.is_empty()).then(|| format!("\n\n{}", tagged(text)))
 }
 
 /// The files that a text names with `@`, outside of code.

@@ -42,3 +42,19 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
     );
     assert!(context.surroundings.contains("Git repository: no"));
 }
+
+#[test]
+fn a_folders_instructions_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(&root.join("CLAUDE.md"), "known already");
+    write(&root.join("src/CLAUDE.md"), "of src");
+    write(&root.join("src/deep/AGENTS.md"), "of deep");
+    let told = Mutex::default();
+    let found = nested(&root.join("src/deep/a.rs"), root, &told).unwrap();
+    assert!(found.starts_with("\n\n<system-reminder>\nContents of ") && found.contains("of src"));
+    assert!(found.contains("of deep") && !found.contains("known"));
+    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
+    assert_eq!(nested(&root.join("a.rs"), root, &told), None);
+    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
+}

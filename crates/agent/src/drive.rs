@@ -78,6 +78,8 @@ pub struct Asking {
     pub tools: Vec<String>,
     /// What stands before the first prompt.
     pub reminder: String,
+    /// What has changed since then: goes with the next prompt.
+    pub news: Option<String>,
     /// Whether the API is asked to keep the beginning.
     pub is_cached: bool,
 }
@@ -210,7 +212,9 @@ impl Driver {
         if let Some(line) = &said.line {
             face.again(line);
         }
-        let mut outcome = self.step(Input::Prompt(said.blocks), face);
+        let news = self.asking.news.take().map(|news| text_block(&news));
+        let blocks = news.into_iter().chain(said.blocks).collect();
+        let mut outcome = self.step(Input::Prompt(blocks), face);
         while outcome.is_none() {
             let Ok(note) = inbox.recv() else { break };
             let input = match note {

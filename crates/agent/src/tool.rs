@@ -16,6 +16,7 @@ mod web_fetch;
 mod web_search;
 mod write;
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -28,6 +29,7 @@ pub use bash::Progress;
 
 use crate::api::Model;
 use crate::backup::Backups;
+use crate::context;
 use crate::nature::Nature;
 use crate::seen::Seen;
 use crate::shell::Shells;
@@ -176,7 +178,15 @@ pub fn run(call: &Call, site: &Site) -> Answer {
         "Write" => write::run(call, site),
         name => Err(unknown(name)),
     });
-    done.unwrap_or_else(Trouble::answer)
+    let mut answer = done.unwrap_or_else(Trouble::answer);
+    if call.name == "Read"
+        && answer.is_error != Some(true)
+        && let Content::Text(text) = &mut answer.content
+    {
+        let path = site.path(self::text(call, "file_path"));
+        text.extend(context::nested(&path, &site.root, &site.told));
+    }
+    answer
 }
 
 /// A tool that is not there, or not for this session.
@@ -254,6 +264,10 @@ pub struct Site {
     pub backups: Backups,
     /// The todo list.
     pub todos: Mutex<Vec<Value>>,
+    /// Where the todo list is kept for others to see.
+    pub todo_file: Option<PathBuf>,
+    /// Folders whose instructions the model was told.
+    pub told: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
     pub shells: Shells,
     /// Who answers, for tools that ask; and which model.
@@ -289,7 +303,14 @@ impl Site {
             seen: Seen::default(),
             backups: Backups::new(backups),
             todos: Mutex::default(),
-            shells: Shells::new(std::env::temp_dir().join(format!("quipu-{}", nature.id()))),
+            todo_file: None,
+            told: Mutex::default(),
+            // Tests count their ids: the process tells them apart.
+            shells: Shells::new(std::env::temp_dir().join(format!(
+                "quipu-{}-{}",
+                std::process::id(),
+                nature.id()
+            ))),
             model,
             nature,
             listener: Mutex::default(),
@@ -298,7 +319,8 @@ impl Site {
 
     /// A new id for a command.
     pub(crate) fn task_id(&self) -> String {
-        format!("b{}", &self.nature.id()[..6])
+        let id = self.nature.id();
+        format!("b{}", &id[id.len().saturating_sub(6)..])
     }
 
     pub(crate) fn tell(&self, call: &str, progress: &Progress, number: u64) {

@@ -83,6 +83,7 @@ fn turn(
         system: vec!["Be brief.".to_owned()],
         tools: Vec::new(),
         reminder: "<system-reminder>\nnow\n</system-reminder>".to_owned(),
+        news: None,
         is_cached: true,
     };
     let permit = Permit { mode: Mode::Bypass, ..Permit::default() };

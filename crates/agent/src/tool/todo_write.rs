@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{Answer, Call, Site, Trouble};
 
-/// What the model is told, as recorded.
-const TOLD: &str = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable";
+/// What the model is told.
+const TOLD: &str = "The todo list is updated. Keep it up to date as you go on.";
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +34,13 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let is_done = new_todos.iter().all(|todo| todo.status == "completed");
     let kept = if is_done { Vec::new() } else { todos };
     let mut list = site.todos.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = &site.todo_file {
+        // People and programs may look at it; the list itself is in the transcript.
+        let text = serde_json::to_vec_pretty(&kept).unwrap_or_default();
+        let kept = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let written = kept.and_then(|()| super::write::put(path, &text, &site.nature.id()));
+        drop(written);
+    }
     let old_todos = typed(&mem::replace(&mut *list, kept))?;
     Ok(Answer::text(TOLD, &Detail { old_todos, new_todos }))
 }

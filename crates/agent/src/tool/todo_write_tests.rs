@@ -13,10 +13,7 @@ fn a_list_takes_the_place_of_the_last() {
         {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"},
     ]});
     let (told, detail) = bench.run(run, &first);
-    assert_eq!(
-        told,
-        "Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable"
-    );
+    assert_eq!(told, "The todo list is updated. Keep it up to date as you go on.");
     assert_eq!(
         detail,
         r#"{"oldTodos":[],"newTodos":[{"content":"Count widgets","status":"in_progress","activeForm":"Counting widgets"},{"content":"Write tests","status":"pending","activeForm":"Writing tests"}]}"#

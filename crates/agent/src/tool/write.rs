@@ -109,7 +109,7 @@ pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Troub
     Ok(())
 }
 
-fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
+pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
     // What a link leads to is replaced, not the link.
     let target = match fs::canonicalize(path) {
         Err(_) if path.is_symlink() => return Err(io::Error::other("the link leads nowhere")),

@@ -611,3 +611,27 @@ fn records_are_those_of_the_original() {
     }
     assert_snapshot!("beside_the_original", lab.clean(&out));
 }
+
+#[test]
+fn what_has_changed_is_told_behind_what_was_said() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")], &[text("Three.")]]);
+    lab.new_session(&["First."]);
+    lab.env.put("work/CLAUDE.md", "Be brief.\n");
+    lab.run(&["--resume", SESSION, "Second."]);
+    lab.run(&["--resume", SESSION, "Third."]);
+    let requests = lab.server.requests();
+    let said = |body: &Value| -> Vec<usize> {
+        let messages = body["messages"].as_array().unwrap();
+        messages.iter().map(|message| message["content"].as_array().unwrap().len()).collect()
+    };
+    // The news is told once, and stays where it was told.
+    assert_eq!(said(&requests[1]), [2, 1, 2]);
+    assert_eq!(said(&requests[2]), [2, 1, 2, 1, 1]);
+    assert!(
+        requests[1]["messages"][2]["content"][0]["text"].as_str().unwrap().contains("Be brief.")
+    );
+    let (before, after) = (bare(&requests[1]), bare(&requests[2]));
+    assert_eq!(before[..], after[..before.len()]);
+    assert_eq!(requests[0]["system"], requests[2]["system"]);
+    assert_eq!(lab.check(SESSION), "full []");
+}

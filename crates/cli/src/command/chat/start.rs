@@ -80,7 +80,7 @@ pub(super) fn start(
     let model_name = model_name(world, args, &settings, &resumed);
     let model = model(world, args, &place, &id)?;
     let told = old.as_ref().map_or(folder.clone(), |old| old.path.with_extension(""));
-    let context =
+    let (context, news) =
         context(&place, [&folder, &told], &model_name, nature.now(), args.no_session_persistence);
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
@@ -95,6 +95,7 @@ pub(super) fn start(
         system: prompt::system(&wishes, &context.surroundings),
         tools: tools.iter().map(|tool| tool.json()).collect(),
         reminder: context.reminder,
+        news,
         is_cached: world.variable("DISABLE_PROMPT_CACHING").is_none(),
     };
     let log = (!args.no_session_persistence).then(|| Log::at(&file));
@@ -104,7 +105,10 @@ pub(super) fn start(
         recorder.closing(role, block).map_err(|error| Failure::unwritable(&file, error))?;
     }
     let backups = (!args.no_session_persistence).then(|| place.home.join("file-history").join(&id));
-    let site = Site::new(&place.cwd, &folder, backups, (model.clone(), model_name), nature.clone());
+    let mut site =
+        Site::new(&place.cwd, &folder, backups, (model.clone(), model_name), nature.clone());
+    let todos = (!args.no_session_persistence).then(|| place.home.join("todos"));
+    site.todo_file = todos.map(|todos| todos.join(format!("{id}-agent-{id}.json")));
     let retry = world.variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
     let retry = retry.map_or_else(Retry::default, |most| Retry { most });
     let turn = Turn::new(resumed.messages, retry, args.max_turns);
@@ -276,25 +280,28 @@ fn model(
     Ok(Arc::new(script))
 }
 
-/// What the model is told about where it works: what it was told before, if the session goes on.
+/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since.
 fn context(
     place: &Where,
     [folder, told]: [&Path; 2],
     model: &str,
     now: i64,
     is_fleeting: bool,
-) -> Context {
+) -> (Context, Option<String>) {
     let kept = folder.join("context.json");
     let before = fs::read_to_string(told.join("context.json")).ok();
-    let before: Option<Context> = before.and_then(|text| serde_json::from_str(&text).ok());
-    if let Some(before) = before.as_ref().filter(|_| folder == told) {
-        return before.clone();
-    }
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     let date = today.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
     let places = Places { home: &place.home, user: place.user.as_deref(), cwd: &place.cwd };
-    let context = before.unwrap_or_else(|| Context::look(places, &date, model));
-    if !is_fleeting && let Ok(text) = serde_json::to_string(&context) {
+    let fresh = Context::look(places, &date, model);
+    let before = before.and_then(|text| serde_json::from_str::<Context>(&text).ok());
+    let (mut context, is_known) =
+        (before.clone().unwrap_or_else(|| fresh.clone()), before.is_some());
+    let news = context.renew(&fresh);
+    if !is_fleeting
+        && (!is_known || news.is_some() || folder != told)
+        && let Ok(text) = serde_json::to_string(&context)
+    {
         // Without it the next run looks anew, and the API reads everything again: no reason to stop.
         let written = fs::create_dir_all(folder).and_then(|()| {
             use std::io::Write;
@@ -302,5 +309,5 @@ fn context(
         });
         drop(written);
     }
-    context
+    (context, news)
 }
