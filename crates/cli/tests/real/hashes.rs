@@ -13,8 +13,9 @@ use crate::lab::{Lab, clients, write};
 
 /// The hash of a message: of its compact JSON with sorted keys. What we rebuild has no `cache_control`.
 fn hash(message: &Value) -> String {
-    // A map of this library is sorted.
-    let digest = Sha256::digest(message.to_string().as_bytes());
+    let mut sorted = message.clone();
+    sorted.sort_all_objects();
+    let digest = Sha256::digest(sorted.to_string().as_bytes());
     let mut text = String::new();
     for byte in digest {
         let _ = write!(text, "{byte:02x}");
