@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use transcript::history::{self, Refusal, Role, Rules};
+use transcript::history::{self, Note, Refusal, Role, Rules};
 
 use crate::api::request::{Message, text_block};
 use crate::record::Point;
@@ -22,6 +22,8 @@ pub struct Resumed {
     pub model: Option<String>,
     /// What closes the last turn: a block and who says it.
     pub made: Vec<(&'static str, String)>,
+    /// Something in it is damaged, or missing: more of it may be sent once that is mended.
+    pub is_damaged: bool,
 }
 
 /// Stands for the prompt that is to come.
@@ -74,6 +76,8 @@ pub fn open(path: &Path) -> io::Result<Result<Resumed, Refusal>> {
         time: times.max().map_or(0, |time| time.0),
         slug,
     };
+    let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
+    let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
     let model = Some(found.model).filter(|model| crate::model::known(model).is_some());
-    Ok(Ok(Resumed { messages, point, model, made }))
+    Ok(Ok(Resumed { messages, point, model, made, is_damaged }))
 }

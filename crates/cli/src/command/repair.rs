@@ -61,13 +61,19 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     Failure::of_verdict(after)
 }
 
-/// Mends a session that is about to go on, in its place; says what was done.
-pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<String, Failure> {
+/// Mends a session that is about to go on, in its place, if it resumes better then; says what was done.
+pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<Option<String>, Failure> {
     let rules = Rules::newest();
     let read = surgery::read(session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let mended = change::mend(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
-    let deeds: Vec<String> = mended.change.deeds.iter().map(|deed| deed.text.clone()).collect();
+    let mut deeds: Vec<(String, usize)> = Vec::new();
+    for deed in &mended.change.deeds {
+        match deeds.iter_mut().find(|(text, _)| *text == deed.text) {
+            Some((_, times)) => *times += 1,
+            None => deeds.push((deed.text.clone(), 1)),
+        }
+    }
     let job = Job {
         verb: "repair",
         session,
@@ -77,7 +83,18 @@ pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<String, F
         keep_ids: false,
         without_agents: false,
     };
+    let proof = job.proof(rules)?;
+    if proof.after.verdict >= proof.before.verdict {
+        return Ok(None);
+    }
     let target = Target { output: None, dry_run: false, force: true, json: false, is_silent: true };
     surgery::carry_out(world, job, &target, rules)?;
-    Ok(format!("the session was mended first: {} (`quipu undo` takes it back)", deeds.join("; ")))
+    let more = deeds.len().saturating_sub(3);
+    let deeds = deeds.iter().take(3).map(|(deed, times)| match times {
+        1 => deed.clone(),
+        _ => format!("{deed} ({times} times)"),
+    });
+    let deeds = deeds.collect::<Vec<_>>().join("; ");
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    Ok(Some(format!("the session was mended first: {deeds}{more} (`quipu undo` takes it back)")))
 }

@@ -38,8 +38,8 @@ struct Lab {
 impl Lab {
     fn new(replies: Vec<Reply>) -> Lab {
         let env = Env::bare();
-        env.put("work/README.md", "# Demo\n\nA small widget counter.\n");
-        env.put("work/src/widget.py", "def count(items):\n    return len(items)\n");
+        env.put("demo/README.md", "# Demo\n\nA small widget counter.\n");
+        env.put("demo/src/widget.py", "def count(items):\n    return len(items)\n");
         Lab { env, server: Server::play(replies).unwrap(), now: crate::env::NOW }
     }
 
@@ -48,7 +48,7 @@ impl Lab {
     }
 
     fn cwd(&self) -> PathBuf {
-        self.env.path("work")
+        self.env.path("demo")
     }
 
     fn path(&self, name: &str) -> String {
@@ -150,7 +150,7 @@ fn what_the_model_sees() {
         vec![text("In the fork.")],
     ])
     .unwrap();
-    lab.env.put("work/CLAUDE.md", "Be brief.\n");
+    lab.env.put("demo/CLAUDE.md", "Be brief.\n");
     lab.new_session(&["--dangerously-skip-permissions", "Look around."]);
     lab.run(&["--resume", &SESSION[..8], "And again?"]);
     lab.run(&["--continue", "--fork-session", "--session-id", FORK, "And in a fork?"]);
@@ -232,6 +232,7 @@ fn what_is_printed() {
         &["--permission-mode", "odd", "Hello"],
         &["--allowedTools", "Bash(git:*)", "--", "Hello"],
         &["--settings", "{", "Hello"],
+        &["--add-dir", "nowhere", "--", "Hello"],
         &[],
     ] {
         let mut lab = Lab::says(&[]);
@@ -555,7 +556,7 @@ fn records_are_those_of_the_original() {
     let file = fs::read_dir(recorded).unwrap().flatten().next().unwrap().path();
     let recorded = fs::read_to_string(file).unwrap();
     let mut lab = Lab::says(&[]);
-    lab.env.put("work/src/util.py", "def twice(n):\n    return n * 2\n");
+    lab.env.put("demo/src/util.py", "def twice(n):\n    return n * 2\n");
     let here = fs::canonicalize(lab.cwd()).unwrap().display().to_string();
     // The second file is the newer one, as it was there.
     std::thread::sleep(Duration::from_millis(20));
@@ -616,7 +617,7 @@ fn records_are_those_of_the_original() {
 fn what_has_changed_is_told_behind_what_was_said() {
     let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")], &[text("Three.")]]);
     lab.new_session(&["First."]);
-    lab.env.put("work/CLAUDE.md", "Be brief.\n");
+    lab.env.put("demo/CLAUDE.md", "Be brief.\n");
     lab.run(&["--resume", SESSION, "Second."]);
     lab.run(&["--resume", SESSION, "Third."]);
     let requests = lab.server.requests();
@@ -634,4 +635,25 @@ fn what_has_changed_is_told_behind_what_was_said() {
     assert_eq!(before[..], after[..before.len()]);
     assert_eq!(requests[0]["system"], requests[2]["system"]);
     assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn what_is_broken_is_mended_first_if_that_helps() {
+    let mut out = String::new();
+    let damaged = testkit::root().join("samples/projects/-home-dev-demo");
+    let damaged = fs::read_dir(damaged).unwrap().flatten().map(|entry| entry.path());
+    let mut damaged =
+        damaged.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("badc0ffe"));
+    let damaged = fs::read(damaged.next().unwrap()).unwrap();
+    for (name, bytes) in [("damaged", damaged), ("empty", Vec::new()), ("nul", vec![0; 3_000])] {
+        let mut lab = Lab::says(&[&[text("Going on.")]]);
+        let path = lab.env.put(&format!("demo/{name}.jsonl"), &bytes);
+        let output = lab.run(&["--resume", path.to_str().unwrap(), "And now?"]);
+        writeln!(out, "### {name}\n{}", lab.env.show(&output)).unwrap();
+        let is_mended = name == "damaged";
+        assert_eq!(lab.server.requests().len(), usize::from(is_mended));
+        // What cannot be helped is not touched.
+        assert!(is_mended || fs::read(&path).unwrap() == bytes);
+    }
+    assert_snapshot!("mended", out);
 }

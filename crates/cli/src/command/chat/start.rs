@@ -26,6 +26,7 @@ use transcript::place::{Session, sessions_in, slug};
 use super::ChatArgs;
 use super::demo::{self, Lab};
 use super::settings::Settings;
+use crate::command::repair;
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -76,6 +77,7 @@ pub(super) fn start(
         point: agent::record::Point::default(),
         model: None,
         made: Vec::new(),
+        is_damaged: false,
     });
     let model_name = model_name(world, args, &settings, &resumed);
     let model = model(world, args, &place, &id)?;
@@ -163,6 +165,9 @@ fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Pe
             Some(hint),
         ));
     }
+    if let Some(folder) = args.add_dir.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("`{}` is no folder", folder.display()), None));
+    }
     allowed.extend(settings.allowed.clone());
     refused.extend(settings.refused.clone());
     Ok(Permit { mode, allowed, refused, folders: args.add_dir.clone() })
@@ -188,19 +193,21 @@ fn old_session(
     Ok(newest)
 }
 
+/// What was said in a session. What a crash has left of it is mended first, if that helps.
 fn resumed(world: &mut World, session: &Session) -> Result<Resumed, Failure> {
-    let unreadable = |error| Failure::unreadable(&session.path, error);
-    if let Ok(resumed) = resume::open(&session.path).map_err(unreadable)? {
-        return Ok(resumed);
+    let open =
+        || resume::open(&session.path).map_err(|error| Failure::unreadable(&session.path, error));
+    let mut found = open()?;
+    if found.as_ref().map_or(true, |found| found.is_damaged)
+        && let Some(told) = repair::in_place(world, session)?
+    {
+        world.out.note(&told)?;
+        found = open()?;
     }
-    // What a crash has left is mended first.
-    let told = super::super::repair::in_place(world, session)?;
-    world.out.note(&told)?;
-    resume::open(&session.path).map_err(unreadable)?.map_err(|_| {
-        Failure::refused(
-            "nothing of it can be mended",
-            &transcript::history::Rules::newest().name(),
-        )
+    found.map_err(|_| {
+        let message = format!("there is no conversation in `{}`", session.path.display());
+        let hint = "`quipu check` says why; leave `--resume` out to begin a new one";
+        Failure::not_found(message, hint)
     })
 }
 
