@@ -20,7 +20,7 @@ pub trait Model: Send + Sync {
     /// Asks, and passes on every event of the answer as it comes, until there are no more or nobody wants them.
     fn ask(
         &self,
-        body: &str,
+        body: String,
         hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
     ) -> Result<(), ApiError>;
 }

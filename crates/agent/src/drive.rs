@@ -400,7 +400,7 @@ impl Driver {
         let (model, notes, number) = (self.model.clone(), self.notes.clone(), self.number);
         let (body, chance) = (self.body(), self.nature.chance());
         thread::spawn(move || {
-            if let Some(error) = listen(&*model, &body, &notes, number) {
+            if let Some(error) = listen(&*model, body, &notes, number) {
                 let _ = notes.send(Note::Of(number, Input::Failed(error, chance)));
             }
         });
@@ -458,7 +458,7 @@ enum Carried {
 }
 
 /// Asks, and sends notes of what is heard. Gives what went wrong.
-fn listen(model: &dyn Model, body: &str, notes: &Sender<Note>, number: u64) -> Option<ApiError> {
+fn listen(model: &dyn Model, body: String, notes: &Sender<Note>, number: u64) -> Option<ApiError> {
     let mut stream = Stream::default();
     let mut failure = None;
     let asked = model.ask(body, &mut |heard| {

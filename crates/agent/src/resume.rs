@@ -40,21 +40,23 @@ pub fn open(path: &Path) -> io::Result<Result<Resumed, Refusal>> {
     let mut messages: Vec<Message> = Vec::new();
     let (mut made, mut is_before) = (Vec::new(), true);
     let next = text_block(NEXT);
-    for message in &found.messages {
+    for message in found.messages {
         let role = match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
             Role::System => "system",
         };
         let mut blocks = Vec::new();
-        for block in &message.blocks {
-            let text = String::from_utf8_lossy(block.raw()).into_owned();
+        for block in message.blocks {
+            let origin = block.origin();
+            let text = String::from_utf8(block.into_raw())
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
             // The prompt itself is not said yet. What the client says behind it stays behind it.
             if text == next {
                 is_before = false;
                 continue;
             }
-            match block.origin() {
+            match origin {
                 Some(_) if is_before => made.clear(),
                 None if is_before && role != "system" => made.push((role, text.clone())),
                 _ => {}

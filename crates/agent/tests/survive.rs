@@ -47,10 +47,10 @@ struct Kept {
 impl Model for Kept {
     fn ask(
         &self,
-        body: &str,
+        body: String,
         hear: &mut dyn FnMut(Heard<'_>) -> std::ops::ControlFlow<()>,
     ) -> Result<(), ApiError> {
-        self.asked.lock().unwrap().push(body.to_owned());
+        self.asked.lock().unwrap().push(body.clone());
         self.script.ask(body, hear)
     }
 }

@@ -3,6 +3,7 @@
 //! What the commands that show a session start from. Texts are read from the file when they are asked for; the session's own file stays
 //! open, so that what is shown is what was read.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use crate::content::Block;
 use crate::entry::Entry;
 use crate::file::{From, read_at};
 use crate::graph::{ChainId, Graph, repeats};
+use crate::json::Json;
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
-use crate::table::{BlockId, RowId, Table, Watch};
+use crate::table::{BlockId, RowId, Table, Watch, changed};
 use crate::threads::{self, lock};
 use crate::turn::{Builder, Pairs, Turn};
 
@@ -50,30 +52,63 @@ const NEAR: u64 = 4 << 10;
 const FEW: usize = 512;
 
 impl Window {
-    /// The bytes of a record. Records are mostly looked at one after the other: then more is read at once.
-    fn get(&mut self, file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
-        if let Some(found) = self.held(offset, len) {
-            return Ok(found);
+    /// Bytes of the file. Records are mostly looked at one after the other: then more is read at once.
+    fn get(&mut self, file: &File, offset: u64, len: u64) -> io::Result<Cow<'_, [u8]>> {
+        if self.held(offset, len).is_none() {
+            let is_next = offset >= self.end && offset - self.end < NEAR;
+            self.end = offset + len;
+            if !is_next || len > READ_BLOCK as u64 {
+                return read_at(file, offset, len).map(Cow::Owned);
+            }
+            self.bytes.clear();
+            From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut self.bytes)?;
+            self.start = offset;
+            self.end = offset + self.bytes.len() as u64;
         }
-        let is_next = offset >= self.end && offset - self.end < NEAR;
-        self.end = offset + len;
-        if !is_next || len > READ_BLOCK as u64 {
-            return read_at(file, offset, len);
-        }
-        self.bytes.clear();
-        From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut self.bytes)?;
-        self.start = offset;
-        self.end = offset + self.bytes.len() as u64;
         match self.held(offset, len) {
-            Some(found) => Ok(found),
-            None => read_at(file, offset, len),
+            Some(found) => Ok(Cow::Borrowed(found)),
+            None => read_at(file, offset, len).map(Cow::Owned),
         }
     }
 
-    fn held(&self, offset: u64, len: u64) -> Option<Vec<u8>> {
+    fn held(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
-        self.bytes.get(start..end).map(<[u8]>::to_vec)
+        self.bytes.get(start..end)
+    }
+}
+
+/// Looks at one record after the other.
+pub(crate) struct Look<'a> {
+    own: &'a Conversation,
+    window: Window,
+}
+
+impl Look<'_> {
+    /// The record of a row.
+    pub(crate) fn record<T>(
+        &mut self,
+        row: RowId,
+        see: impl FnOnce(&Entry<'_>) -> T,
+    ) -> io::Result<T> {
+        self.own.look_by(&mut self.window, row, see)
+    }
+
+    /// One block that can be read alone; nothing else of its record is read.
+    pub(crate) fn block<T>(
+        &mut self,
+        block: BlockId,
+        see: impl FnOnce(Block<'_>) -> T,
+    ) -> io::Result<Option<T>> {
+        let table = &self.own.table;
+        let Some(range) = table.range(block) else { return Ok(None) };
+        let offset = table.row(table.part(block).row).offset + range.start as u64;
+        self.own.with_file(|file| {
+            let bytes = self.window.get(file, offset, range.len() as u64)?;
+            let block = Block::of(Json::trusted(&bytes));
+            let whole = block.filter(|block| block.json().raw().len() == bytes.len());
+            whole.map_or_else(|| Err(changed()), |block| Ok(Some(see(block))))
+        })
     }
 }
 
@@ -172,24 +207,21 @@ impl Conversation {
         if known.is_long() {
             return self.with_file(|file| self.table.look(file, row, see));
         }
-        let bytes = self.with_file(|file| window.get(file, known.offset, known.len))?;
-        Table::see(&bytes, see)
+        self.with_file(|file| Table::see(&window.get(file, known.offset, known.len)?, see))
     }
 
     /// The records of these rows, in their order. Many are looked at by several threads.
     pub(crate) fn look_all<T: Send>(
         &self,
         rows: &[RowId],
-        see: impl Fn(RowId, &Entry<'_>) -> T + Sync,
+        see: impl Fn(&mut Look<'_>, RowId) -> io::Result<T> + Sync,
     ) -> io::Result<Vec<T>> {
         let threads = threads::count();
         let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads).max(FEW)).collect();
         let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
         threads::each(pieces.len(), threads, |at| {
-            let mut window = Window::default();
-            let seen = pieces[at].iter();
-            let seen = seen.map(|row| self.look_by(&mut window, *row, |entry| see(*row, entry)));
-            *lock(&found[at]) = seen.collect();
+            let mut look = Look { own: self, window: Window::default() };
+            *lock(&found[at]) = pieces[at].iter().map(|row| see(&mut look, *row)).collect();
         });
         let mut all = Vec::with_capacity(rows.len());
         for piece in found {

@@ -27,7 +27,7 @@ pub use seed::seed;
 pub use tail::open;
 
 use crate::content::BlockKind;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Look};
 use crate::entry::{Entry, Kind};
 use crate::input::Input;
 use crate::table::{BlockId, Id, Ids, Row, RowId, Table};
@@ -269,7 +269,12 @@ fn build(
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
     let is_told = |row: RowId| is_outline && Line::is_told(table.row(row));
     let untold: Vec<_> = chain.rows.iter().copied().filter(|row| !is_told(*row)).collect();
-    let read = own.look_all(&untold, |row, entry| Line::read(row, table, entry, rules))?;
+    let read = own.look_all(&untold, |look, row| {
+        if Line::is_plain(row, table) {
+            return Line::of_blocks(row, table, look, rules);
+        }
+        look.record(row, |entry| Line::read(row, table, entry, rules))
+    })?;
     let mut read = read.into_iter().peekable();
     let mut lines = Vec::with_capacity(chain.rows.len());
     for row in &chain.rows {
@@ -342,6 +347,29 @@ impl Line {
         line
     }
 
+    /// Whether nothing but its blocks matters of a record, and each can be read alone.
+    fn is_plain(row: RowId, table: &Table) -> bool {
+        let mut parts = table.parts_of(row);
+        match table.row(row).kind {
+            Kind::Assistant => parts.all(|part| table.range(part).is_some()),
+            Kind::User => parts.all(|part| {
+                table.part(part).kind == BlockKind::ToolResult && table.range(part).is_some()
+            }),
+            _ => false,
+        }
+    }
+
+    fn of_blocks(row: RowId, table: &Table, look: &mut Look<'_>, rules: Rules) -> io::Result<Line> {
+        let mut line = Line::known(row, table);
+        for id in table.parts_of(row) {
+            let block = look.block(id, Block::read)?;
+            line.blocks.extend(block.map(|block| block.of(id, table.part(id))));
+        }
+        line.without_images(rules);
+        line.fit(rules);
+        Ok(line)
+    }
+
     fn read(row: RowId, table: &Table, entry: &Entry<'_>, rules: Rules) -> Line {
         let mut line = Line::known(row, table);
         if let Some(message) = entry.message() {
@@ -369,12 +397,16 @@ impl Line {
                 }
             }
         }
-        if rules.mends_surrogates {
-            line.blocks = line.blocks.into_iter().map(Block::mended).collect();
-        }
-        line.blocks = line.blocks.into_iter().map(|block| tools::fitted(block, rules)).collect();
-        line.blocks.extend(tools::loaded(&line.blocks, rules));
+        line.fit(rules);
         line
+    }
+
+    /// Blocks become what the client makes of them.
+    fn fit(&mut self, rules: Rules) {
+        let blocks = std::mem::take(&mut self.blocks).into_iter();
+        let blocks = blocks.map(|own| if rules.mends_surrogates { own.mended() } else { own });
+        self.blocks = blocks.map(|block| tools::fitted(block, rules)).collect();
+        self.blocks.extend(tools::loaded(&self.blocks, rules));
     }
 
     fn without_images(&mut self, rules: Rules) {

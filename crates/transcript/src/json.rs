@@ -252,6 +252,10 @@ pub fn quote(text: &str) -> String {
 
 /// The bytes of a value in which every escaped half of a surrogate pair that stands alone is U+FFFD; nothing if there is none.
 pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
+    // Nearly nothing has any.
+    if !["\\ud", "\\uD"].iter().any(|name| memchr::memmem::find(raw, name.as_bytes()).is_some()) {
+        return None;
+    }
     let mut out = Vec::new();
     let (mut done, mut at) = (0, 0);
     while let Some(slash) = memchr::memchr(b'\\', &raw[at..]).map(|found| at + found) {

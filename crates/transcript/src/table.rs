@@ -409,7 +409,7 @@ impl Table {
     }
 }
 
-fn changed() -> io::Error {
+pub(crate) fn changed() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the file has changed while it was read")
 }
 

@@ -110,12 +110,12 @@ impl Http {
 impl Model for Http {
     fn ask(
         &self,
-        body: &str,
+        body: String,
         hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         let url = format!("{}/v1/messages", self.settings.base.trim_end_matches('/'));
         let request = self.client()?.post(url).header("content-type", "application/json");
-        let response = request.body(body.to_owned()).send().map_err(|error| unreachable(&error))?;
+        let response = request.body(body).send().map_err(|error| unreachable(&error))?;
         let id = text_header(&response, "request-id");
         let status = response.status().as_u16();
         if status != 200 {

@@ -217,10 +217,10 @@ fn pause(seconds: f64) {
 impl Model for Script {
     fn ask(
         &self,
-        body: &str,
+        body: String,
         hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
-        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let body: Value = serde_json::from_str(&body).unwrap_or_default();
         let (lane, reply) = self.choose(&body);
         pause(reply.delay);
         let request = self.id("req", &lane);

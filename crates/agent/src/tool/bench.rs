@@ -20,7 +20,7 @@ struct Nobody;
 impl Model for Nobody {
     fn ask(
         &self,
-        _: &str,
+        _: String,
         _: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
     ) -> Result<(), ApiError> {
         Ok(())

@@ -35,7 +35,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     });
     let mut stream = Stream::default();
     let (mut blocks, mut failure) = (Vec::new(), None);
-    let asked = model.ask(&body.to_string(), &mut |heard| {
+    let asked = model.ask(body.to_string(), &mut |heard| {
         if let Heard::Event(event) = heard {
             match stream.event(event) {
                 Some(Step::Block(block)) => blocks.push(block),

@@ -3,6 +3,7 @@
 //! A call goes with its result. What hangs on a record that goes is hung on what is sent before it. Where something is taken out of a turn, its thinking goes too: the API
 //! takes thinking only as it was given. Invariants: never a call without its result, or the other way round; never a message without content.
 
+use std::borrow::Cow;
 use std::io;
 
 use hashbrown::{HashMap, HashSet};
@@ -350,9 +351,10 @@ impl Stripping<'_> {
         let sent: HashSet<RowId> = sent.iter().copied().collect();
         let events = table.numbered().filter(|(_, row)| row.kind == Kind::System);
         let events: Vec<RowId> = events.map(|(id, _)| id).collect();
-        let told = self.own.look_all(&events, |_, entry| {
-            let subtype = entry.subtype();
-            matches!(subtype.as_deref(), Some("api_error" | "turn_duration" | "stop_hook_summary"))
+        let told = self.own.look_all(&events, |look, row| {
+            let subtype = look.record(row, |entry| entry.subtype().map(Cow::into_owned))?;
+            let noise = ["api_error", "turn_duration", "stop_hook_summary"];
+            Ok(subtype.is_some_and(|own| noise.contains(&own.as_str())))
         })?;
         let mut told = told.into_iter();
         let (mut noise, mut sides, mut snapshots) = (0, 0, 0);

@@ -96,6 +96,11 @@ impl Block {
         &self.raw
     }
 
+    /// The same, given away.
+    pub fn into_raw(self) -> Vec<u8> {
+        self.raw.into_owned()
+    }
+
     /// What kind of block it is.
     pub fn kind(&self) -> BlockKind {
         self.kind
@@ -119,7 +124,24 @@ impl Block {
 
     /// Whether it is a text block of nothing but white space.
     pub(crate) fn is_blank(&self) -> bool {
-        self.words().is_some_and(|text| text.trim().is_empty())
+        if self.kind != BlockKind::Text {
+            return false;
+        }
+        // Most begin with a letter: then the rest need not be looked at.
+        match self.json().get("text").map(Json::raw) {
+            Some([b'"', first, ..])
+                if first.is_ascii_graphic() && !matches!(first, b'"' | b'\\') =>
+            {
+                false
+            }
+            _ => self.words().is_some_and(|text| text.trim().is_empty()),
+        }
+    }
+
+    /// Whether it is a text block of nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let text = self.json().get("text").filter(|text| text.shape() == Shape::String);
+        self.kind == BlockKind::Text && text.is_none_or(|text| text.raw().len() == 2)
     }
 
     /// The call of one of the client's tools that it is, or that it answers.
@@ -147,7 +169,7 @@ impl Block {
 
     /// The same with other bytes.
     pub(super) fn with_raw(&self, raw: Vec<u8>) -> Block {
-        Block { raw: raw.into(), ..self.clone() }
+        Block { raw: raw.into(), kind: self.kind, call: self.call, origin: self.origin }
     }
 
     /// The same with another member.

@@ -95,7 +95,7 @@ fn drop_blank_blocks(messages: &mut [Message]) {
                 }
             }
             Role::Assistant => {
-                message.blocks.retain(|block| block.words().is_none_or(|text| !text.is_empty()));
+                message.blocks.retain(|block| !block.is_empty());
             }
             Role::System => {}
         }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::thread;
 
@@ -39,12 +40,21 @@ struct Cut {
 fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
     let file = File::open(path)?;
     let mut lines = Backward::new(&file)?;
-    let named = memmem::Finder::new("\"compact_boundary\"");
+    let named = memmem::Finder::new(BOUNDARY);
     let mut cut: Option<(u64, Vec<String>)> = None;
+    let near = file.metadata()?.len().saturating_sub(NEAR);
+    let mut is_near = true;
     while let Some(line) = lines.next_line()? {
         let Body::Held(bytes) = line.body else { return Ok(None) };
         match &mut cut {
             None => {
+                // Most sessions have none: that is found out faster for all that is left at once.
+                if is_near && line.offset < near {
+                    is_near = false;
+                    if !holds(path, BOUNDARY, line.offset + line.len)? {
+                        return Ok(None);
+                    }
+                }
                 if named.find(bytes).is_none() {
                     continue;
                 }
@@ -93,6 +103,11 @@ fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
     Ok(None)
 }
 
+const BOUNDARY: &[u8] = b"\"compact_boundary\"";
+
+/// So much of the end of a file is looked through line by line at least.
+const NEAR: u64 = 4 << 20;
+
 /// How far before a compaction the records that it keeps are looked for.
 const FARTHEST: u64 = 32 << 20;
 
@@ -109,7 +124,7 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
         return Ok(None);
     }
     // A leaf that is named only in the part that was not read counts too.
-    if table.named_leaf.is_none() && names_leaf(path, cut.start)? {
+    if table.named_leaf.is_none() && holds(path, b"last-prompt", cut.start)? {
         return Ok(None);
     }
     let mut told = Vec::new();
@@ -122,25 +137,24 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     Ok((is_said && is_cut).then_some(own))
 }
 
-/// Whether anything in the first bytes of a file may be a record that names a leaf. Both halves are looked through at once.
-fn names_leaf(path: &Path, end: u64) -> io::Result<bool> {
+/// Whether a name stands anywhere in the first bytes of a file. Both halves are looked through at once.
+fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
     let middle = end / 2;
     thread::scope(|scope| {
-        let other = scope.spawn(|| has_name(path, middle.saturating_sub(NAME.len() as u64), end));
-        let first = has_name(path, 0, middle);
+        let other =
+            scope.spawn(|| has_name(path, name, middle.saturating_sub(name.len() as u64)..end));
+        let first = has_name(path, name, 0..middle);
         let second = other.join().unwrap_or(Ok(true));
         Ok(first? || second?)
     })
 }
 
-const NAME: &[u8] = b"last-prompt";
-
 /// Whether the name stands in that part of a file.
-fn has_name(path: &Path, start: u64, end: u64) -> io::Result<bool> {
+fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> io::Result<bool> {
     let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(start))?;
-    let finder = memmem::Finder::new(NAME);
-    let mut source = file.take(end - start);
+    file.seek(SeekFrom::Start(part.start))?;
+    let finder = memmem::Finder::new(name);
+    let mut source = file.take(part.end - part.start);
     let mut buffer = vec![0; 1 << 18];
     let mut held = 0;
     loop {
@@ -153,7 +167,7 @@ fn has_name(path: &Path, start: u64, end: u64) -> io::Result<bool> {
             return Ok(true);
         }
         // The name may lie across two reads.
-        held = filled.min(NAME.len() - 1);
+        held = filled.min(name.len() - 1);
         buffer.copy_within(filled - held..filled, 0);
     }
 }

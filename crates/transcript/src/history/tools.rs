@@ -2,6 +2,8 @@
 //!
 //! Which tools there are depends on the machine (MCP servers, plugins). Here a client has its own and no others, as it was observed.
 
+use memchr::memmem;
+
 use super::block::Block;
 use super::rules::{Calls, References, Rules};
 use crate::content::BlockKind;
@@ -70,9 +72,11 @@ const NEWEST: &[&str] = &[
 /// What the newest client says behind references to tools.
 pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
     let has_reference = |block: &Block| {
+        if block.kind() != BlockKind::ToolResult || !may_refer(block) {
+            return false;
+        }
         let content = block.json().get("content");
-        block.kind() == BlockKind::ToolResult
-            && content.into_iter().flat_map(Json::elements).any(|part| is_reference(&part))
+        content.into_iter().flat_map(Json::elements).any(|part| is_reference(&part))
     };
     (rules.references == References::Offered && blocks.iter().any(has_reference))
         .then(|| Block::text("Tool loaded."))
@@ -87,47 +91,52 @@ pub(super) fn fitted(block: Block, rules: Rules) -> Block {
     }
 }
 
+/// Nearly no result has references: those need not be taken apart.
+fn may_refer(block: &Block) -> bool {
+    memmem::find(block.raw(), b"tool_reference").is_some()
+}
+
 fn is_reference(part: &Json<'_>) -> bool {
     part.get("type").is_some_and(|own| own.is("tool_reference"))
 }
 
 fn call(block: Block, rules: Rules) -> Block {
-    let is_task = block.json().get("name").is_some_and(|name| name.is(TASK[0]));
-    let block = if rules.renames_tasks && is_task {
-        block.with("name", quote(TASK[1]).as_bytes())
-    } else {
-        block
-    };
-    let ends_planning = block.json().get("name").is_some_and(|name| name.is("ExitPlanMode"));
-    let block = match block.json().get("input").and_then(Json::object) {
-        Some(input) if rules.drops_plans && ends_planning => {
-            let members = input.members().filter(|(name, _)| name != "plan");
-            let members: Vec<Vec<u8>> = members
-                .map(|(name, value)| [quote(&name).as_bytes(), b":", value.raw()].concat())
-                .collect();
-            block.with("input", &[b"{", members.join(&b","[..]).as_slice(), b"}"].concat())
-        }
-        _ => block,
-    };
     let Some(own) = block.json().object() else { return block };
+    let name = own.get("name");
+    let is = |wanted: &str| name.is_some_and(|name| name.is(wanted));
+    let renamed = (rules.renames_tasks && is(TASK[0])).then(|| quote(TASK[1]).into_bytes());
+    let input = own.get("input").filter(|_| rules.drops_plans && is("ExitPlanMode"));
+    let without_plan = input.and_then(Json::object).map(|input| {
+        let members = input.members().filter(|(name, _)| name != "plan");
+        let members = members.map(|(name, value)| member(&name, value.raw()));
+        [b"{", members.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"}"].concat()
+    });
+    let changed = [("name", renamed), ("input", without_plan)];
     let is_plain = match rules.calls {
         Calls::AsStored => false,
         Calls::PlainWithCaller => own.get("caller").is_some(),
         Calls::Plain => true,
     };
     if !is_plain {
-        return block;
+        let changed = changed.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        return changed.fold(block.clone(), |block, (name, value)| block.with(name, value));
     }
     let members = ["type", "id", "name", "input"].into_iter().filter_map(|name| {
-        let value = own.get(name)?;
-        Some([quote(name).as_bytes(), b":", value.raw()].concat())
+        let other = changed.iter().find(|(own, _)| *own == name).and_then(|(_, to)| to.as_deref());
+        Some(member(name, other.or_else(|| own.get(name).map(Json::raw))?))
     });
-    let members: Vec<Vec<u8>> = members.collect();
-    let raw = [b"{", members.join(&b","[..]).as_slice(), b"}"].concat();
+    let raw = [b"{", members.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"}"].concat();
     block.with_raw(raw)
 }
 
+fn member(name: &str, value: &[u8]) -> Vec<u8> {
+    [quote(name).as_bytes(), b":", value].concat()
+}
+
 fn result(block: Block, rules: Rules) -> Block {
+    if !may_refer(&block) {
+        return block;
+    }
     let content = block.json().get("content").filter(|own| own.shape() == Shape::Array);
     let Some(content) = content.filter(|own| own.elements().any(|part| is_reference(&part))) else {
         return block;
