@@ -1,12 +1,13 @@
 //! What files were before they were changed, kept as the client keeps it: `file-history/<session>/<hash>@v<n>`.
 //!
-//! Invariant: a file is changed only after its copy is complete; a copy is never changed.
+//! From then on a file is watched: at every prompt it is copied again if it is another one by then, so that clients can go back to what it was at that prompt. Invariant: a file is changed only
+//! after its copy is complete; a copy is never changed.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -15,51 +16,182 @@ use sha2::{Digest, Sha256};
 pub struct Backups {
     /// `file-history/<session>`; nothing if no copies are kept.
     folder: Option<PathBuf>,
-    kept: Mutex<BTreeMap<PathBuf, Backup>>,
+    watched: Mutex<Watched>,
 }
 
-/// One copy.
+#[derive(Debug, Default)]
+struct Watched {
+    files: BTreeMap<PathBuf, Backup>,
+    /// Some of them are not recorded yet.
+    has_new: bool,
+}
+
+/// The last copy of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     /// The name in the folder; nothing for a file that was not there.
     pub name: Option<String>,
     /// How many copies there were by then.
     pub version: u32,
+    /// When it was recorded first.
+    pub time: Option<String>,
 }
 
 impl Backups {
     /// Copies go there.
     pub fn new(folder: Option<PathBuf>) -> Backups {
-        Backups { folder, kept: Mutex::default() }
+        Backups { folder, watched: Mutex::default() }
     }
 
-    /// Keeps a file that is about to be changed. Of a turn, what it was at its beginning is kept.
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up what a session watched before it was resumed, as far as the copies are of these files.
+    pub fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
+        let own = files.filter(|(path, backup)| {
+            backup.name.as_ref().is_none_or(|name| name.starts_with(&hash(path)))
+        });
+        self.watched().files.extend(own);
+    }
+
+    /// Keeps a file that is about to be changed. One that is watched was kept when the prompt came.
     pub(crate) fn keep(&self, path: &Path) -> io::Result<()> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.contains_key(path) {
+        let mut watched = self.watched();
+        if self.folder.is_none() || watched.files.contains_key(path) {
             return Ok(());
         }
-        let hash = Sha256::digest(path.to_string_lossy().as_bytes());
-        let short = u64::from_be_bytes(hash[..8].try_into().unwrap_or_default());
-        let mut version = 1;
-        while folder.join(format!("{short:016x}@v{version}")).exists() {
+        let backup = self.copied(path, 1)?;
+        watched.files.insert(path.to_owned(), backup);
+        watched.has_new = true;
+        Ok(())
+    }
+
+    /// Copies a file, as this version of it or a later one.
+    fn copied(&self, path: &Path, mut version: u32) -> io::Result<Backup> {
+        let folder = self.folder.clone().unwrap_or_default();
+        let hash = hash(path);
+        while folder.join(format!("{hash}@v{version}")).exists() {
             version += 1;
         }
-        let name = format!("{short:016x}@v{version}");
+        let name = format!("{hash}@v{version}");
         let is_there = path.is_file();
         if is_there {
-            fs::create_dir_all(folder)?;
+            fs::create_dir_all(&folder)?;
             let part = folder.join(format!("{name}.part"));
             fs::copy(path, &part)?;
             fs::rename(&part, folder.join(&name))?;
         }
-        kept.insert(path.to_owned(), Backup { name: is_there.then_some(name), version });
-        Ok(())
+        Ok(Backup { name: is_there.then_some(name), version, time: None })
     }
 
-    /// What was kept since the last call, for the record of it.
-    pub fn take(&self) -> BTreeMap<PathBuf, Backup> {
-        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    /// A prompt comes: what has changed since it was copied last is copied again. What cannot be read stays as it was.
+    pub(crate) fn renew(&self) {
+        let Some(folder) = &self.folder else { return };
+        let mut watched = self.watched();
+        for (path, backup) in &mut watched.files {
+            let is_same = match &backup.name {
+                None => !path.exists(),
+                Some(name) => is_equal(path, &folder.join(name)).unwrap_or(true),
+            };
+            if !is_same && let Ok(new) = self.copied(path, backup.version + 1) {
+                *backup = new;
+            }
+        }
+    }
+
+    /// Whether a file is watched since the last call.
+    pub(crate) fn has_new(&self) -> bool {
+        std::mem::take(&mut self.watched().has_new)
+    }
+
+    /// The last copies, as they are recorded now.
+    pub(crate) fn recorded(&self, now: &str) -> Vec<(PathBuf, Backup)> {
+        let mut watched = self.watched();
+        for backup in watched.files.values_mut() {
+            backup.time.get_or_insert_with(|| now.to_owned());
+        }
+        watched.files.clone().into_iter().collect()
+    }
+}
+
+/// What the names of a file's copies begin with.
+fn hash(path: &Path) -> String {
+    let hash = Sha256::digest(path.to_string_lossy().as_bytes());
+    format!("{:016x}", u64::from_be_bytes(hash[..8].try_into().unwrap_or_default()))
+}
+
+/// Whether two files hold the same; one that is gone holds something else.
+fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {
+    let Ok(one) = File::open(one) else { return Ok(false) };
+    let other = File::open(other)?;
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (io::BufReader::new(one), io::BufReader::new(other));
+    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let count = one.read(&mut left)?;
+        if count == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut right[..count])?;
+        if left[..count] != right[..count] {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn write(path: &Path, text: &str) {
+        File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn of_each_prompt_there_is_what_files_were_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, new) = (folder.path().join("a.txt"), folder.path().join("new.txt"));
+        let copies = folder.path().join("copies");
+        let backups = Backups::new(Some(copies.clone()));
+        let told = |backups: &Backups| -> Vec<(String, u32, Option<String>)> {
+            let all = backups.recorded("now").into_iter();
+            all.map(|(path, backup)| {
+                let text = backup.name.map(|name| fs::read_to_string(copies.join(name)).unwrap());
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                (name, backup.version, text)
+            })
+            .collect()
+        };
+        let row = |name: &str, version, text: Option<&str>| {
+            (name.to_owned(), version, text.map(str::to_owned))
+        };
+        write(&file, "one");
+        for text in ["two", "three"] {
+            // Two changes in one turn: what it was at the prompt counts.
+            backups.keep(&file).unwrap();
+            backups.keep(&new).unwrap();
+            write(&file, text);
+            write(&new, text);
+        }
+        assert!(backups.has_new() && !backups.has_new());
+        assert_eq!(told(&backups), [row("a.txt", 1, Some("one")), row("new.txt", 1, None)]);
+        backups.renew();
+        assert_eq!(
+            told(&backups),
+            [row("a.txt", 2, Some("three")), row("new.txt", 2, Some("three"))]
+        );
+        fs::remove_file(&new).unwrap();
+        backups.renew();
+        assert_eq!(told(&backups), [row("a.txt", 2, Some("three")), row("new.txt", 3, None)]);
+        // After a resume it goes on from there; copies of other files are not taken up.
+        let later = Backups::new(Some(copies.clone()));
+        let other = (folder.path().join("b.txt"), backups.recorded("")[0].1.clone());
+        later.restore(backups.recorded("").into_iter().chain([other]));
+        assert_eq!(told(&later), told(&backups));
     }
 }

@@ -3,26 +3,28 @@
 //! One thread decides; others wait for the API, for tools and for time, and send notes. Invariants: a note of an answer or a wait that was given up is thrown away (it has an old number); once something
 //! could not be recorded, nothing more is done.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::ops::ControlFlow;
+use std::collections::{HashMap, VecDeque};
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use serde_json::{Map, Value};
 
+use crate::api::Model;
 use crate::api::request::{Request, text_block};
-use crate::api::stream::{Step, Stream};
-use crate::api::{ApiError, Heard, Model};
-use crate::backup::Backup;
+use crate::control::{self, Wish};
+use crate::count::Count;
 use crate::face::{Face, Summary};
-use crate::model::Usage;
+use crate::listen::listen;
+use crate::model;
 use crate::nature::Nature;
 use crate::permit::Permit;
 use crate::record::Recorder;
 use crate::tool::{self, Call, Cancel, Progress, Site};
-use crate::turn::{Effect, Entry, Input, Outcome, Turn, Wanted};
+use crate::turn::{Effect, Entry, Input, Outcome, Prompt, Turn, Wanted};
 
 /// What reaches the driver.
 #[derive(Debug)]
@@ -37,8 +39,8 @@ pub enum Note {
     Progress(String, Progress, u64),
     /// Somebody says something.
     Say(Said),
-    /// Somebody wants the turn to stop.
-    Interrupt,
+    /// Whoever hosts the session wants something: a line of the control protocol.
+    Control(Value),
     /// The program is to end: the turn is stopped, with this exit code.
     End(u8),
     /// There is nobody who could say more.
@@ -52,6 +54,8 @@ pub enum Note {
 pub struct Said {
     /// Blocks, as JSON.
     pub blocks: Vec<String>,
+    /// The id that its record is to have.
+    pub id: Option<String>,
     /// The line that it came on, if it is to be shown again.
     pub line: Option<Value>,
 }
@@ -59,7 +63,7 @@ pub struct Said {
 impl Said {
     /// A text.
     pub fn text(text: &str) -> Said {
-        Said { blocks: vec![text_block(text)], line: None }
+        Said { blocks: vec![text_block(text)], ..Said::default() }
     }
 }
 
@@ -80,6 +84,8 @@ pub struct Asking {
     pub reminder: String,
     /// What has changed since then: goes with the next prompt.
     pub news: Option<String>,
+    /// What is kept beside the session once that was told: a file, and what it holds.
+    pub kept: Option<(PathBuf, String)>,
     /// Whether the API is asked to keep the beginning.
     pub is_cached: bool,
 }
@@ -103,8 +109,11 @@ pub struct Driver {
     notes: Sender<Note>,
     number: u64,
     calls: HashMap<String, (Wanted, Cancel)>,
+    /// Set when nobody waits for the answer that comes in.
+    hearing: Cancel,
     prompt: Option<String>,
-    backups: BTreeMap<PathBuf, Backup>,
+    /// The model of the next turn, if it is another one.
+    next_model: Option<String>,
     count: Count,
     end: Option<u8>,
 }
@@ -113,21 +122,6 @@ impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("turn", &self.turn).finish_non_exhaustive()
     }
-}
-
-/// What is counted.
-#[derive(Debug, Default)]
-struct Count {
-    began: i64,
-    asked: i64,
-    api: i64,
-    text: String,
-    stop: Option<String>,
-    model: String,
-    start: Value,
-    turn: Usage,
-    models: BTreeMap<String, Usage>,
-    denials: Vec<Value>,
 }
 
 impl Driver {
@@ -144,7 +138,7 @@ impl Driver {
         let listener: tool::Listener = Box::new(move |call: &str, progress, number| {
             let _ = ear.send(Note::Progress(call.to_owned(), progress, number));
         });
-        *site.listener.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(listener);
+        *site.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
         Driver {
             turn,
             recorder,
@@ -156,8 +150,9 @@ impl Driver {
             notes,
             number: 0,
             calls: HashMap::new(),
+            hearing: Cancel::default(),
             prompt: None,
-            backups: BTreeMap::new(),
+            next_model: None,
             count: Count::default(),
             end: None,
         }
@@ -191,6 +186,7 @@ impl Driver {
                     face.complain(&why);
                     return 1;
                 }
+                Ok(Note::Control(line)) => _ = self.control(&line, face),
                 Ok(Note::Closed) | Err(_) => is_closed = true,
                 Ok(_) => {}
             }
@@ -206,15 +202,11 @@ impl Driver {
         is_closed: &mut bool,
         face: &mut dyn Face,
     ) -> u8 {
-        let models = std::mem::take(&mut self.count.models);
-        self.count = Count { began: self.nature.now(), models, ..Count::default() };
-        face.begin(&self.asking.model);
-        if let Some(line) = &said.line {
-            face.again(line);
-        }
-        let news = self.asking.news.take().map(|news| text_block(&news));
-        let blocks = news.into_iter().chain(said.blocks).collect();
-        let mut outcome = self.step(Input::Prompt(blocks), face);
+        self.count.begin(self.nature.now());
+        self.change_model();
+        face.begin(&self.asking.model, self.permit.mode);
+        let prompt = self.prompt(said, face);
+        let mut outcome = self.step(Input::Prompt(prompt), face);
         while outcome.is_none() {
             let Ok(note) = inbox.recv() else { break };
             let input = match note {
@@ -234,13 +226,19 @@ impl Driver {
                         continue;
                     }
                 }
-                // While tools run it goes along with their results; else it waits for its own turn.
-                Note::Say(said) if !self.calls.is_empty() => Input::Prompt(said.blocks),
-                Note::Say(said) => {
-                    queue.push_back(said);
-                    continue;
-                }
-                Note::Interrupt => Input::Interrupt,
+                Note::Say(said) => match self.recorder.enqueue(&said.blocks) {
+                    Err(error) => Input::Unwritable(error.to_string()),
+                    // While tools run it goes along with their results; else it waits for its own turn.
+                    Ok(()) if !self.calls.is_empty() => Input::Prompt(self.prompt(said, face)),
+                    Ok(()) => {
+                        queue.push_back(said);
+                        continue;
+                    }
+                },
+                Note::Control(line) => match self.control(&line, face) {
+                    Wish::Stop => Input::Interrupt,
+                    _ => continue,
+                },
                 Note::End(code) => {
                     self.end = Some(code);
                     Input::Interrupt
@@ -255,40 +253,47 @@ impl Driver {
                     Input::Interrupt
                 }
             };
-            self.note(&input);
+            self.count.note(&input, self.nature.now());
             outcome = self.step(input, face);
         }
         let outcome = outcome.unwrap_or(Outcome::Interrupted);
         self.finish(outcome, face)
     }
 
-    /// Counts what comes in.
-    fn note(&mut self, input: &Input) {
-        match input {
-            Input::Started(message) => {
-                let message: Value = serde_json::from_str(message).unwrap_or_default();
-                message["model"].as_str().unwrap_or_default().clone_into(&mut self.count.model);
-                self.count.start = message["usage"].clone();
-                self.count.text.clear();
+    /// What is said, with what has changed before it.
+    fn prompt(&mut self, said: Said, face: &mut dyn Face) -> Prompt {
+        let id = self.recorder.id_for(said.id.as_deref());
+        if let Some(line) = &said.line {
+            face.again(line, &id);
+        }
+        let news = self.asking.news.take().map(|news| text_block(&news));
+        Prompt { id, blocks: news.into_iter().chain(said.blocks).collect() }
+    }
+
+    /// Does what a host wants, and answers.
+    fn control(&mut self, line: &Value, face: &mut dyn Face) -> Wish {
+        let (wish, answer) = control::asked(&line["request"]);
+        match &wish {
+            Wish::Mode(mode) => {
+                self.permit.mode = *mode;
+                self.recorder.set_mode(mode.name());
             }
-            Input::Ended(ending) => {
-                let more: Value = ending
-                    .usage
-                    .as_deref()
-                    .and_then(|usage| serde_json::from_str(usage).ok())
-                    .unwrap_or_default();
-                let mut usage = std::mem::take(&mut self.count.start);
-                if let (Value::Object(usage), Value::Object(more)) = (&mut usage, more) {
-                    usage.extend(more);
-                }
-                let usage = Usage::read(&usage);
-                self.count.turn.add(usage);
-                let model = self.count.model.clone();
-                self.count.models.entry(model).or_default().add(usage);
-                self.count.stop.clone_from(&ending.stop_reason);
-                self.count.api += self.nature.now() - self.count.asked;
+            Wish::Model(model) => self.next_model = Some(model.clone()),
+            Wish::Thinking(tokens) => {
+                self.asking.thinking = model::thinking_tokens(*tokens, self.asking.max_tokens);
             }
-            _ => {}
+            Wish::Stop | Wish::Nothing => {}
+        }
+        face.answer(&control::answer(&line["request_id"], answer));
+        wish
+    }
+
+    fn change_model(&mut self) {
+        let next = self.next_model.take().filter(|model| *model != self.asking.model);
+        if let Some(model) = next {
+            self.asking.max_tokens = model::output_tokens(&model);
+            self.asking.model = model;
+            self.turn.forget_thinking();
         }
     }
 
@@ -338,6 +343,7 @@ impl Driver {
             Effect::Run(wanted) => return self.start(wanted),
             Effect::Stop => {
                 self.number += 1;
+                self.hearing.set();
                 for (_, cancel) in self.calls.values() {
                     cancel.set();
                 }
@@ -356,16 +362,16 @@ impl Driver {
         let mut kept = Ok(());
         match entry {
             Entry::Prompt(_) => {
-                kept = self.recorder.snapshot(&id, &id, &self.backed_up(), false);
+                self.keep_context();
+                self.site.backups.renew();
+                kept = self.recorder.snapshot(&id, &id, &self.site.backups, false);
                 self.prompt = Some(id.clone());
             }
             Entry::Result(call, _) => {
                 self.calls.remove(call);
-                let new = self.site.backups.take();
-                if !new.is_empty() {
-                    self.backups.extend(new);
+                if self.site.backups.has_new() {
                     let of = self.prompt.clone().unwrap_or_default();
-                    kept = self.recorder.snapshot(&id, &of, &self.backed_up(), true);
+                    kept = self.recorder.snapshot(&id, &of, &self.site.backups, true);
                 }
             }
             _ => {}
@@ -374,8 +380,12 @@ impl Driver {
         kept.map_or_else(|error| Carried::Lost(error.to_string()), |()| Carried::On)
     }
 
-    fn backed_up(&self) -> Vec<(PathBuf, Backup)> {
-        self.backups.iter().map(|(path, backup)| (path.clone(), backup.clone())).collect()
+    /// Keeps what the model was told about where it works, now that it was.
+    fn keep_context(&mut self) {
+        let Some((path, text)) = self.asking.kept.take() else { return };
+        // Without it the next run looks anew, and the API reads everything again: no reason to stop.
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let _ = folder.and_then(|()| File::create(&path)?.write_all(text.as_bytes()));
     }
 
     /// The request as it would be sent now.
@@ -399,8 +409,10 @@ impl Driver {
         self.count.asked = self.nature.now();
         let (model, notes, number) = (self.model.clone(), self.notes.clone(), self.number);
         let (body, chance) = (self.body(), self.nature.chance());
+        self.hearing = Cancel::default();
+        let cancel = self.hearing.clone();
         thread::spawn(move || {
-            if let Some(error) = listen(&*model, body, &notes, number) {
+            if let Some(error) = listen(&*model, body, (&notes, number), &cancel) {
                 let _ = notes.send(Note::Of(number, Input::Failed(error, chance)));
             }
         });
@@ -428,12 +440,15 @@ impl Driver {
 
     fn finish(&mut self, outcome: Outcome, face: &mut dyn Face) -> u8 {
         let taken = self.nature.now() - self.count.began;
-        let outcome = match self.recorder.duration(taken) {
-            Err(error) if outcome == Outcome::Answered(None) => {
-                Outcome::Unwritable(error.to_string())
-            }
-            _ => outcome,
+        // What could not be written is told as what it is, and is the end of it.
+        let is_lost = matches!(outcome, Outcome::Unwritable(_));
+        let outcome = match if is_lost { Ok(()) } else { self.recorder.duration(taken) } {
+            Ok(()) => outcome,
+            Err(error) => Outcome::Unwritable(error.to_string()),
         };
+        let spent =
+            std::mem::take(&mut *self.site.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        self.count.aside(spent);
         let summary = Summary {
             outcome,
             text: std::mem::take(&mut self.count.text),
@@ -455,42 +470,4 @@ enum Carried {
     Next(Input),
     Lost(String),
     Done(Outcome),
-}
-
-/// Asks, and sends notes of what is heard. Gives what went wrong.
-fn listen(model: &dyn Model, body: String, notes: &Sender<Note>, number: u64) -> Option<ApiError> {
-    let mut stream = Stream::default();
-    let mut failure = None;
-    let asked = model.ask(body, &mut |heard| {
-        let event = match heard {
-            Heard::Accepted(request) => {
-                let note = Note::Of(number, Input::Accepted(request.to_owned()));
-                return flow(notes.send(note).is_ok());
-            }
-            Heard::Event(event) => event,
-        };
-        let step = stream.event(event);
-        // A block is told about before its last event is passed on, as other clients do.
-        let input = match step {
-            Some(Step::Started(message)) => Some(Input::Started(message)),
-            Some(Step::Block(block)) => Some(Input::Block(block)),
-            Some(Step::Ended(ending)) => Some(Input::Ended(ending)),
-            Some(Step::Failed(error)) => {
-                failure = Some(error);
-                return ControlFlow::Break(());
-            }
-            None => None,
-        };
-        let is_end = matches!(input, Some(Input::Ended(_)));
-        let event = Note::Event(number, event.to_owned());
-        let input = input.map(|input| Note::Of(number, input));
-        let order = if is_end { [Some(event), input] } else { [input, Some(event)] };
-        flow(order.into_iter().flatten().all(|note| notes.send(note).is_ok()))
-    });
-    asked.err().or(failure).or_else(|| stream.end())
-}
-
-/// Whether anybody still wants to hear.
-fn flow(is_heard: bool) -> ControlFlow<()> {
-    if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }

@@ -13,18 +13,22 @@ use serde_json::{Value, json};
 
 use crate::api::ApiError;
 use crate::api::stream::with;
+use crate::block::result_block;
 use crate::model::{self, Usage};
 use crate::nature::Nature;
+use crate::permit::Mode;
 use crate::record::synthetic;
 use crate::tool::raw;
-use crate::turn::{Block, Entry, Outcome, result_block};
+use crate::turn::{Block, Entry, Outcome};
 
 /// Who shows what happens.
 pub trait Face {
     /// A turn begins.
-    fn begin(&mut self, model: &str);
-    /// What was said comes again.
-    fn again(&mut self, line: &Value);
+    fn begin(&mut self, model: &str, mode: Mode);
+    /// What was said comes again; its record has this id.
+    fn again(&mut self, line: &Value, id: &str);
+    /// A host has its answer.
+    fn answer(&mut self, answer: &Value);
     /// An event of the API's stream.
     fn event(&mut self, event: &str);
     /// A block is complete; its record has, or will have, this id.
@@ -72,22 +76,24 @@ impl Summary {
 
     /// What the run cost; nothing if that is not known.
     fn cost(&self) -> Option<f64> {
-        self.models.iter().map(|(model, usage)| usage.cost(model)).sum()
+        let mut costs = self.models.iter().map(|(model, usage)| usage.cost(model));
+        costs.try_fold(0.0, |sum, cost| Some(sum + cost?))
     }
 
     /// What a person is told.
     fn told(&self) -> String {
         match &self.outcome {
             Outcome::Answered(_) => self.text.clone(),
-            Outcome::MaxTurns => {
-                format!("Error: Reached max turns ({})", self.turns.saturating_sub(1))
-            }
+            Outcome::TooLong => TOO_LONG.to_owned(),
+            Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),
             Outcome::Interrupted => "Interrupted.".to_owned(),
             Outcome::Failed(error) => error.to_string(),
             Outcome::Unwritable(why) => format!("The session could not be written: {why}"),
         }
     }
 }
+
+const TOO_LONG: &str = "API Error: the answer is longer than it may be, and did not end in pieces either. Ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS.";
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,8 +121,6 @@ pub struct Init {
     pub cwd: String,
     /// The tools that are offered.
     pub tools: Vec<String>,
-    /// The permission mode.
-    pub mode: &'static str,
     /// Where the key comes from.
     pub key: &'static str,
 }
@@ -241,21 +245,24 @@ struct More<'a> {
 }
 
 impl Face for Headless {
-    fn begin(&mut self, model: &str) {
+    fn begin(&mut self, model: &str, mode: Mode) {
         let init = self.init.clone();
         let event = json!({
             "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
-            "model": model, "permissionMode": init.mode, "slash_commands": [], "apiKeySource": init.key,
+            "model": model, "permissionMode": mode.name(), "slash_commands": [], "apiKeySource": init.key,
             "claude_code_version": crate::USER_AGENT, "output_style": "default", "agents": [], "skills": [], "plugins": [],
             "uuid": self.nature.id(), "fast_mode_state": "off",
         });
         self.tell(&event);
     }
 
-    fn again(&mut self, line: &Value) {
-        let id = line["uuid"].as_str().map_or_else(|| self.nature.id(), str::to_owned);
+    fn again(&mut self, line: &Value, id: &str) {
         let message = line["message"].to_string();
-        self.message("user", &message, &id, &More { is_replay: Some(true), ..More::default() });
+        self.message("user", &message, id, &More { is_replay: Some(true), ..More::default() });
+    }
+
+    fn answer(&mut self, answer: &Value) {
+        self.tell(answer);
     }
 
     fn event(&mut self, event: &str) {
@@ -328,14 +335,16 @@ impl Face for Headless {
             return;
         }
         let (subtype, told) = match summary.outcome {
-            Outcome::Answered(_) | Outcome::Failed(_) => ("success", Some(summary.told())),
-            Outcome::MaxTurns => ("error_max_turns", None),
+            Outcome::Answered(_) | Outcome::TooLong | Outcome::Failed(_) => {
+                ("success", Some(summary.told()))
+            }
+            Outcome::MaxTurns(_) => ("error_max_turns", None),
             Outcome::Interrupted | Outcome::Unwritable(_) => ("error_during_execution", None),
         };
         let errors = told.is_none().then(|| vec![summary.told()]);
         let stop = match &summary.outcome {
             Outcome::Answered(reason) => reason.as_deref(),
-            Outcome::Failed(_) => Some("stop_sequence"),
+            Outcome::TooLong | Outcome::Failed(_) => Some("stop_sequence"),
             _ => None,
         };
         let (session, uuid) = (self.init.session.clone(), self.nature.id());

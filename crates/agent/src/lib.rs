@@ -4,10 +4,15 @@
 
 pub mod api;
 pub mod backup;
+mod block;
 pub mod context;
+pub mod control;
+mod count;
+mod dialect;
 pub mod drive;
 pub mod face;
 mod git;
+mod listen;
 pub mod log;
 pub mod model;
 pub mod nature;

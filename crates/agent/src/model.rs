@@ -57,6 +57,22 @@ pub fn named(name: Option<&str>) -> String {
     MODELS.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 
+/// The short names of models, and what they mean.
+pub(crate) fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MODELS.aliases.iter().map(|(name, meant)| (name.as_str(), meant.as_str()))
+}
+
+/// How many of the tokens of an answer may be thinking, if so many are wished for: the API wants a thousand at least, and some to be left.
+pub fn thinking_tokens(wish: Option<u64>, max_tokens: u64) -> Option<u64> {
+    wish.filter(|tokens| *tokens >= 1_024 && *tokens < max_tokens)
+}
+
+/// Whether a model takes messages of the role `system`: those of the fifth generation do.
+pub(crate) fn takes_system(model: &str) -> bool {
+    let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
+    numbers.next().is_some_and(|generation| (5..1_000).contains(&generation))
+}
+
 /// What is known of a model.
 pub fn known(model: &str) -> Option<&'static Price> {
     PRICES.models.get(model)
@@ -151,5 +167,8 @@ mod tests {
         assert_eq!(named(Some("claude-x")), "claude-x");
         assert_eq!(output_tokens("claude-3-haiku-20240307"), 4_096);
         assert_eq!(output_tokens("claude-x"), 32_000);
+        let takes =
+            ["claude-opus-5-5", "claude-sonnet-4-5-20250929", "claude-3-opus-20240229", "x"];
+        assert_eq!(takes.map(takes_system), [true, false, false, false]);
     }
 }

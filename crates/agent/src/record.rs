@@ -3,8 +3,7 @@
 //! Invariants: every record hangs on the one before it, results of parallel calls too (every version loads such a chain whole); times grow from record to record, because older clients
 //! go on from the newest.
 
-use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,18 +11,19 @@ use std::sync::Arc;
 use serde::Serialize;
 use transcript::json::quote;
 use transcript::time::Time;
+use uuid::Uuid;
 
 use crate::api::ApiError;
-use crate::backup::Backup;
+use crate::api::request::text_block;
+use crate::backup::Backups;
+use crate::block::{result_block, text_of};
+use crate::dialect::{self, Members};
 use crate::git;
 use crate::log::Log;
 use crate::nature::Nature;
 use crate::slug;
 use crate::tool::Answer;
-use crate::turn::{Block, Entry, result_block};
-
-/// The version whose records these are.
-pub const DIALECT: &str = "2.1.45";
+use crate::turn::{Block, Entry, Prompt};
 
 /// Writes the records of a session.
 pub struct Recorder {
@@ -45,6 +45,10 @@ pub struct Recorder {
     calls: HashMap<String, String>,
     /// Ids that were given to blocks before these were written.
     ids: HashMap<u64, String>,
+    /// Ids that are in use.
+    taken: HashSet<Uuid>,
+    /// What is written before the next prompt.
+    pending: Vec<Pending>,
 }
 
 impl std::fmt::Debug for Recorder {
@@ -53,33 +57,13 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// A JSON object that is put together member by member.
-#[derive(Debug)]
-struct Line(String);
-
-impl Line {
-    fn new() -> Line {
-        Line("{".to_owned())
-    }
-
-    /// A member whose value is JSON.
-    fn raw(&mut self, name: &str, value: &str) -> &mut Line {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        let _ = write!(self.0, "\"{name}\":{value}");
-        self
-    }
-
-    fn put(&mut self, name: &str, value: &impl Serialize) -> &mut Line {
-        let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
-        self.raw(name, &value)
-    }
-
-    fn end(&mut self) -> String {
-        self.0.push('}');
-        std::mem::take(&mut self.0)
-    }
+/// What is written before the next prompt: nothing is written as long as nothing is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// What closes a turn that was not finished: the answer to a call, or a word in the model's place. The role, and the block as JSON.
+    Closing(&'static str, String),
+    /// The session's title.
+    Title(String),
 }
 
 /// Where a session goes on from.
@@ -91,6 +75,10 @@ pub struct Point {
     pub time: i64,
     /// The name for people, if there is one.
     pub slug: Option<String>,
+    /// The ids of its records.
+    pub taken: HashSet<Uuid>,
+    /// What is to be written before it goes on.
+    pub pending: Vec<Pending>,
 }
 
 impl Recorder {
@@ -115,6 +103,22 @@ impl Recorder {
             slug: from.slug,
             calls: HashMap::new(),
             ids: HashMap::new(),
+            taken: from.taken,
+            pending: from.pending,
+        }
+    }
+
+    /// The permission mode of what is said from now on.
+    pub fn set_mode(&mut self, mode: &str) {
+        mode.clone_into(&mut self.mode);
+    }
+
+    /// The id for a record of something that came with one: that, unless another record has it, or it is none.
+    pub fn id_for(&mut self, given: Option<&str>) -> String {
+        let given = given.and_then(|given| Some((given, Uuid::try_parse(given).ok()?)));
+        match given.filter(|(_, id)| self.taken.insert(*id)) {
+            Some((given, _)) => given.to_owned(),
+            None => self.nature.id(),
         }
     }
 
@@ -143,32 +147,38 @@ impl Recorder {
         self.log.as_mut().map_or(Ok(()), |log| log.write(line))
     }
 
-    /// The beginning of a record.
-    fn envelope(&self, parent: Option<&str>) -> Line {
-        let mut line = Line::new();
-        line.put("parentUuid", &parent)
+    /// What all records of the conversation hold, with new ids and times.
+    fn members(&mut self, id: &str, parent: Option<&str>) -> Members {
+        let time = self.now();
+        Members::default()
+            .put("parentUuid", &parent)
             .put("isSidechain", &false)
             .put("userType", &"external")
             .put("cwd", &self.cwd.to_string_lossy())
             .put("sessionId", &self.session)
-            .put("version", &DIALECT)
-            .put("gitBranch", &git::branch(&self.cwd).unwrap_or_default());
-        if let Some(slug) = &self.slug {
-            line.put("slug", slug);
-        }
-        line
+            .put("version", &dialect::version())
+            .put("gitBranch", &git::branch(&self.cwd).unwrap_or_default())
+            .maybe("slug", self.slug.as_ref())
+            .put("uuid", &id)
+            .put("timestamp", &time)
+    }
+
+    /// Writes a record of the conversation: the next one hangs on it.
+    fn said(&mut self, kind: &str, id: String, members: &Members) -> io::Result<String> {
+        self.write(&members.record(kind))?;
+        self.last = Some(id.clone());
+        Ok(id)
     }
 
     /// Writes one entry; gives the id of its record.
     pub fn record(&mut self, entry: &Entry) -> io::Result<String> {
         match entry {
-            Entry::Prompt(blocks) => self.prompt(blocks),
-            Entry::Meta(text) => self.user(&quote(text), |line| {
-                line.put("isMeta", &true);
-            }),
+            Entry::Prompt(prompt) => self.prompt(prompt),
+            Entry::Meta(text) => {
+                self.user(None, &quote(text), |members| members.put("isMeta", &true))
+            }
             Entry::Interrupted(text) => {
-                let content = format!(r#"[{{"type":"text","text":{}}}]"#, quote(text));
-                self.user(&content, |_| {})
+                self.user(None, &format!("[{}]", text_block(text)), |own| own)
             }
             Entry::Block(block) => self.block(block),
             Entry::Result(call, answer) => self.result(call, answer),
@@ -176,53 +186,65 @@ impl Recorder {
         }
     }
 
-    fn prompt(&mut self, blocks: &[String]) -> io::Result<String> {
-        let time = self.now();
-        let mut line = Line::new();
-        line.put("type", &"queue-operation").put("operation", &"dequeue").put("timestamp", &time);
-        line.put("sessionId", &self.session);
-        self.write(&line.end())?;
+    fn prompt(&mut self, prompt: &Prompt) -> io::Result<String> {
+        for pending in std::mem::take(&mut self.pending) {
+            match pending {
+                Pending::Closing(role, block) => self.closing(role, &block)?,
+                Pending::Title(title) => {
+                    let members = Members::default().put("type", &"custom-title");
+                    let members =
+                        members.put("customTitle", &title).put("sessionId", &self.session);
+                    self.write(&members.record("custom-title"))?;
+                }
+            }
+        }
+        self.queue("dequeue", None)?;
         // One text is a string, as people's prompts are.
-        let only = match blocks {
-            [one] => serde_json::from_str(one).ok().and_then(|one: serde_json::Value| {
-                (one["type"] == "text").then(|| one["text"].as_str().map(quote)).flatten()
-            }),
+        let only = match prompt.blocks.as_slice() {
+            [one] => text_of(one).map(|text| quote(&text)),
             _ => None,
         };
-        let content = only.unwrap_or_else(|| format!("[{}]", blocks.join(",")));
+        let content = only.unwrap_or_else(|| format!("[{}]", prompt.blocks.join(",")));
         let mode = self.mode.clone();
-        self.user(&content, |line| {
-            line.put("permissionMode", &mode);
-        })
+        self.user(Some(prompt.id.clone()), &content, |members| members.put("permissionMode", &mode))
     }
 
-    fn user(&mut self, content: &str, more: impl FnOnce(&mut Line)) -> io::Result<String> {
-        let (id, time) = (self.nature.id(), self.now());
-        let mut line = self.envelope(self.last.as_deref());
-        line.put("type", &"user");
-        line.raw("message", &format!(r#"{{"role":"user","content":{content}}}"#));
-        line.put("uuid", &id).put("timestamp", &time);
-        more(&mut line);
-        self.write(&line.end())?;
-        self.last = Some(id.clone());
-        Ok(id)
+    /// Something is said that has to wait: should nothing come of it, it is on record.
+    pub fn enqueue(&mut self, blocks: &[String]) -> io::Result<()> {
+        let texts: Vec<String> = blocks.iter().filter_map(|block| text_of(block)).collect();
+        self.queue("enqueue", Some(&texts.join("\n")))
+    }
+
+    fn queue(&mut self, operation: &str, content: Option<&str>) -> io::Result<()> {
+        let time = self.now();
+        let members = Members::default().put("type", &"queue-operation");
+        let members = members.put("operation", &operation).put("timestamp", &time);
+        let members = members.put("sessionId", &self.session).maybe("content", content.as_ref());
+        self.write(&members.record("queue-operation"))
+    }
+
+    fn user(
+        &mut self,
+        id: Option<String>,
+        content: &str,
+        more: impl FnOnce(Members) -> Members,
+    ) -> io::Result<String> {
+        let id = id.unwrap_or_else(|| self.nature.id());
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"user");
+        let message = format!(r#"{{"role":"user","content":{content}}}"#);
+        self.said("user", id, &more(members.raw("message", message)))
     }
 
     fn block(&mut self, block: &Block) -> io::Result<String> {
         let id = self.id_of(block);
         self.ids.remove(&block.number);
-        let time = self.now();
-        let mut line = self.envelope(self.last.as_deref());
-        line.raw("message", &block.message);
-        if let Some(request) = &block.request {
-            line.put("requestId", request);
-        }
-        line.put("type", &"assistant").put("uuid", &id).put("timestamp", &time);
-        self.write(&line.end())?;
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"assistant");
+        let members = members.raw("message", block.message.clone());
+        let members = members.maybe("requestId", block.request.as_ref());
+        let id = self.said("assistant", id, &members)?;
         if let Some(call) = &block.call {
             self.calls.insert(call.clone(), id.clone());
         }
-        self.last = Some(id.clone());
         Ok(id)
     }
 
@@ -231,62 +253,53 @@ impl Recorder {
         self.slug.get_or_insert_with(|| slug::made(&nature.id()));
         let source = self.calls.get(call).cloned();
         let content = format!("[{}]", result_block(call, answer));
-        let detail = answer.detail.clone();
-        self.user(&content, |line| {
-            line.raw("toolUseResult", detail.get());
-            if let Some(source) = source {
-                line.put("sourceToolAssistantUUID", &source);
-            }
+        let detail = answer.detail.get().to_owned();
+        self.user(None, &content, |members| {
+            members.raw("toolUseResult", detail).maybe("sourceToolAssistantUUID", source.as_ref())
         })
     }
 
     fn failed(&mut self, error: &ApiError) -> io::Result<String> {
-        let (id, message, time) = (self.nature.id(), self.nature.id(), self.now());
-        let mut line = self.envelope(self.last.as_deref());
-        line.put("type", &"assistant").put("uuid", &id).put("timestamp", &time);
-        line.raw("message", &synthetic(&message, &error.to_string()));
-        line.put("error", &error.label()).put("isApiErrorMessage", &true);
-        self.write(&line.end())?;
-        self.last = Some(id.clone());
-        Ok(id)
+        let text = error.to_string();
+        self.synthetic(&text, |members| {
+            members.put("error", &error.label()).put("isApiErrorMessage", &true)
+        })
     }
 
-    /// What closes a turn that was not finished: the answer to a call, or a word in the model's place.
-    pub fn closing(&mut self, role: &str, block: &str) -> io::Result<()> {
+    fn closing(&mut self, role: &str, block: &str) -> io::Result<()> {
         if role == "user" {
-            return self.user(&format!("[{block}]"), |_| {}).map(drop);
+            return self.user(None, &format!("[{block}]"), |own| own).map(drop);
         }
-        let (id, message, time) = (self.nature.id(), self.nature.id(), self.now());
-        let text: serde_json::Value = serde_json::from_str(block).unwrap_or_default();
-        let mut line = self.envelope(self.last.as_deref());
-        line.put("type", &"assistant").put("uuid", &id).put("timestamp", &time);
-        line.raw("message", &synthetic(&message, text["text"].as_str().unwrap_or_default()));
-        line.put("isApiErrorMessage", &false);
-        self.write(&line.end())?;
-        self.last = Some(id);
-        Ok(())
+        let text = text_of(block).unwrap_or_default();
+        self.synthetic(&text, |members| members.put("isApiErrorMessage", &false)).map(drop)
+    }
+
+    /// What is said in the model's place.
+    fn synthetic(
+        &mut self,
+        text: &str,
+        more: impl FnOnce(Members) -> Members,
+    ) -> io::Result<String> {
+        let (id, message) = (self.nature.id(), self.nature.id());
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"assistant");
+        self.said("synthetic", id, &more(members.raw("message", synthetic(&message, text))))
     }
 
     /// A record beside the conversation: what a call has put out by now.
     pub fn progress(&mut self, call: &str, data: &impl Serialize, number: u64) -> io::Result<()> {
-        let parent = self.calls.get(call).cloned();
-        let (id, time) = (self.nature.id(), self.now());
-        let mut line = self.envelope(parent.as_deref());
-        line.put("type", &"progress").put("data", data);
-        line.put("toolUseID", &format!("bash-progress-{number}")).put("parentToolUseID", &call);
-        line.put("uuid", &id).put("timestamp", &time);
-        self.write(&line.end())
+        let (parent, id) = (self.calls.get(call).cloned(), self.nature.id());
+        let members = self.members(&id, parent.as_deref()).put("type", &"progress");
+        let members = members.put("data", data).put("parentToolUseID", &call);
+        let members = members.put("toolUseID", &format!("bash-progress-{number}"));
+        self.write(&members.record("progress"))
     }
 
     /// How long a turn took.
     pub fn duration(&mut self, taken: i64) -> io::Result<()> {
-        let (id, time) = (self.nature.id(), self.now());
-        let mut line = self.envelope(self.last.as_deref());
-        line.put("type", &"system").put("subtype", &"turn_duration").put("durationMs", &taken);
-        line.put("timestamp", &time).put("uuid", &id).put("isMeta", &false);
-        self.write(&line.end())?;
-        self.last = Some(id);
-        Ok(())
+        let id = self.nature.id();
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"system");
+        let members = members.put("subtype", &"turn_duration").put("durationMs", &taken);
+        self.said("turn_duration", id, &members.put("isMeta", &false)).map(drop)
     }
 
     /// Which copies of files there are, as of a message.
@@ -294,36 +307,32 @@ impl Recorder {
         &mut self,
         message: &str,
         of: &str,
-        backups: &[(PathBuf, Backup)],
+        backups: &Backups,
         is_update: bool,
     ) -> io::Result<()> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Copy<'a> {
-            backup_file_name: &'a Option<String>,
+        struct Copy {
+            backup_file_name: Option<String>,
             version: u32,
-            backup_time: &'a str,
+            backup_time: Option<String>,
         }
         let time = self.now();
-        let mut files = Line::new();
-        for (path, backup) in backups {
-            let name = path.strip_prefix(&self.cwd).unwrap_or(path).to_string_lossy();
+        let mut files = Members::default();
+        for (path, backup) in backups.recorded(&time) {
+            let name = path.strip_prefix(&self.cwd).unwrap_or(&path).to_string_lossy().into_owned();
             let copy = Copy {
-                backup_file_name: &backup.name,
+                backup_file_name: backup.name,
                 version: backup.version,
-                backup_time: &time,
+                backup_time: backup.time,
             };
-            // Names may have quotes in them.
-            let name = quote(&name);
-            files.put(&name[1..name.len() - 1], &copy);
+            files = files.put(&name, &copy);
         }
-        let mut snapshot = Line::new();
-        snapshot.put("messageId", &of).raw("trackedFileBackups", &files.end());
-        snapshot.put("timestamp", &time);
-        let mut line = Line::new();
-        line.put("type", &"file-history-snapshot").put("messageId", &message);
-        line.raw("snapshot", &snapshot.end()).put("isSnapshotUpdate", &is_update);
-        self.write(&line.end())
+        let snapshot = Members::default().put("messageId", &of);
+        let snapshot = snapshot.raw("trackedFileBackups", files.object()).put("timestamp", &time);
+        let members = Members::default().put("type", &"file-history-snapshot");
+        let members = members.put("messageId", &message).raw("snapshot", snapshot.object());
+        self.write(&members.put("isSnapshotUpdate", &is_update).record("file-history-snapshot"))
     }
 }
 

@@ -3,16 +3,26 @@
 //! The messages are those that the newest client would send; what it makes up to close an unfinished turn is written too, as it does. Invariant: what is sent after a resume begins with what was
 //! sent before it, byte for byte.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use serde::Deserialize;
+use transcript::conversation::Conversation;
+use transcript::entry::Kind;
 use transcript::history::{self, Note, Refusal, Role, Rules};
+use transcript::table::{Row, RowId};
+use uuid::Uuid;
 
 use crate::api::request::{Message, text_block};
-use crate::record::Point;
+use crate::backup::Backup;
+use crate::block::text_of;
+use crate::context;
+use crate::model;
+use crate::record::{Pending, Point};
 
 /// A session as it is found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Resumed {
     /// What was said.
     pub messages: Vec<Message>,
@@ -20,8 +30,8 @@ pub struct Resumed {
     pub point: Point,
     /// The model that spoke last.
     pub model: Option<String>,
-    /// What closes the last turn: a block and who says it.
-    pub made: Vec<(&'static str, String)>,
+    /// The files that were watched, as they are called there, and their last copies.
+    pub backups: Vec<(String, Backup)>,
     /// Something in it is damaged, or missing: more of it may be sent once that is mended.
     pub is_damaged: bool,
 }
@@ -29,31 +39,59 @@ pub struct Resumed {
 /// Stands for the prompt that is to come.
 const NEXT: &str = "\u{1}";
 
-/// Reads a session. Only what is needed of it is read.
-pub fn open(path: &Path) -> io::Result<Result<Resumed, Refusal>> {
+/// Reads a session. Only what is needed of it is read. The model is the one that goes on, if that was said.
+pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refusal>> {
     let rules = Rules::newest();
     let own = history::open(path, rules)?;
-    let found = match history::history(&own, rules, Some(NEXT))? {
+    let found = match history::history_for(&own, rules, Some(NEXT), model)? {
         Ok(found) => found,
         Err(refusal) => return Ok(Err(refusal)),
     };
+    let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
+    let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
+    let (messages, made) = messages(found.messages, model::takes_system(&found.model));
+    let leaf = found.leaf.map(|leaf| own.table.row(leaf));
+    let times = own.table.rows().iter().filter_map(|row| row.time);
+    let slug = match found.leaf {
+        Some(leaf) => own.look(leaf, |entry| entry.text("slug").map(String::from))?,
+        None => None,
+    };
+    let ids = own.table.rows().iter().filter_map(|row| own.table.text(row.uuid));
+    let point = Point {
+        last: leaf.and_then(|leaf| own.table.text(leaf.uuid)).map(str::to_owned),
+        time: times.max().map_or(0, |time| time.0),
+        slug,
+        taken: ids.filter_map(|id| Uuid::try_parse(id).ok()).collect(),
+        pending: made.into_iter().map(|(role, block)| Pending::Closing(role, block)).collect(),
+    };
+    let model = Some(found.model).filter(|model| model::known(model).is_some());
+    let backups = backups(&own)?;
+    Ok(Ok(Resumed { messages, point, model, backups, is_damaged }))
+}
+
+/// The messages as they are sent, without the prompt that is not said yet; and what closes the last turn: a block and who says it.
+fn messages(
+    found: Vec<history::Message>,
+    takes_system: bool,
+) -> (Vec<Message>, Vec<(&'static str, String)>) {
     let mut messages: Vec<Message> = Vec::new();
     let (mut made, mut is_before) = (Vec::new(), true);
     let next = text_block(NEXT);
-    for message in found.messages {
-        let role = match message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System => "system",
-        };
+    for message in found {
+        let role = message.role.name();
         let mut blocks = Vec::new();
         for block in message.blocks {
             let origin = block.origin();
             let text = String::from_utf8(block.into_raw())
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-            // The prompt itself is not said yet. What the client says behind it stays behind it.
+            // What the client says behind the prompt stays behind it. The newline where a text met the prompt comes again with the prompt that is said.
             if text == next {
                 is_before = false;
+                let seam = blocks.last().and_then(|last: &String| text_of(last));
+                if let Some(text) = seam {
+                    blocks.pop();
+                    blocks.push(text_block(text.strip_suffix('\n').unwrap_or(&text)));
+                }
                 continue;
             }
             match origin {
@@ -63,23 +101,39 @@ pub fn open(path: &Path) -> io::Result<Result<Resumed, Refusal>> {
             }
             blocks.push(text);
         }
-        if !blocks.is_empty() {
+        // Older models are told the same as a reminder.
+        if message.role == Role::System && !takes_system {
+            let told = blocks.iter().filter_map(|block| text_of(block));
+            let told = told.map(|text| text_block(&context::tagged(&text)));
+            if let Some(last) = messages.last_mut().filter(|last| last.role == "user") {
+                last.blocks.extend(told);
+            }
+        } else if !blocks.is_empty() {
             messages.push(Message { role, blocks });
         }
     }
-    let leaf = found.leaf.map(|leaf| own.table.row(leaf));
-    let times = own.table.rows().iter().filter_map(|row| row.time);
-    let slug = match found.leaf {
-        Some(leaf) => own.look(leaf, |entry| entry.text("slug").map(String::from))?,
-        None => None,
-    };
-    let point = Point {
-        last: leaf.and_then(|leaf| own.table.text(leaf.uuid)).map(str::to_owned),
-        time: times.max().map_or(0, |time| time.0),
-        slug,
-    };
-    let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
-    let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
-    let model = Some(found.model).filter(|model| crate::model::known(model).is_some());
-    Ok(Ok(Resumed { messages, point, model, made, is_damaged }))
+    (messages, made)
+}
+
+/// What the last snapshot of the session's files tells.
+fn backups(own: &Conversation) -> io::Result<Vec<(String, Backup)>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Copy {
+        backup_file_name: Option<String>,
+        version: u32,
+        backup_time: Option<String>,
+    }
+    let is_snapshot = |(_, row): &(RowId, &Row)| row.kind == Kind::FileHistorySnapshot;
+    let last = own.table.numbered().rfind(is_snapshot);
+    let Some((last, _)) = last else { return Ok(Vec::new()) };
+    let files = own.look(last, |entry| {
+        let files = entry.get("snapshot").and_then(|snapshot| snapshot.get("trackedFileBackups"));
+        files.and_then(|files| serde_json::from_slice::<BTreeMap<String, Copy>>(files.raw()).ok())
+    })?;
+    let files = files.unwrap_or_default().into_iter().map(|(path, copy)| {
+        let Copy { backup_file_name: name, version, backup_time: time } = copy;
+        (path, Backup { name, version, time })
+    });
+    Ok(files.collect())
 }

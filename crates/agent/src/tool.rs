@@ -16,7 +16,7 @@ mod web_fetch;
 mod web_search;
 mod write;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -30,6 +30,7 @@ pub use bash::Progress;
 use crate::api::Model;
 use crate::backup::Backups;
 use crate::context;
+use crate::model::Usage;
 use crate::nature::Nature;
 use crate::seen::Seen;
 use crate::shell::Shells;
@@ -274,6 +275,10 @@ pub struct Site {
     pub model: (Arc<dyn Model>, String),
     /// Where ids come from.
     pub nature: Arc<dyn Nature>,
+    /// What tools have asked the API for, by model; the driver counts it.
+    pub spent: Mutex<BTreeMap<String, Usage>>,
+    /// No socket may be opened.
+    pub is_offline: bool,
     /// Who is told what commands put out while they run.
     pub listener: Mutex<Option<Listener>>,
 }
@@ -313,6 +318,8 @@ impl Site {
             ))),
             model,
             nature,
+            spent: Mutex::default(),
+            is_offline: false,
             listener: Mutex::default(),
         }
     }

@@ -6,19 +6,20 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use transcript::json::{Json, Object, quote};
+use transcript::json::Json;
 
 use crate::api::request::{Message, text_block};
 use crate::api::retry::Retry;
 use crate::api::stream::{Ending, with};
 use crate::api::{ApiError, Why};
-use crate::tool::{Answer, Content};
+use crate::block::{is_text, is_thinking, result_block, sent, text_of, with_usage};
+use crate::tool::{Answer, Trouble};
 
 /// What happens to a turn.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody says something: blocks as JSON. While a turn runs, it waits for its next request.
-    Prompt(Vec<String>),
+    /// Somebody says something. While a turn runs, it waits for its next request.
+    Prompt(Prompt),
     /// The API took the request.
     Accepted(String),
     /// The answer begins: the message without content.
@@ -60,11 +61,20 @@ pub enum Effect {
     Done(Outcome),
 }
 
+/// What somebody says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// The id that its record gets.
+    pub id: String,
+    /// Blocks, as JSON.
+    pub blocks: Vec<String>,
+}
+
 /// What goes into the transcript.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// What somebody says.
-    Prompt(Vec<String>),
+    Prompt(Prompt),
     /// What the client says for itself.
     Meta(String),
     /// A block of an answer.
@@ -108,8 +118,10 @@ pub struct Wanted {
 pub enum Outcome {
     /// With an answer, for this reason.
     Answered(Option<String>),
+    /// With an answer that is longer than it may be, also in pieces.
+    TooLong,
     /// There were as many rounds as were allowed.
-    MaxTurns,
+    MaxTurns(u32),
     /// Somebody stopped it.
     Interrupted,
     /// The API failed.
@@ -130,6 +142,8 @@ const GO_ON: &str =
     "The answer reached the limit of its length. Go on right where it ends, in smaller pieces.";
 /// How often.
 const GO_ON_MOST: u32 = 3;
+/// What a call is answered with whose end is missing.
+const CUT: &str = "InputValidationError: the answer reached the limit of its length inside this call. Nothing was done. Use smaller pieces.";
 
 /// The machine.
 #[derive(Debug)]
@@ -143,7 +157,7 @@ pub struct Turn {
     rounds: u32,
     longer: u32,
     /// What was said while the turn ran.
-    waiting: VecDeque<Vec<String>>,
+    waiting: VecDeque<Prompt>,
     blocks: u64,
     /// Calls that were answered in this turn.
     pub answered: u32,
@@ -177,6 +191,12 @@ struct Coming {
 struct Slot {
     call: Wanted,
     state: SlotState,
+}
+
+impl Slot {
+    fn new(call: Wanted) -> Slot {
+        Slot { call, state: SlotState::Waiting }
+    }
 }
 
 #[derive(Debug)]
@@ -219,17 +239,18 @@ impl Turn {
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = Vec::new();
         match (input, std::mem::replace(&mut self.state, State::Idle)) {
-            (Input::Prompt(blocks), State::Idle) => {
+            (Input::Prompt(prompt), State::Idle) => {
                 (self.rounds, self.longer, self.failures, self.answered) = (0, 0, 0, 0);
-                self.say(blocks, &mut effects);
+                self.say(prompt, &mut effects);
                 self.ask(&mut effects);
             }
-            (Input::Prompt(blocks), state) => {
-                self.waiting.push_back(blocks);
+            (Input::Prompt(prompt), state) => {
+                self.waiting.push_back(prompt);
                 self.state = state;
             }
             (Input::Interrupt, state) => self.interrupt(state, &mut effects),
-            (Input::Unwritable(why), state) if !matches!(state, State::Idle) => {
+            // Also what ends a turn may be what could not be recorded.
+            (Input::Unwritable(why), _) => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Unwritable(why))]);
             }
             (input, State::Asking(coming)) => self.hear(input, coming, &mut effects),
@@ -246,9 +267,17 @@ impl Turn {
         effects
     }
 
-    fn say(&mut self, blocks: Vec<String>, effects: &mut Vec<Effect>) {
-        effects.push(Effect::Record(Entry::Prompt(blocks.clone())));
-        self.add(blocks);
+    /// Another model goes on: it does not take what this one has thought.
+    pub fn forget_thinking(&mut self) {
+        for message in &mut self.messages {
+            message.blocks.retain(|block| !is_thinking(block));
+        }
+        self.messages.retain(|message| !message.blocks.is_empty());
+    }
+
+    fn say(&mut self, prompt: Prompt, effects: &mut Vec<Effect>) {
+        self.add(prompt.blocks.clone());
+        effects.push(Effect::Record(Entry::Prompt(prompt)));
     }
 
     /// Adds blocks to what the user says. Where a text meets a text, clients put a newline between them: so it is after a resume, and so it is now.
@@ -269,8 +298,8 @@ impl Turn {
     }
 
     fn ask(&mut self, effects: &mut Vec<Effect>) {
-        if self.max_turns.is_some_and(|most| self.rounds >= most) {
-            effects.push(Effect::Done(Outcome::MaxTurns));
+        if let Some(most) = self.max_turns.filter(|most| self.rounds >= *most) {
+            effects.push(Effect::Done(Outcome::MaxTurns(most)));
             return;
         }
         self.rounds += 1;
@@ -328,12 +357,16 @@ impl Turn {
             coming.blocks.push(last.block.clone());
             effects.push(Effect::Record(Entry::Block(last)));
         }
-        if !coming.blocks.is_empty() {
-            self.messages.push(Message { role: "assistant", blocks: coming.blocks });
-        }
+        let ends_in_call = coming.blocks.last().is_some_and(|block| !is_text(Some(block)));
+        self.said(coming.blocks);
+        let is_longer = ending.stop_reason.as_deref() == Some("max_tokens");
         if !coming.calls.is_empty() {
-            let slot = |call| Slot { call, state: SlotState::Waiting };
-            return self.run(coming.calls.into_iter().map(slot).collect(), effects);
+            let mut slots: Vec<Slot> = coming.calls.into_iter().map(Slot::new).collect();
+            let last = slots.last_mut().filter(|last| last.call.input == "{}");
+            if let Some(last) = last.filter(|_| is_longer && ends_in_call) {
+                last.state = SlotState::Held(Trouble::wrong(CUT).answer());
+            }
+            return self.go_on(slots, effects);
         }
         match ending.stop_reason.as_deref() {
             // The API's own tools are not done: it wants to be asked again.
@@ -345,14 +378,23 @@ impl Turn {
                 self.ask(effects);
             }
             _ if !self.waiting.is_empty() => self.next(effects),
+            Some("max_tokens") => effects.push(Effect::Done(Outcome::TooLong)),
             reason => effects.push(Effect::Done(Outcome::Answered(reason.map(str::to_owned)))),
+        }
+    }
+
+    /// Takes an answer into the conversation.
+    fn said(&mut self, blocks: Vec<String>) {
+        let blocks = sent(blocks);
+        if !blocks.is_empty() {
+            self.messages.push(Message { role: "assistant", blocks });
         }
     }
 
     /// What was said meanwhile, and another request.
     fn next(&mut self, effects: &mut Vec<Effect>) {
-        while let Some(blocks) = self.waiting.pop_front() {
-            self.say(blocks, effects);
+        while let Some(prompt) = self.waiting.pop_front() {
+            self.say(prompt, effects);
         }
         self.ask(effects);
     }
@@ -410,6 +452,11 @@ impl Turn {
         if let Some(slot) = slots.iter_mut().find(is_running) {
             slot.state = SlotState::Held(answer);
         }
+        self.go_on(slots, effects);
+    }
+
+    /// Records what can be recorded, and starts what can be started.
+    fn go_on(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
         self.record(&mut slots, effects);
         if slots.iter().all(|slot| matches!(slot.state, SlotState::Recorded)) {
             return self.next(effects);
@@ -444,11 +491,8 @@ impl Turn {
                     coming.blocks.push(held.block.clone());
                     effects.push(Effect::Record(Entry::Block(held)));
                 }
-                if !coming.blocks.is_empty() {
-                    self.messages.push(Message { role: "assistant", blocks: coming.blocks });
-                }
-                let slot = |call| Slot { call, state: SlotState::Waiting };
-                coming.calls.into_iter().map(slot).collect()
+                self.said(coming.blocks);
+                coming.calls.into_iter().map(Slot::new).collect()
             }
             State::Running(slots) => slots,
         };
@@ -457,64 +501,16 @@ impl Turn {
         let mut slots = slots;
         for slot in &mut slots {
             if matches!(slot.state, SlotState::Waiting | SlotState::Running) {
-                slot.state = SlotState::Held(crate::tool::Trouble::failed(STOPPED).answer());
+                slot.state = SlotState::Held(Trouble::failed(STOPPED).answer());
             }
         }
         self.record(&mut slots, effects);
         effects.push(Effect::Record(Entry::Interrupted(text)));
         self.add(vec![text_block(text)]);
-        while let Some(blocks) = self.waiting.pop_front() {
-            self.say(blocks, effects);
+        while let Some(prompt) = self.waiting.pop_front() {
+            self.say(prompt, effects);
         }
         effects.push(Effect::Done(Outcome::Interrupted));
-    }
-}
-
-/// The text of a block that is one.
-fn text_of(block: &str) -> Option<String> {
-    let block = Json::parse(block.as_bytes())?.object()?;
-    let is_text = block.get("type").is_some_and(|kind| kind.is("text"));
-    block.text("text").filter(|_| is_text).map(String::from)
-}
-
-fn is_text(block: Option<&String>) -> bool {
-    block.is_some_and(|block| text_of(block).is_some())
-}
-
-/// A message with another usage: members that are told again are replaced.
-fn with_usage(message: &str, usage: &str) -> String {
-    let json = Json::parse(message.as_bytes()).and_then(Json::object);
-    let before = json.as_ref().and_then(|json| json.get("usage"));
-    let mut whole =
-        before.map_or("{}".into(), |before| String::from_utf8_lossy(before.raw())).into_owned();
-    let more = Json::parse(usage.as_bytes()).and_then(Json::object);
-    for (name, value) in more.iter().flat_map(Object::members) {
-        let value = String::from_utf8_lossy(value.raw());
-        whole = with(&whole, &name, &value).unwrap_or(whole);
-    }
-    with(message, "usage", &whole).unwrap_or_else(|| message.to_owned())
-}
-
-/// The answer to a call as the API wants it. Clients put the members in another order where it is an error.
-pub(crate) fn result_block(call: &str, answer: &Answer) -> String {
-    let content = match &answer.content {
-        Content::Text(text) => quote(text),
-        Content::Blocks(blocks) => {
-            let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
-            format!("[{}]", blocks.join(","))
-        }
-    };
-    let id = quote(call);
-    match answer.is_error {
-        Some(true) => {
-            format!(
-                r#"{{"type":"tool_result","content":{content},"is_error":true,"tool_use_id":{id}}}"#
-            )
-        }
-        told => {
-            let error = told.map_or(String::new(), |told| format!(r#","is_error":{told}"#));
-            format!(r#"{{"tool_use_id":{id},"type":"tool_result","content":{content}{error}}}"#)
-        }
     }
 }
 

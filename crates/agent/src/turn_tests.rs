@@ -13,8 +13,8 @@ fn turn() -> Turn {
     Turn::new(Vec::new(), Retry { most: 2 }, None)
 }
 
-fn text(words: &str) -> Vec<String> {
-    vec![text_block(words)]
+fn text(words: &str) -> Prompt {
+    Prompt { id: String::new(), blocks: vec![text_block(words)] }
 }
 
 fn call(id: &str, name: &str) -> String {
@@ -141,9 +141,56 @@ fn limits_end_a_turn() {
         let told = told(&ended(&mut turn, "max_tokens"));
         assert!(told.ends_with("meta ask"), "{told}");
     }
-    assert!(told(&ended(&mut turn, "max_tokens")).ends_with("Answered"));
+    assert!(told(&ended(&mut turn, "max_tokens")).ends_with("TooLong"));
     start(&mut turn);
     assert_eq!(told(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
+    // Also if what could not be recorded was the last of it.
+    assert_eq!(told(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_not_run() {
+    let mut turn = turn();
+    start(&mut turn);
+    turn.step(Input::Block(call("a", "Read")));
+    turn.step(Input::Block(call("b", "Write").replace(r#"{"a":1}"#, "{}")));
+    assert_eq!(told(&ended(&mut turn, "max_tokens")), "block2 run:a");
+    let effects = turn.step(Input::Answered("a".into(), answer("1")));
+    assert_eq!(told(&effects), "result:a result:b ask");
+    assert!(turn.messages()[2].blocks[1].contains("limit of its length"));
+}
+
+#[test]
+fn what_the_api_would_refuse_is_not_sent() {
+    let thinking = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+    for (blocks, sent) in [
+        (vec!["\n\n"], 0),
+        (vec![""], 0),
+        (vec![thinking], 0),
+        (vec![thinking, " "], 0),
+        (vec![thinking, "a", " "], 2),
+    ] {
+        let mut turn = turn();
+        start(&mut turn);
+        for block in blocks {
+            let block = if block == thinking { block.to_owned() } else { text_block(block) };
+            turn.step(Input::Block(block));
+        }
+        ended(&mut turn, "end_turn");
+        let said = turn.messages().get(1).map_or(0, |message| message.blocks.len());
+        assert_eq!(said, sent, "{:?}", turn.messages());
+    }
+}
+
+#[test]
+fn another_model_is_not_sent_what_this_one_thought() {
+    let mut turn = turn();
+    start(&mut turn);
+    turn.step(Input::Block(r#"{"type":"thinking","thinking":"t","signature":"s"}"#.to_owned()));
+    turn.step(Input::Block(text_block("a")));
+    ended(&mut turn, "end_turn");
+    turn.forget_thinking();
+    assert_eq!(turn.messages()[1].blocks, [text_block("a")]);
 }
 
 /// Whether each call in the messages has exactly one answer, right behind it.

@@ -1,8 +1,9 @@
 //! A session that is stopped at any point goes on: at most the unfinished line is lost, and what is sent is valid.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+use std::collections::VecDeque;
 use std::fs;
-use std::io::Write as _;
+use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use agent::api::request::Message;
 use agent::api::retry::Retry;
 use agent::api::script::Script;
+use agent::api::stream::{Step, Stream};
 use agent::api::{ApiError, Heard, Model};
 use agent::drive::{Asking, Driver, Note, Said};
 use agent::face::{Format, Headless, Init};
@@ -18,8 +20,8 @@ use agent::nature::{Nature, Stopped};
 use agent::permit::{Mode, Permit};
 use agent::record::{Point, Recorder};
 use agent::resume;
-use agent::tool::Site;
-use agent::turn::Turn;
+use agent::tool::{self, Call, Cancel, Site};
+use agent::turn::{Effect, Input, Prompt, Turn, Wanted};
 use serde_json::Value;
 
 const SCRIPT: &str = r#"{"name": "survive", "replies": [
@@ -58,7 +60,7 @@ impl Model for Kept {
 /// One turn in a folder; gives the exit code, what was asked and what was printed.
 fn turn(
     root: &Path,
-    log: &Path,
+    log: Log,
     from: (Vec<Message>, Point),
     script: &str,
     now: i64,
@@ -67,8 +69,7 @@ fn turn(
     let script = Script::read(script, &[("CWD", &cwd)]).unwrap();
     let model = Arc::new(Kept { script, asked: Mutex::default() });
     let nature: Arc<dyn Nature> = Arc::new(Stopped::at(now));
-    let recorder =
-        Recorder::new(nature.clone(), Some(Log::at(log)), ID, root, "bypassPermissions", from.1);
+    let recorder = Recorder::new(nature.clone(), Some(log), ID, root, "bypassPermissions", from.1);
     let site = Site::new(
         root,
         &root.join("session"),
@@ -84,6 +85,7 @@ fn turn(
         tools: Vec::new(),
         reminder: "<system-reminder>\nnow\n</system-reminder>".to_owned(),
         news: None,
+        kept: None,
         is_cached: true,
     };
     let permit = Permit { mode: Mode::Bypass, ..Permit::default() };
@@ -100,13 +102,7 @@ fn turn(
     notes.send(Note::Say(Said::text("Go."))).unwrap();
     notes.send(Note::Closed).unwrap();
     let printed = root.join("printed");
-    let init = Init {
-        session: ID.to_owned(),
-        cwd,
-        tools: Vec::new(),
-        mode: "bypassPermissions",
-        key: "none",
-    };
+    let init = Init { session: ID.to_owned(), cwd, tools: Vec::new(), key: "none" };
     let out = Box::new(fs::File::create(&printed).unwrap());
     let code = driver.run(&inbox, &mut Headless::new(Format::Text, init, out, nature));
     let asked = model.asked.lock().unwrap().clone();
@@ -139,7 +135,8 @@ fn whole() -> (tempfile::TempDir, Vec<u8>) {
     let root = folder.path().canonicalize().unwrap();
     fs::File::create(root.join("a.txt")).unwrap().write_all(b"one\n").unwrap();
     let log = root.join("whole.jsonl");
-    let (code, asked, printed) = turn(&root, &log, (Vec::new(), Point::default()), SCRIPT, NOW);
+    let (code, asked, printed) =
+        turn(&root, Log::at(&log), (Vec::new(), Point::default()), SCRIPT, NOW);
     assert_eq!((code, asked.len(), printed.as_str()), (0, 3, "Done.\n"));
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "two\n");
     assert_eq!(fs::read_to_string(root.join("made.txt")).unwrap(), "ü\n");
@@ -155,7 +152,7 @@ fn cut_at_every_byte_it_goes_on() {
     let mut tried = 0;
     for cut in 0..=bytes.len() {
         fs::File::create(&path).unwrap().write_all(&bytes[..cut]).unwrap();
-        let resumed = resume::open(&path).unwrap();
+        let resumed = resume::open(&path, None).unwrap();
         // Without a whole prompt there is no conversation.
         if cut + 1 < first_prompt {
             assert!(resumed.is_err(), "cut at {cut}");
@@ -168,7 +165,7 @@ fn cut_at_every_byte_it_goes_on() {
         // A line that only lacks its newline is whole.
         let kept = if bytes.get(cut) == Some(&b'\n') { cut } else { kept };
         fs::File::create(&path).unwrap().write_all(&bytes[..kept]).unwrap();
-        let without = resume::open(&path).unwrap().unwrap();
+        let without = resume::open(&path, None).unwrap().unwrap();
         assert_eq!(resumed.messages, without.messages, "cut at {cut}");
         tried += 1;
     }
@@ -190,30 +187,16 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
         ends.iter().flat_map(|end| [*end, end + 1]).chain(middles).filter(|cut| *cut > ends[1]);
     for cut in cuts {
         fs::File::create(&path).unwrap().write_all(&bytes[..cut]).unwrap();
-        let resumed = resume::open(&path).unwrap().unwrap();
+        let resumed = resume::open(&path, None).unwrap().unwrap();
         let mut sent = resumed.messages.clone();
-        let nature: Arc<dyn Nature> = Arc::new(Stopped::at(NOW + HOUR));
-        let mut recorder = Recorder::new(
-            nature,
-            Some(Log::at(&path)),
-            ID,
-            &root,
-            "default",
-            resumed.point.clone(),
-        );
-        for (role, block) in &resumed.made {
-            recorder.closing(role, block).unwrap();
-        }
-        drop(recorder);
-        let point = resume::open(&path).unwrap().unwrap().point;
         let (code, asked, printed) =
-            turn(&root, &path, (resumed.messages, point), next, NOW + 2 * HOUR);
+            turn(&root, Log::at(&path), (resumed.messages, resumed.point), next, NOW + HOUR);
         assert_eq!((code, printed.as_str()), (0, "Going on.\n"), "cut at {cut}");
         // Every line but the torn one can be read, and what is sent next is what was sent now, and the answer.
         let text = fs::read_to_string(&path).unwrap();
         let torn = text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
         assert!(torn <= 1, "cut at {cut}");
-        let after = resume::open(&path).unwrap().unwrap().messages;
+        let after = resume::open(&path, None).unwrap().unwrap().messages;
         assert!(is_valid(&after), "cut at {cut}");
         let body: Value = serde_json::from_str(&asked[0]).unwrap();
         let count = body["messages"].as_array().unwrap().len();
@@ -223,14 +206,150 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
     }
 }
 
-#[cfg(target_os = "linux")]
+/// A disk that takes so many bytes.
+struct Small {
+    file: fs::File,
+    left: usize,
+}
+
+impl Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        let count = self.file.write(&bytes[..bytes.len().min(self.left)])?;
+        self.left -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the results in a conversation say was done, was done; and nothing was done that no call asks for.
+fn is_as_told(root: &Path, messages: &[Message]) -> bool {
+    let told = messages.iter().flat_map(|message| &message.blocks).cloned().collect::<String>();
+    let is_edited = fs::read_to_string(root.join("a.txt")).unwrap() == "two\n";
+    let is_made = root.join("made.txt").exists();
+    (is_edited || !told.contains("has been updated"))
+        && (!is_edited || told.contains(r#""name":"Edit""#))
+        && (is_made || !told.contains(r#""content":"ü"#))
+        && (!is_made || told.contains("made.txt"))
+}
+
 #[test]
-fn a_full_disk_stops_the_turn() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    let (code, asked, printed) =
-        turn(&root, Path::new("/dev/full"), (Vec::new(), Point::default()), SCRIPT, NOW);
-    assert_eq!((code, asked.len()), (1, 0));
-    assert!(printed.starts_with("The session could not be written: No space left"), "{printed}");
-    assert!(!root.join("made.txt").exists());
+fn a_disk_that_is_full_at_any_byte_stops_the_turn() {
+    let (_folder, bytes) = whole();
+    let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    for left in ends.flat_map(|end| [end.saturating_sub(9), end, end + 1]) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::File::create(root.join("a.txt")).unwrap().write_all(b"one\n").unwrap();
+        let path = root.join(format!("{ID}.jsonl"));
+        let small = Small { file: fs::File::create(&path).unwrap(), left };
+        let log = Log::over(&path, Box::new(small));
+        let (code, _, printed) = turn(&root, log, (Vec::new(), Point::default()), SCRIPT, NOW);
+        // Runs differ by a few bytes: what fits is whole.
+        if code == 0 {
+            assert!(left + 9 >= bytes.len(), "{left} bytes");
+            assert!(fs::read(&path).unwrap().ends_with(b"\n"));
+            continue;
+        }
+        let told = "The session could not be written: no storage space\n";
+        assert_eq!((code, printed.as_str()), (1, told), "{left} bytes");
+        assert_eq!(fs::read(&path).unwrap().len(), left);
+        if let Ok(resumed) = resume::open(&path, None).unwrap() {
+            assert!(is_valid(&resumed.messages), "{left} bytes");
+            assert!(is_as_told(&root, &resumed.messages), "{left} bytes: {:?}", resumed.messages);
+        }
+    }
+}
+
+#[test]
+fn stopped_after_any_effect_it_goes_on() {
+    let mut effects = 1;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::File::create(root.join("a.txt")).unwrap().write_all(b"one\n").unwrap();
+        let path = root.join(format!("{ID}.jsonl"));
+        let is_done = stopped(&root, &path, effects);
+        match resume::open(&path, None) {
+            Ok(Ok(resumed)) => {
+                assert!(is_valid(&resumed.messages), "after {effects}");
+                assert!(is_as_told(&root, &resumed.messages), "after {effects}");
+            }
+            // Nothing but the prompt was to be recorded.
+            _ => assert!(effects < 2, "after {effects}"),
+        }
+        if is_done {
+            break;
+        }
+        effects += 1;
+    }
+    assert!(effects > 20, "{effects}");
+}
+
+/// Carries out so many effects of a turn, one after the other, and no more. Whether that was all.
+fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
+    let cwd = root.display().to_string();
+    let script = Arc::new(Script::read(SCRIPT, &[("CWD", &cwd)]).unwrap());
+    let nature: Arc<dyn Nature> = Arc::new(Stopped::at(NOW));
+    let mode = "bypassPermissions";
+    let log = Some(Log::at(path));
+    let mut recorder = Recorder::new(nature.clone(), log, ID, root, mode, Point::default());
+    let model = (script.clone() as Arc<dyn Model>, String::new());
+    let site = Site::new(root, &root.join("session"), None, model, nature.clone());
+    let mut engine = Turn::new(Vec::new(), Retry { most: 0 }, None);
+    let prompt = Prompt { id: nature.id(), blocks: Said::text("Go.").blocks };
+    let mut inputs = VecDeque::from([Input::Prompt(prompt)]);
+    while let Some(input) = inputs.pop_front() {
+        for effect in engine.step(input) {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            match effect {
+                Effect::Record(entry) => _ = recorder.record(&entry).unwrap(),
+                Effect::Ask => {
+                    let messages: Vec<String> = engine
+                        .messages()
+                        .iter()
+                        .map(|message| {
+                            format!(
+                                r#"{{"role":"{}","content":[{}]}}"#,
+                                message.role,
+                                message.blocks.join(",")
+                            )
+                        })
+                        .collect();
+                    let body = format!(r#"{{"tools":[{{}}],"messages":[{}]}}"#, messages.join(","));
+                    let mut stream = Stream::default();
+                    script
+                        .ask(body, &mut |heard| {
+                            if let Heard::Event(event) = heard {
+                                inputs.extend(stream.event(event).map(|step| match step {
+                                    Step::Started(message) => Input::Started(message),
+                                    Step::Block(block) => Input::Block(block),
+                                    Step::Ended(ending) => Input::Ended(ending),
+                                    Step::Failed(error) => panic!("{error}"),
+                                }));
+                            }
+                            std::ops::ControlFlow::Continue(())
+                        })
+                        .unwrap();
+                }
+                Effect::Run(wanted) => {
+                    let input = serde_json::from_str(&wanted.input).unwrap();
+                    let Wanted { id, name, .. } = wanted;
+                    let call = Call { id: id.clone(), name, input, cancel: Cancel::default() };
+                    inputs.push_back(Input::Answered(id, tool::run(&call, &site)));
+                }
+                Effect::Done(_) => return true,
+                _ => {}
+            }
+        }
+    }
+    panic!("the turn does not end");
 }

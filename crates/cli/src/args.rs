@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
     Undo(undo::UndoArgs),
-    Chat(chat::ChatArgs),
+    Chat(Box<chat::ChatArgs>),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

@@ -28,11 +28,14 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Called under the name of the original, the program is `quipu chat`.
+/// Called under the name of the original, the program is `quipu chat`; asked who it is, it says so.
 fn named(mut args: Vec<OsString>) -> Vec<OsString> {
     let name = args.first().map(Path::new).and_then(Path::file_stem);
     if name.is_some_and(|name| name == "claude") {
-        args.insert(1, "chat".into());
+        match args.get(1) {
+            Some(first) if first == "-v" || first == "--version" => args[1] = "--version".into(),
+            _ => args.insert(1, "chat".into()),
+        }
     }
     args
 }

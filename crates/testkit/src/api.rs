@@ -123,9 +123,11 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
 
 fn fail(mut connection: &TcpStream, status: u16, headers: &str, body: &str) -> io::Result<()> {
     let length = body.len();
+    let json = "content-type: application/json\r\n";
+    let kind = if headers.contains("content-type:") { "" } else { json };
     write!(
         connection,
-        "HTTP/1.1 {status} No\r\ncontent-type: application/json\r\nrequest-id: req_failed\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status} No\r\n{kind}request-id: req_failed\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
     )?;
     connection.flush()
 }

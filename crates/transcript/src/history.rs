@@ -239,7 +239,17 @@ pub fn history(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, then, false)
+    build(own, rules, (then, None), false)
+}
+
+/// The same if the user has chosen another model than the one that spoke last.
+pub fn history_for(
+    own: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+    model: Option<&str>,
+) -> io::Result<Result<History, Refusal>> {
+    build(own, rules, (then, model), false)
 }
 
 /// The same without the texts, and without those that the client puts behind references to tools: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
@@ -248,13 +258,13 @@ pub fn outline(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, then, true)
+    build(own, rules, (then, None), true)
 }
 
 fn build(
     own: &Conversation,
     rules: Rules,
-    then: Option<&str>,
+    (then, chosen): (Option<&str>, Option<&str>),
     is_outline: bool,
 ) -> io::Result<Result<History, Refusal>> {
     let table = &own.table;
@@ -281,7 +291,8 @@ fn build(
         let own = read.next_if(|line| line.row == Some(*row));
         lines.push(own.unwrap_or_else(|| Line::outline(*row, table, rules)));
     }
-    let model = Model { name: model(&lines, &table.ids), ids: &table.ids };
+    let name = chosen.unwrap_or_else(|| model(&lines, &table.ids));
+    let model = Model { name, ids: &table.ids };
     filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
     if let Some(prompt) = then {
         fill(&mut lines, rules, &mut notes);

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::blocking::{Client, Response};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::redirect::Policy;
 
 use super::sse::Events;
 use super::{ApiError, Heard, Model, Why};
@@ -33,6 +34,9 @@ pub struct Settings {
     pub agent: String,
 }
 
+/// So much of an answer that is an error is read.
+const LONGEST_ERROR: u64 = 1 << 16;
+
 /// The API, reached over HTTP.
 #[derive(Debug)]
 pub struct Http {
@@ -55,6 +59,8 @@ impl Http {
             .user_agent(self.settings.agent.clone())
             .connect_timeout(Duration::from_secs(30))
             .timeout(self.settings.idle)
+            // A key goes to the address that it was given for, and to no other.
+            .redirect(Policy::none())
             .default_headers(self.headers()?);
         if let Some(path) = &self.settings.certificates {
             let pem = std::fs::read(path).map_err(|error| {
@@ -118,14 +124,28 @@ impl Model for Http {
         let response = request.body(body).send().map_err(|error| unreachable(&error))?;
         let id = text_header(&response, "request-id");
         let status = response.status().as_u16();
+        if (300..400).contains(&status) {
+            let to = text_header(&response, LOCATION.as_str()).unwrap_or_default();
+            let told = format!(
+                "the API has moved to `{to}`: set ANTHROPIC_BASE_URL to that if you trust it"
+            );
+            return Err(ApiError::new(Why::Setup, told));
+        }
         if status != 200 {
             let retry_after = retry_after(&response);
             let should_retry =
                 text_header(&response, "x-should-retry").and_then(|v| v.parse().ok());
-            let body = response.text().unwrap_or_default();
-            let error = ApiError::of_body(status, &body);
+            let mut body = Vec::new();
+            // What is cut off of a longer one is nothing that helps.
+            let _ = response.take(LONGEST_ERROR).read_to_end(&mut body);
+            let error = ApiError::of_body(status, &String::from_utf8_lossy(&body));
             let request = error.request.clone().or(id);
             return Err(ApiError { request, retry_after, should_retry, ..error });
+        }
+        let kind = text_header(&response, CONTENT_TYPE.as_str()).unwrap_or_default();
+        if !kind.is_empty() && !kind.starts_with("text/event-stream") {
+            let told = format!("what answers sends `{kind}`, no events: check ANTHROPIC_BASE_URL");
+            return Err(ApiError::new(Why::Setup, told));
         }
         if hear(Heard::Accepted(id.as_deref().unwrap_or_default())).is_break() {
             return Ok(());
@@ -142,9 +162,12 @@ fn listen(
     let mut buffer = vec![0; 16 << 10];
     let mut flow = ControlFlow::Continue(());
     while flow.is_continue() {
-        let count = response.read(&mut buffer).map_err(|error| match error.kind() {
-            std::io::ErrorKind::TimedOut => ApiError::new(Why::Idle, "the stream is silent"),
-            _ => ApiError::new(Why::Cut, error.to_string()),
+        let count = response.read(&mut buffer).map_err(|error| {
+            let own = error.get_ref().and_then(|own| own.downcast_ref::<reqwest::Error>());
+            if own.is_some_and(reqwest::Error::is_timeout) {
+                return ApiError::new(Why::Idle, "the stream is silent");
+            }
+            ApiError::new(Why::Cut, error.to_string())
         })?;
         if count == 0 {
             break;

@@ -5,9 +5,10 @@
 
 use std::fmt::Write as _;
 
-use transcript::json::{Json, quote};
+use transcript::json::quote;
 
 use super::stream::with;
+use crate::block::is_thinking;
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,11 +101,6 @@ impl Request<'_> {
         let marked = if self.is_cached { with(block, "cache_control", MARK) } else { None };
         marked.unwrap_or_else(|| block.to_owned())
     }
-}
-
-fn is_thinking(block: &str) -> bool {
-    let kind = Json::parse(block.as_bytes()).and_then(|block| block.get("type"));
-    kind.is_some_and(|kind| kind.is("thinking") || kind.is("redacted_thinking"))
 }
 
 #[cfg(test)]

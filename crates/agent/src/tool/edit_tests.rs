@@ -22,7 +22,7 @@ fn a_word_for_another() {
         r#"{"filePath":"/demo/notes.txt","oldString":"beta","newString":"delta","originalFile":"alpha\nbeta\ngamma\n","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":3,"lines":[" alpha","-beta","+delta"," gamma"]}],"userModified":false,"replaceAll":false}"#
     );
     assert_eq!(bench.text("notes.txt"), "alpha\ndelta\ngamma\n");
-    assert!(bench.site.backups.take().contains_key(&path));
+    assert_eq!(bench.site.backups.recorded("now")[0].0, path);
 }
 
 #[test]

@@ -36,8 +36,9 @@ fn a_file_is_replaced_and_kept() {
         detail,
         r#"{"type":"update","filePath":"/demo/notes.txt","content":"all new\n","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":1,"lines":["-alpha","-delta","-gamma","+all new"]}],"originalFile":"alpha\ndelta\ngamma\n"}"#
     );
-    let kept = bench.site.backups.take();
-    let name = kept[&path].name.as_ref().unwrap();
+    let kept = bench.site.backups.recorded("now");
+    assert_eq!(kept[0].0, path);
+    let name = kept[0].1.name.as_ref().unwrap();
     let copy = bench.site.root.parent().unwrap().join("history").join(name);
     assert_eq!(fs::read_to_string(copy).unwrap(), "alpha\ndelta\ngamma\n");
     let names: Vec<_> = fs::read_dir(&bench.site.root).unwrap().collect();

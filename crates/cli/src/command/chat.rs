@@ -2,6 +2,7 @@
 
 mod demo;
 mod input;
+mod resumed;
 mod settings;
 mod start;
 
@@ -39,6 +40,9 @@ pub(crate) struct ChatArgs {
     /// The id of the new session: a UUID
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
+    /// A title for the session, to find and to resume it by
+    #[arg(short, long, value_name = "TITLE")]
+    name: Option<String>,
     /// `text`: the answer; `json`: one object; `stream-json`: an event a line (needs `--verbose`)
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     output_format: Output,
@@ -108,12 +112,13 @@ enum In {
 
 pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let format = format(args)?;
-    let (notes, inbox) = mpsc::channel();
     let demo = demo::lab(args)?;
+    let prompt = input::prompt(world, args, demo.as_ref())?;
+    let (notes, inbox) = mpsc::channel();
     let started = start::start(world, args, demo.as_ref(), notes.clone())?;
-    input::signals(&notes);
-    input::read(args, demo.as_ref(), notes)?;
-    let start::Started { mut driver, init, nature } = started;
+    let start::Started { mut driver, init, nature, scratch: _scratch } = started;
+    input::signals(&notes, &driver.site);
+    input::say(prompt, args.replay_user_messages, notes);
     // What was noted so far comes before what the session says.
     world.out.finish()?;
     let mut face = Headless::new(format, init, Box::new(std::io::stdout()), nature);

@@ -1,5 +1,7 @@
 //! `quipu repair`: what `check` finds, mended.
 
+use std::path::Path;
+
 use transcript::change;
 use transcript::check::Severity;
 use transcript::history::Rules;
@@ -61,8 +63,12 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     Failure::of_verdict(after)
 }
 
-/// Mends a session that is about to go on, in its place, if it resumes better then; says what was done.
-pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<Option<String>, Failure> {
+/// Mends a session that is about to go on, in its place or in a copy, if it resumes better then; says what was done.
+pub(crate) fn before_resume(
+    world: &mut World,
+    session: &Session,
+    copy: Option<&Path>,
+) -> Result<Option<String>, Failure> {
     let rules = Rules::newest();
     let read = surgery::read(session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
@@ -79,7 +85,7 @@ pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<Option<St
         session,
         read,
         plan: Plan::Mended(Box::new(mended)),
-        in_place: true,
+        in_place: copy.is_none(),
         keep_ids: false,
         without_agents: false,
     };
@@ -87,7 +93,8 @@ pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<Option<St
     if proof.after.verdict >= proof.before.verdict {
         return Ok(None);
     }
-    let target = Target { output: None, dry_run: false, force: true, json: false, is_silent: true };
+    let output = copy.map(Path::to_owned);
+    let target = Target { output, dry_run: false, force: true, json: false, is_silent: true };
     surgery::carry_out(world, job, &target, rules)?;
     let more = deeds.len().saturating_sub(3);
     let deeds = deeds.iter().take(3).map(|(deed, times)| match times {
@@ -96,5 +103,6 @@ pub(crate) fn in_place(world: &mut World, session: &Session) -> Result<Option<St
     });
     let deeds = deeds.collect::<Vec<_>>().join("; ");
     let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    Ok(Some(format!("the session was mended first: {deeds}{more} (`quipu undo` takes it back)")))
+    let undo = if copy.is_none() { " (`quipu undo` takes it back)" } else { " (in a copy)" };
+    Ok(Some(format!("the session was mended first: {deeds}{more}{undo}")))
 }

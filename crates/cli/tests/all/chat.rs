@@ -1,5 +1,8 @@
 //! The agent without a screen: what the model sees, what is written, what is printed, and what is left when something fails.
 
+mod host;
+mod safe;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -387,6 +390,8 @@ fn messages_come_on_lines() {
         "system",
         "user",
         "assistant",
+        // What is said meanwhile comes again before the result that it goes along with.
+        "user",
         "user",
         "assistant",
         "result",

@@ -1,33 +1,34 @@
 //! What is said to a session: the prompt, the standard input, signals.
 
 use std::io::{self, BufRead, IsTerminal, Read};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
 use agent::drive::{Note, Said};
+use agent::tool::Site;
 use serde_json::Value;
 
 use super::demo::Lab;
 use super::{ChatArgs, In};
 use crate::failure::Failure;
+use crate::world::World;
 
 /// How long a prompt waits for the rest of it on a standard input that says nothing.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Says the prompt; with `stream-json`, everything that comes.
-pub(super) fn read(
+/// The prompt; nothing with `stream-json`, where prompts come later. Nothing is begun before it is whole.
+pub(super) fn prompt(
+    world: &mut World,
     args: &ChatArgs,
     demo: Option<&Lab>,
-    notes: Sender<Note>,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     if args.input_format == In::StreamJson {
-        let again = args.replay_user_messages;
-        thread::spawn(move || lines(&notes, again));
-        return Ok(());
+        return Ok(None);
     }
     let prompt = args.prompt.clone().or_else(|| demo.map(|demo| demo.prompt.clone()));
-    let more = if demo.is_some() { String::new() } else { rest(prompt.is_some())? };
+    let more = if demo.is_some() { String::new() } else { rest(world, prompt.is_some())? };
     let text = match (prompt, more.trim_end()) {
         (Some(prompt), "") => prompt,
         (Some(prompt), more) => format!("{prompt}\n{more}"),
@@ -37,40 +38,59 @@ pub(super) fn read(
         let hint = "give one as an argument, or on the standard input";
         return Err(Failure::usage("there is no prompt", Some(hint)));
     }
+    Ok(Some(text))
+}
+
+/// Says the prompt; with `stream-json`, everything that comes.
+pub(super) fn say(prompt: Option<String>, again: bool, notes: Sender<Note>) {
+    let Some(prompt) = prompt else {
+        thread::spawn(move || lines(&notes, again));
+        return;
+    };
     // The receiver is there as long as the program.
-    let _ = notes.send(Note::Say(Said::text(&text)));
+    let _ = notes.send(Note::Say(Said::text(&prompt)));
     let _ = notes.send(Note::Closed);
-    Ok(())
 }
 
 /// What comes on the standard input; nothing if that is a terminal, or silent beside a prompt.
-fn rest(has_prompt: bool) -> Result<String, Failure> {
+fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
     if io::stdin().is_terminal() {
         return Ok(String::new());
     }
-    let (done, text) = mpsc::channel();
+    // First that something comes, then all of it.
+    let (tell, heard) = mpsc::channel();
     thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let read = io::stdin().read_to_end(&mut bytes);
-        let _ = done.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
+        let mut bytes = vec![0; 1 << 16];
+        let mut input = io::stdin().lock();
+        let read = input.read(&mut bytes).and_then(|count| {
+            bytes.truncate(count);
+            let _ = tell.send(None);
+            input.read_to_end(&mut bytes)
+        });
+        let _ = tell.send(Some(read.map(|_| String::from_utf8_lossy(&bytes).into_owned())));
     });
-    let text = if has_prompt {
-        match text.recv_timeout(PATIENCE) {
-            Err(RecvTimeoutError::Timeout) => return Ok(String::new()),
-            text => text.map_err(|_| RecvTimeoutError::Disconnected),
+    let patience = if has_prompt { PATIENCE } else { Duration::MAX };
+    let first = match heard.recv_timeout(patience) {
+        Err(RecvTimeoutError::Timeout) => {
+            let told = "nothing comes on the standard input: going on without it (`< /dev/null` says that there is nothing)";
+            world.out.note(told)?;
+            return Ok(String::new());
         }
-    } else {
-        text.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        first => first.ok().flatten(),
     };
-    let text = text.unwrap_or_else(|_| Ok(String::new()));
+    let text = first.or_else(|| heard.recv().ok().flatten()).unwrap_or_else(|| Ok(String::new()));
     text.map_err(|error| Failure::unreadable("standard input".as_ref(), error))
 }
 
 /// A message a line.
 fn lines(notes: &Sender<Note>, again: bool) {
-    for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        if line.trim().is_empty() {
+    let mut input = io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        if input.read_until(b'\n', &mut line).unwrap_or(0) == 0 {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
             continue;
         }
         let note = match message(&line, again) {
@@ -85,46 +105,61 @@ fn lines(notes: &Sender<Note>, again: bool) {
     let _ = notes.send(Note::Closed);
 }
 
-fn message(line: &str, again: bool) -> Result<Option<Note>, String> {
-    let value: Value = serde_json::from_str(line)
+fn message(line: &[u8], again: bool) -> Result<Option<Note>, String> {
+    let value: Value = serde_json::from_slice(line)
         .map_err(|error| format!("a line of the input is no JSON: {error}"))?;
     match value["type"].as_str() {
         Some("user") => {}
-        Some("control_request") if value["request"]["subtype"] == "interrupt" => {
-            return Ok(Some(Note::Interrupt));
-        }
-        Some("control_request" | "control_response" | "control_cancel_request" | "keep_alive") => {
-            return Ok(None);
-        }
+        Some("control_request") => return Ok(Some(Note::Control(value))),
+        Some("control_response" | "control_cancel_request" | "keep_alive") => return Ok(None),
         other => return Err(format!("a line of the input has the type {other:?}, not `user`")),
     }
     let message = &value["message"];
     if message["role"] != "user" {
         return Err("a message of the input is not of the role `user`".to_owned());
     }
-    let blocks: Vec<String> = match &message["content"] {
+    let blocks = match &message["content"] {
+        Value::String(text) if text.trim().is_empty() => Vec::new(),
         Value::String(text) => Said::text(text).blocks,
-        Value::Array(blocks) => blocks.iter().map(Value::to_string).collect(),
+        Value::Array(blocks) => blocks.iter().filter_map(block).collect(),
         _ => return Err("a message of the input has no content".to_owned()),
     };
+    if blocks.is_empty() {
+        return Err("a message of the input says nothing".to_owned());
+    }
+    let id = value["uuid"].as_str().map(str::to_owned);
     let line = again.then(|| value.clone());
-    Ok(Some(Note::Say(Said { blocks, line })))
+    Ok(Some(Note::Say(Said { blocks, id, line })))
 }
 
-/// Signals end the session as a person would.
+/// A block as it is sent: blank texts are refused by the API, and marks for its cache are ours to set.
+fn block(block: &Value) -> Option<String> {
+    let mut block = block.clone();
+    block.as_object_mut()?.shift_remove("cache_control");
+    let is_blank = block["text"].as_str().is_some_and(|text| text.trim().is_empty());
+    (!is_blank).then(|| block.to_string())
+}
+
+/// Signals end the session as a person would. Who does not want to wait for that says it again: then only the commands are ended.
 #[cfg(unix)]
-pub(super) fn signals(notes: &Sender<Note>) {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else { return };
-    let notes = notes.clone();
+#[allow(clippy::exit, reason = "whoever waits for anything now may wait for ever")]
+pub(super) fn signals(notes: &Sender<Note>, site: &Arc<Site>) {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+    let Ok(mut signals) = signal_hook::iterator::Signals::new(all) else { return };
+    let (notes, site) = (notes.clone(), site.clone());
     thread::spawn(move || {
-        for signal in signals.forever() {
+        for (count, signal) in signals.forever().enumerate() {
             // What a shell says of a program that a signal ended.
             let code = u8::try_from(128 + signal).unwrap_or(1);
+            if count > 0 {
+                site.shells.end();
+                std::process::exit(i32::from(code));
+            }
             let _ = notes.send(Note::End(code));
         }
     });
 }
 
 #[cfg(not(unix))]
-pub(super) fn signals(_: &Sender<Note>) {}
+pub(super) fn signals(_: &Sender<Note>, _: &Arc<Site>) {}

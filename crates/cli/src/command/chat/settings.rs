@@ -1,8 +1,11 @@
 //! What settings say to the agent: the user's, the project's, and those of the command line.
+//!
+//! Invariant: what comes with a project can forbid, and not allow: whoever clones it has not read it.
 
 use std::fs;
 use std::path::Path;
 
+use agent::permit::Mode;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -11,26 +14,28 @@ use crate::failure::Failure;
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) model: Option<String>,
-    pub(super) mode: Option<String>,
+    pub(super) mode: Option<Mode>,
     /// Tools by name; rules about commands and paths are for others.
     pub(super) allowed: Vec<String>,
     pub(super) refused: Vec<String>,
+    /// Tools that would be asked about.
+    pub(super) asked: Vec<String>,
+    /// What a person should know about it.
+    pub(super) notes: Vec<String>,
 }
 
 impl Settings {
     pub(super) fn read(home: &Path, cwd: &Path, given: Option<&str>) -> Result<Settings, Failure> {
         let mut settings = Settings::default();
-        let files = [
-            home.join("settings.json"),
-            cwd.join(".claude/settings.json"),
-            cwd.join(".claude/settings.local.json"),
-        ];
+        let shared = cwd.join(".claude/settings.json");
+        let files =
+            [home.join("settings.json"), shared.clone(), cwd.join(".claude/settings.local.json")];
         for file in files {
             // The client's own files are its own business: what cannot be read says nothing.
             if let Ok(text) = fs::read_to_string(&file)
                 && let Ok(value) = serde_json::from_str(&text)
             {
-                settings.take(&value);
+                settings.take(&value, file != shared);
             }
         }
         if let Some(given) = given {
@@ -43,25 +48,41 @@ impl Settings {
             let value = serde_json::from_str(&text).map_err(|error| {
                 Failure::usage(format!("the settings are no JSON: {error}"), None)
             })?;
-            settings.take(&value);
+            settings.take(&value, true);
         }
         Ok(settings)
     }
 
-    fn take(&mut self, value: &Value) {
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        self.model = text(&value["model"]).or_else(|| self.model.take());
+    fn take(&mut self, value: &Value, may_allow: bool) {
+        if let Some(model) = value["model"].as_str() {
+            self.model = Some(model.to_owned());
+        }
         let permissions = &value["permissions"];
-        self.mode = text(&permissions["defaultMode"]).or_else(|| self.mode.take());
-        let names = |list: &Value| -> Vec<String> {
-            let rules = list.as_array().map(Vec::as_slice).unwrap_or_default().iter();
-            rules
-                .filter_map(Value::as_str)
-                .filter(|rule| !rule.contains('('))
-                .map(str::to_owned)
-                .collect()
+        let rules = |name: &str| -> Vec<String> {
+            let rules = permissions[name].as_array().map(Vec::as_slice).unwrap_or_default();
+            rules.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        self.allowed.extend(names(&permissions["allow"]));
-        self.refused.extend(names(&permissions["deny"]));
+        // Modes that are not there yet allow less than any that is.
+        let mode = permissions["defaultMode"].as_str();
+        let mode = mode.map(|name| Mode::named(name).unwrap_or_default());
+        let mut allowed = rules("allow");
+        allowed.retain(|rule| !rule.contains('('));
+        if may_allow {
+            self.mode = mode.or(self.mode);
+            self.allowed.extend(allowed);
+        } else if mode.is_some_and(|mode| mode != Mode::Default) || !allowed.is_empty() {
+            self.notes.push("what the project's own settings allow is not taken up: give them with `--settings` if you want that".to_owned());
+        }
+        for (kind, list) in [("deny", &mut self.refused), ("ask", &mut self.asked)] {
+            for rule in rules(kind) {
+                let tool = rule.split('(').next().unwrap_or_default().to_owned();
+                if tool.len() < rule.len() {
+                    self.notes.push(format!(
+                        "the {kind} rule `{rule}` is not understood yet: {tool} is switched off"
+                    ));
+                }
+                list.push(tool);
+            }
+        }
     }
 }

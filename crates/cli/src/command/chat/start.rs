@@ -17,16 +17,15 @@ use agent::log::Log;
 use agent::nature::{Nature, Real, Stopped};
 use agent::permit::{Mode, Permit};
 use agent::prompt::{self, Wishes};
-use agent::record::Recorder;
-use agent::resume::{self, Resumed};
+use agent::record::{Pending, Recorder};
 use agent::tool::{self, Site};
 use agent::turn::Turn;
-use transcript::place::{Session, sessions_in, slug};
+use tempfile::TempDir;
+use transcript::place::slug;
 
-use super::ChatArgs;
 use super::demo::{self, Lab};
 use super::settings::Settings;
-use crate::command::repair;
+use super::{ChatArgs, resumed};
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -34,14 +33,17 @@ pub(super) struct Started {
     pub(super) driver: Driver,
     pub(super) init: Init,
     pub(super) nature: Arc<dyn Nature>,
+    /// What is removed at the end.
+    pub(super) scratch: Option<TempDir>,
 }
 
 /// Where things are.
-struct Where {
-    home: PathBuf,
-    user: Option<PathBuf>,
-    cwd: PathBuf,
-    project: PathBuf,
+pub(super) struct Where {
+    pub(super) home: PathBuf,
+    pub(super) user: Option<PathBuf>,
+    pub(super) cwd: PathBuf,
+    /// The folder of the project's sessions.
+    pub(super) project: PathBuf,
 }
 
 pub(super) fn start(
@@ -53,37 +55,25 @@ pub(super) fn start(
     let place = place(world, demo);
     let settings = Settings::read(&place.home, &place.cwd, args.settings.as_deref())?;
     let permit = permit(args, demo, &settings)?;
+    for note in &settings.notes {
+        world.out.note(note)?;
+    }
     let nature: Arc<dyn Nature> = match world.stopped() {
         Some(now) => Arc::new(Stopped::at(now)),
         None => Arc::new(Real),
     };
-    let old = old_session(world, args, &place)?;
-    let resumed = old.as_ref().map(|session| resumed(world, session)).transpose()?;
-    let is_new = old.is_none() || args.fork_session;
-    let id = match (&old, is_new) {
-        (Some(old), false) => old.id.clone(),
-        _ => new_id(world, args, &place)?,
-    };
-    if is_new && let Some(old) = old.as_ref().filter(|_| !args.no_session_persistence) {
-        copy(old, &place.project.join(format!("{id}.jsonl")))?;
-    }
-    let file = match &old {
-        Some(old) if !is_new => old.path.clone(),
-        _ => place.project.join(format!("{id}.jsonl")),
-    };
-    let folder = file.with_extension("");
-    let resumed = resumed.unwrap_or_else(|| Resumed {
-        messages: Vec::new(),
-        point: agent::record::Point::default(),
-        model: None,
-        made: Vec::new(),
-        is_damaged: false,
-    });
-    let model_name = model_name(world, args, &settings, &resumed);
+    let chosen = chosen(world, args, &settings);
+    let resumed::Place { id, file, old, resumed } =
+        resumed::place(world, args, &place, chosen.as_deref())?;
+    // What is not kept is nowhere afterwards, what tools put aside among it.
+    let scratch = args.no_session_persistence.then(tempfile::tempdir).transpose();
+    let scratch = scratch.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
+    let own = file.with_extension("");
+    let folder = scratch.as_ref().map_or(own.clone(), |scratch| scratch.path().to_owned());
+    let model_name = chosen.or(resumed.model).unwrap_or_else(|| agent::model::named(None));
     let model = model(world, args, &place, &id)?;
-    let told = old.as_ref().map_or(folder.clone(), |old| old.path.with_extension(""));
-    let (context, news) =
-        context(&place, [&folder, &told], &model_name, nature.now(), args.no_session_persistence);
+    let told = old.map_or(own, |old| old.with_extension(""));
+    let (context, news, kept) = context(&place, [&folder, &told], &model_name, nature.now());
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
     let tools: Vec<_> = tool::all().iter().filter(|tool| permit.offers(&tool.name)).collect();
@@ -93,23 +83,26 @@ pub(super) fn start(
     let asking = Asking {
         model: model_name.clone(),
         max_tokens,
-        thinking: thinking.filter(|tokens| *tokens >= 1_024 && *tokens < max_tokens),
+        thinking: agent::model::thinking_tokens(thinking, max_tokens),
         system: prompt::system(&wishes, &context.surroundings),
         tools: tools.iter().map(|tool| tool.json()).collect(),
         reminder: context.reminder,
         news,
+        kept,
         is_cached: world.variable("DISABLE_PROMPT_CACHING").is_none(),
     };
     let log = (!args.no_session_persistence).then(|| Log::at(&file));
     let mode = permit.mode.name();
-    let mut recorder = Recorder::new(nature.clone(), log, &id, &place.cwd, mode, resumed.point);
-    for (role, block) in &resumed.made {
-        recorder.closing(role, block).map_err(|error| Failure::unwritable(&file, error))?;
-    }
+    let mut point = resumed.point;
+    point.pending.extend(args.name.clone().map(Pending::Title));
+    let recorder = Recorder::new(nature.clone(), log, &id, &place.cwd, mode, point);
     let backups = (!args.no_session_persistence).then(|| place.home.join("file-history").join(&id));
     let mut site =
         Site::new(&place.cwd, &folder, backups, (model.clone(), model_name), nature.clone());
     let todos = (!args.no_session_persistence).then(|| place.home.join("todos"));
+    site.is_offline = args.offline.is_some();
+    let watched = resumed.backups.into_iter();
+    site.backups.restore(watched.map(|(path, backup)| (place.cwd.join(path), backup)));
     site.todo_file = todos.map(|todos| todos.join(format!("{id}-agent-{id}.json")));
     let retry = world.variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
     let retry = retry.map_or_else(Retry::default, |most| Retry { most });
@@ -118,7 +111,6 @@ pub(super) fn start(
         session: id,
         cwd: place.cwd.display().to_string(),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
-        mode,
         key: key_source(world, args),
     };
     let driver = Driver::new(
@@ -129,7 +121,7 @@ pub(super) fn start(
         nature.clone(),
         notes,
     );
-    Ok(Started { driver, init, nature })
+    Ok(Started { driver, init, nature, scratch })
 }
 
 fn place(world: &World, demo: Option<&Lab>) -> Where {
@@ -143,10 +135,9 @@ fn place(world: &World, demo: Option<&Lab>) -> Where {
 }
 
 fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Permit, Failure> {
-    let named = args.permission_mode.as_ref().or(settings.mode.as_ref());
-    let mode = match named {
+    let mode = match &args.permission_mode {
         _ if args.dangerously_skip_permissions || demo.is_some() => Mode::Bypass,
-        None => Mode::Default,
+        None => settings.mode.unwrap_or_default(),
         Some(name) => Mode::named(name).ok_or_else(|| {
             let hint = "`default`, `acceptEdits` or `bypassPermissions`";
             Failure::usage(format!("`{name}` is no permission mode"), Some(hint))
@@ -170,72 +161,17 @@ fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Pe
     }
     allowed.extend(settings.allowed.clone());
     refused.extend(settings.refused.clone());
+    // Nobody can be asked; who permits everything has answered already.
+    if mode != Mode::Bypass {
+        refused.extend(settings.asked.clone());
+    }
     Ok(Permit { mode, allowed, refused, folders: args.add_dir.clone() })
 }
 
-/// The session that goes on.
-fn old_session(
-    world: &mut World,
-    args: &ChatArgs,
-    place: &Where,
-) -> Result<Option<Session>, Failure> {
-    if let Some(name) = &args.resume {
-        return world.session(name).map(Some);
-    }
-    if !args.continues {
-        return Ok(None);
-    }
-    let newest = sessions_in(&place.project).into_iter().max_by_key(|session| session.modified);
-    if newest.is_none() {
-        let message = format!("there is no session of `{}` to go on with", place.cwd.display());
-        return Err(Failure::not_found(message, "leave `--continue` out to begin one"));
-    }
-    Ok(newest)
-}
-
-/// What was said in a session. What a crash has left of it is mended first, if that helps.
-fn resumed(world: &mut World, session: &Session) -> Result<Resumed, Failure> {
-    let open =
-        || resume::open(&session.path).map_err(|error| Failure::unreadable(&session.path, error));
-    let mut found = open()?;
-    if found.as_ref().map_or(true, |found| found.is_damaged)
-        && let Some(told) = repair::in_place(world, session)?
-    {
-        world.out.note(&told)?;
-        found = open()?;
-    }
-    found.map_err(|_| {
-        let message = format!("there is no conversation in `{}`", session.path.display());
-        let hint = "`quipu check` says why; leave `--resume` out to begin a new one";
-        Failure::not_found(message, hint)
-    })
-}
-
-fn new_id(world: &World, args: &ChatArgs, place: &Where) -> Result<String, Failure> {
-    let Some(id) = &args.session_id else { return Ok(world.new_id()) };
-    if uuid::Uuid::try_parse(id).is_err() {
-        return Err(Failure::usage(format!("`{id}` is no UUID"), None));
-    }
-    if place.project.join(format!("{id}.jsonl")).exists() {
-        let hint = "`--resume` goes on with it";
-        return Err(Failure::usage(format!("the session `{id}` is there already"), Some(hint)));
-    }
-    Ok(id.clone())
-}
-
-/// A new session that says what an old one says, record for record: the original of this dialect copies them as they are.
-fn copy(old: &Session, to: &Path) -> Result<(), Failure> {
-    let unwritable = |error| Failure::unwritable(to, error);
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(unwritable)?;
-    }
-    fs::copy(&old.path, to).map_err(unwritable).map(drop)
-}
-
-fn model_name(world: &World, args: &ChatArgs, settings: &Settings, resumed: &Resumed) -> String {
+/// The model that was asked for.
+fn chosen(world: &World, args: &ChatArgs, settings: &Settings) -> Option<String> {
     let named = args.model.clone().or_else(|| world.variable("ANTHROPIC_MODEL"));
-    let named = named.or_else(|| settings.model.clone()).or_else(|| resumed.model.clone());
-    agent::model::named(named.as_deref())
+    named.or_else(|| settings.model.clone()).map(|name| agent::model::named(Some(&name)))
 }
 
 fn key_source(world: &World, args: &ChatArgs) -> &'static str {
@@ -287,14 +223,13 @@ fn model(
     Ok(Arc::new(script))
 }
 
-/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since.
+/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since; and what is to be kept of that.
 fn context(
     place: &Where,
     [folder, told]: [&Path; 2],
     model: &str,
     now: i64,
-    is_fleeting: bool,
-) -> (Context, Option<String>) {
+) -> (Context, Option<String>, Option<(PathBuf, String)>) {
     let kept = folder.join("context.json");
     let before = fs::read_to_string(told.join("context.json")).ok();
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
@@ -305,16 +240,7 @@ fn context(
     let (mut context, is_known) =
         (before.clone().unwrap_or_else(|| fresh.clone()), before.is_some());
     let news = context.renew(&fresh);
-    if !is_fleeting
-        && (!is_known || news.is_some() || folder != told)
-        && let Ok(text) = serde_json::to_string(&context)
-    {
-        // Without it the next run looks anew, and the API reads everything again: no reason to stop.
-        let written = fs::create_dir_all(folder).and_then(|()| {
-            use std::io::Write;
-            fs::File::create(&kept)?.write_all(text.as_bytes())
-        });
-        drop(written);
-    }
-    (context, news)
+    let is_another = !is_known || news.is_some() || folder != told;
+    let kept = serde_json::to_string(&context).ok().filter(|_| is_another).map(|text| (kept, text));
+    (context, news, kept)
 }

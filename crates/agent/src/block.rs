@@ -1,0 +1,67 @@
+//! Blocks of messages, which are JSON already: what is looked up and changed in them.
+
+use transcript::json::{Json, Object, quote};
+
+use crate::api::stream::with;
+use crate::tool::{Answer, Content};
+
+/// What the API takes of an answer: blank texts it refuses, and an answer of nothing but thinking. All clients leave them out when they go on with a session.
+pub(crate) fn sent(blocks: Vec<String>) -> Vec<String> {
+    let is_blank = |block: &String| text_of(block).is_some_and(|text| text.trim().is_empty());
+    let kept: Vec<String> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
+    if kept.iter().all(|block| is_thinking(block)) { Vec::new() } else { kept }
+}
+
+/// Whether it is thinking, also such as nobody can read.
+pub(crate) fn is_thinking(block: &str) -> bool {
+    let kind = Json::parse(block.as_bytes()).and_then(|block| block.get("type"));
+    kind.is_some_and(|kind| kind.is("thinking") || kind.is("redacted_thinking"))
+}
+
+/// The text of a block that is one.
+pub(crate) fn text_of(block: &str) -> Option<String> {
+    let block = Json::parse(block.as_bytes())?.object()?;
+    let is_text = block.get("type").is_some_and(|kind| kind.is("text"));
+    block.text("text").filter(|_| is_text).map(String::from)
+}
+
+pub(crate) fn is_text(block: Option<&String>) -> bool {
+    block.is_some_and(|block| text_of(block).is_some())
+}
+
+/// A message with another usage: members that are told again are replaced.
+pub(crate) fn with_usage(message: &str, usage: &str) -> String {
+    let json = Json::parse(message.as_bytes()).and_then(Json::object);
+    let before = json.as_ref().and_then(|json| json.get("usage"));
+    let mut whole =
+        before.map_or("{}".into(), |before| String::from_utf8_lossy(before.raw())).into_owned();
+    let more = Json::parse(usage.as_bytes()).and_then(Json::object);
+    for (name, value) in more.iter().flat_map(Object::members) {
+        let value = String::from_utf8_lossy(value.raw());
+        whole = with(&whole, &name, &value).unwrap_or(whole);
+    }
+    with(message, "usage", &whole).unwrap_or_else(|| message.to_owned())
+}
+
+/// The answer to a call as the API wants it. Clients put the members in another order where it is an error.
+pub(crate) fn result_block(call: &str, answer: &Answer) -> String {
+    let content = match &answer.content {
+        Content::Text(text) => quote(text),
+        Content::Blocks(blocks) => {
+            let blocks: Vec<&str> = blocks.iter().map(|block| block.get()).collect();
+            format!("[{}]", blocks.join(","))
+        }
+    };
+    let id = quote(call);
+    match answer.is_error {
+        Some(true) => {
+            format!(
+                r#"{{"type":"tool_result","content":{content},"is_error":true,"tool_use_id":{id}}}"#
+            )
+        }
+        told => {
+            let error = told.map_or(String::new(), |told| format!(r#","is_error":{told}"#));
+            format!(r#"{{"tool_use_id":{id},"type":"tool_result","content":{content}{error}}}"#)
+        }
+    }
+}

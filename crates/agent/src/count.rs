@@ -1,0 +1,70 @@
+//! What is counted of a turn: time, tokens, refusals.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::Usage;
+use crate::turn::Input;
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    /// When the turn began.
+    pub(crate) began: i64,
+    /// When the API was asked last.
+    pub(crate) asked: i64,
+    /// How long it took to answer, in all.
+    pub(crate) api: i64,
+    /// The last text of the last answer.
+    pub(crate) text: String,
+    model: String,
+    start: Value,
+    /// The tokens of the turn.
+    pub(crate) turn: Usage,
+    /// Those of the whole run, side requests among them.
+    pub(crate) models: BTreeMap<String, Usage>,
+    /// Calls that were not permitted.
+    pub(crate) denials: Vec<Value>,
+}
+
+impl Count {
+    /// The next turn begins.
+    pub(crate) fn begin(&mut self, now: i64) {
+        let models = std::mem::take(&mut self.models);
+        *self = Count { began: now, models, ..Count::default() };
+    }
+
+    /// Counts what comes in.
+    pub(crate) fn note(&mut self, input: &Input, now: i64) {
+        match input {
+            Input::Started(message) => {
+                let message: Value = serde_json::from_str(message).unwrap_or_default();
+                message["model"].as_str().unwrap_or_default().clone_into(&mut self.model);
+                self.start = message["usage"].clone();
+                self.text.clear();
+            }
+            Input::Ended(ending) => {
+                let more = ending.usage.as_deref();
+                let more = more.and_then(|usage| serde_json::from_str(usage).ok());
+                let mut usage = std::mem::take(&mut self.start);
+                if let (Value::Object(usage), Some(Value::Object(more))) = (&mut usage, more) {
+                    usage.extend(more);
+                }
+                let usage = Usage::read(&usage);
+                self.turn.add(usage);
+                let model = self.model.clone();
+                self.models.entry(model).or_default().add(usage);
+                self.api += now - self.asked;
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts what tools have asked the API.
+    pub(crate) fn aside(&mut self, spent: BTreeMap<String, Usage>) {
+        for (model, usage) in spent {
+            self.models.entry(model).or_default().add(usage);
+        }
+    }
+}

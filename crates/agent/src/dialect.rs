@@ -1,0 +1,96 @@
+//! How records look: which members they have, in which order. Data (`data/dialect.json`).
+//!
+//! Invariant: whoever writes says what members hold; whether and where they stand is the dialect's.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+use transcript::json::quote;
+
+#[derive(Debug, Default, Deserialize)]
+struct Dialect {
+    version: String,
+    envelope: Vec<String>,
+    records: BTreeMap<String, Vec<String>>,
+}
+
+static DIALECT: LazyLock<Dialect> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../data/dialect.json")).unwrap_or_default()
+});
+
+/// Stands for the members that all records of the conversation begin with.
+const ENVELOPE: &str = "...";
+
+/// The version whose records these are.
+pub(crate) fn version() -> &'static str {
+    &DIALECT.version
+}
+
+/// What the members of a record hold, each as JSON.
+#[derive(Debug, Default)]
+pub(crate) struct Members(Vec<(String, String)>);
+
+impl Members {
+    /// A member whose value is JSON.
+    pub(crate) fn raw(mut self, name: &str, value: impl Into<String>) -> Members {
+        self.0.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(crate) fn put(self, name: &str, value: &impl Serialize) -> Members {
+        let value = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        self.raw(name, value)
+    }
+
+    /// The same if there is a value.
+    pub(crate) fn maybe(self, name: &str, value: Option<&impl Serialize>) -> Members {
+        match value {
+            Some(value) => self.put(name, value),
+            None => self,
+        }
+    }
+
+    /// All of them, as an object.
+    pub(crate) fn object(&self) -> String {
+        let names = self.0.iter().map(|(name, _)| name.as_str());
+        self.in_order(names)
+    }
+
+    /// The record of a kind: those of them that it has, in its order.
+    pub(crate) fn record(&self, kind: &str) -> String {
+        let own = DIALECT.records.get(kind).map(Vec::as_slice).unwrap_or_default();
+        let names = own.iter().flat_map(|name| match name.as_str() {
+            ENVELOPE => DIALECT.envelope.as_slice(),
+            _ => std::slice::from_ref(name),
+        });
+        self.in_order(names.map(String::as_str))
+    }
+
+    fn in_order<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
+        let mut out = "{".to_owned();
+        for name in names {
+            if let Some((_, value)) = self.0.iter().find(|(own, _)| own == name) {
+                let comma = if out.len() > 1 { "," } else { "" };
+                let _ = write!(out, "{comma}{}:{value}", quote(name));
+            }
+        }
+        out.push('}');
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stand_where_the_dialect_has_them() {
+        let members = Members::default().put("uuid", &"u").put("odd", &1).put("type", &"user");
+        let members = members.maybe("slug", None::<&str>.as_ref()).put("parentUuid", &None::<&str>);
+        assert_eq!(members.record("user"), r#"{"parentUuid":null,"type":"user","uuid":"u"}"#);
+        assert_eq!(members.record("nothing"), "{}");
+        assert_eq!(version(), "2.1.45");
+    }
+}

@@ -1,0 +1,195 @@
+//! A program that hosts a session: lines in, events out, the control protocol.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, ChildStdout};
+
+use super::*;
+
+const FORMAT: [&str; 8] = [
+    "--session-id",
+    SESSION,
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--replay-user-messages",
+];
+
+/// A session, and who hosts it.
+struct Host {
+    child: Child,
+    input: Option<ChildStdin>,
+    events: BufReader<ChildStdout>,
+}
+
+impl Host {
+    fn start(lab: &mut Lab, args: &[&str]) -> Host {
+        let all: Vec<&str> = FORMAT.iter().chain(args).copied().collect();
+        let mut command = lab.command(&all);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Host { input: child.stdin.take(), child, events }
+    }
+
+    fn line(&mut self, line: &Value) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn say(&mut self, text: &str, uuid: &str) {
+        let message = json!({"role": "user", "content": text});
+        self.line(&json!({"type": "user", "message": message, "uuid": uuid}));
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        let id = format!("req_{}", request["subtype"].as_str().unwrap());
+        self.line(&json!({"type": "control_request", "request_id": id, "request": request}));
+        self.until(|event| event["response"]["request_id"] == *id).pop().unwrap()
+    }
+
+    /// The events up to one.
+    fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.events.read_line(&mut line).unwrap() > 0, "ends too early: {events:?}");
+            events.push(serde_json::from_str(&line).unwrap());
+            if is_last(&events[events.len() - 1]) {
+                return events;
+            }
+        }
+    }
+
+    fn result(&mut self) -> Value {
+        self.until(|event| event["type"] == "result").pop().unwrap()
+    }
+
+    fn end(mut self) -> Option<i32> {
+        self.input = None;
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn every_request_is_answered() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")]]);
+    let mut host = Host::start(&mut lab, &[]);
+    let mut out = String::new();
+    for request in [
+        json!({"subtype": "initialize", "hooks": null}),
+        json!({"subtype": "mcp_status"}),
+        json!({"subtype": "interrupt"}),
+        json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
+        json!({"subtype": "set_permission_mode", "mode": "plan"}),
+        json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2_000}),
+        json!({"subtype": "odd"}),
+    ] {
+        let mut answer = host.ask(&request);
+        if let Some(pid) = answer.pointer_mut("/response/response/pid") {
+            assert!(pid.is_u64());
+            *pid = json!("[PID]");
+        }
+        writeln!(out, "{request}\n  {answer}").unwrap();
+    }
+    let uuid = "aaaaaaaa-0000-4000-8000-00000000000a";
+    host.say("First.", uuid);
+    let events = host.until(|event| event["type"] == "result");
+    assert_eq!(events[0]["permissionMode"], "acceptEdits");
+    assert_eq!((&events[1]["uuid"], &events[1]["isReplay"]), (&json!(uuid), &json!(true)));
+    host.ask(&json!({"subtype": "set_model", "model": "haiku"}));
+    // An id that a record has already is given to no other.
+    host.say("Second.", uuid);
+    let events = host.until(|event| event["type"] == "result");
+    assert_eq!(events[0]["model"], "claude-haiku-5-5");
+    assert_ne!(events[1]["uuid"], uuid);
+    assert_eq!(host.end(), Some(0));
+    assert_snapshot!("control", out);
+    let requests = lab.server.requests();
+    assert_eq!(requests[0]["thinking"]["budget_tokens"], 2_000);
+    assert_eq!(requests[1]["model"], "claude-haiku-5-5");
+    let ids: Vec<Value> = lab.lines(SESSION).iter().map(|line| line["uuid"].clone()).collect();
+    assert_eq!(ids.iter().filter(|id| **id == uuid).count(), 1);
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn whoever_interrupts_is_answered_and_may_go_on() {
+    let mut lab = Lab::new(vec![
+        Reply::Blocks(vec![
+            text("I wait."),
+            call("c1", "Bash", &json!({"command": "sleep 9"})),
+            call("c2", "Bash", &json!({"command": "echo never"})),
+        ]),
+        Reply::Blocks(vec![text("As you like.")]),
+    ]);
+    let mut host = Host::start(&mut lab, &["--dangerously-skip-permissions"]);
+    host.say("Wait.", "x");
+    host.until(|event| event["message"]["content"][0]["id"] == "c2");
+    host.line(
+        &json!({"type": "control_request", "request_id": "r", "request": {"subtype": "interrupt"}}),
+    );
+    let events = host.until(|event| event["type"] == "result");
+    assert!(events.iter().any(|event| event["response"]["subtype"] == "success"), "{events:?}");
+    assert_eq!(events[events.len() - 1]["subtype"], "error_during_execution");
+    host.say("Do not wait.", "y");
+    assert_eq!(host.result()["result"], "As you like.");
+    assert_eq!(host.end(), Some(0));
+    let requests = lab.server.requests();
+    assert_snapshot!("interrupt", shape(&lab, &requests[1]));
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn what_waits_is_on_record() {
+    let mut lab =
+        Lab::says(&[&[call("c1", "Bash", &json!({"command": "sleep 1"}))], &[text("I hurry.")]]);
+    let mut host = Host::start(&mut lab, &["--dangerously-skip-permissions"]);
+    host.say("Wait.", "x");
+    host.until(|event| event["message"]["content"][0]["id"] == "c1");
+    host.say("Hurry.", "y");
+    host.result();
+    assert_eq!(host.end(), Some(0));
+    let queue: Vec<String> = lab
+        .lines(SESSION)
+        .iter()
+        .filter(|line| line["type"] == "queue-operation")
+        .map(|line| format!("{} {}", line["operation"], line["content"]))
+        .collect();
+    assert_eq!(queue, [r#""dequeue" null"#, r#""enqueue" "Hurry.""#, r#""dequeue" null"#]);
+    assert_eq!(lab.check(SESSION), "full []");
+}
+
+#[test]
+fn what_cannot_be_said_is_told() {
+    for (line, told) in [
+        (json!({"type": "user", "message": {"role": "user", "content": " "}}), "says nothing"),
+        (json!({"type": "user", "message": {"role": "user", "content": []}}), "says nothing"),
+        (json!({"type": "user", "message": {"role": "user"}}), "no content"),
+        (json!({"type": "user", "message": {"role": "system", "content": "x"}}), "role `user`"),
+        (json!({"type": "odd"}), "not `user`"),
+        (json!("\u{1}"), "not `user`"),
+    ] {
+        let mut lab = Lab::says(&[]);
+        let mut child = lab.command(&FORMAT);
+        let mut child = child.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(told), "{line}");
+        assert!(!lab.env.path(".claude/projects").exists(), "{line}");
+    }
+    // Marks for the cache are ours to set, and blank blocks are nobody's.
+    let mut lab = Lab::says(&[&[text("Seen.")]]);
+    let mut host = Host::start(&mut lab, &[]);
+    let blocks = json!([
+        {"type": "text", "text": " "},
+        {"type": "text", "text": "Look.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "Twice."},
+    ]);
+    host.line(&json!({"type": "user", "message": {"role": "user", "content": blocks}}));
+    host.result();
+    assert_eq!(host.end(), Some(0));
+    let request = &lab.server.requests()[0];
+    assert_eq!(request.to_string().matches("cache_control").count(), 2);
+    assert!(!request.to_string().contains(r#""text":" ""#));
+}
