@@ -84,7 +84,8 @@ impl Summary {
     fn told(&self) -> String {
         match &self.outcome {
             Outcome::Answered(_) => self.text.clone(),
-            Outcome::TooLong => TOO_LONG.to_owned(),
+            Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
+            Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),
             Outcome::Interrupted => "Interrupted.".to_owned(),
             Outcome::Failed(error) => error.to_string(),
@@ -92,8 +93,6 @@ impl Summary {
         }
     }
 }
-
-const TOO_LONG: &str = "API Error: the answer is longer than it may be, and did not end in pieces either. Ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS.";
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,7 +334,7 @@ impl Face for Headless {
             return;
         }
         let (subtype, told) = match summary.outcome {
-            Outcome::Answered(_) | Outcome::TooLong | Outcome::Failed(_) => {
+            Outcome::Answered(_) | Outcome::Unfinished(_) | Outcome::Failed(_) => {
                 ("success", Some(summary.told()))
             }
             Outcome::MaxTurns(_) => ("error_max_turns", None),
@@ -344,7 +343,7 @@ impl Face for Headless {
         let errors = told.is_none().then(|| vec![summary.told()]);
         let stop = match &summary.outcome {
             Outcome::Answered(reason) => reason.as_deref(),
-            Outcome::TooLong | Outcome::Failed(_) => Some("stop_sequence"),
+            Outcome::Unfinished(_) | Outcome::Failed(_) => Some("stop_sequence"),
             _ => None,
         };
         let (session, uuid) = (self.init.session.clone(), self.nature.id());

@@ -54,6 +54,8 @@ const SEARCHES: f64 = 10.0;
 pub fn named(name: Option<&str>) -> String {
     let name = name.filter(|name| !name.is_empty() && *name != "default");
     let Some(name) = name else { return MODELS.default.clone() };
+    // A longer context is the API's business; the model is the same.
+    let name = name.strip_suffix("[1m]").unwrap_or(name);
     MODELS.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 

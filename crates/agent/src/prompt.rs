@@ -9,15 +9,14 @@ pub struct Wishes {
     pub more: Option<String>,
 }
 
-/// The blocks of the system prompt.
+/// The blocks of the system prompt. Whoever gives another says in it what the model has to know.
 pub fn system(wishes: &Wishes, surroundings: &str) -> Vec<String> {
     let own = include_str!("../data/system.md").trim_end();
-    let mut text = wishes.instead.clone().unwrap_or_else(|| own.to_owned());
-    for more in [wishes.more.as_deref(), Some(surroundings)].into_iter().flatten() {
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        text.push_str(more);
-    }
-    vec![text]
+    let (text, surroundings) = match &wishes.instead {
+        Some(instead) => (instead.as_str(), None),
+        None => (own, Some(surroundings)),
+    };
+    let parts = [Some(text), wishes.more.as_deref(), surroundings].into_iter().flatten();
+    let parts: Vec<&str> = parts.filter(|part| !part.trim().is_empty()).collect();
+    if parts.is_empty() { Vec::new() } else { vec![parts.join("\n\n")] }
 }

@@ -3,14 +3,16 @@
 //! The messages are those that the newest client would send; what it makes up to close an unfinished turn is written too, as it does. Invariant: what is sent after a resume begins with what was
 //! sent before it, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
+use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
 use transcript::entry::Kind;
 use transcript::history::{self, Note, Refusal, Role, Rules};
+use transcript::json::Json;
 use transcript::table::{Row, RowId};
 use uuid::Uuid;
 
@@ -32,6 +34,10 @@ pub struct Resumed {
     pub model: Option<String>,
     /// The files that were watched, as they are called there, and their last copies.
     pub backups: Vec<(String, Backup)>,
+    /// The files that the model has read or written, and when.
+    pub seen: Vec<(String, i64)>,
+    /// The session that it says it is.
+    pub session: Option<String>,
     /// Something in it is damaged, or missing: more of it may be sent once that is mended.
     pub is_damaged: bool,
 }
@@ -49,6 +55,7 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     };
     let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
     let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
+    let seen = seen(&found.messages, &own);
     let (messages, made) = messages(found.messages, model::takes_system(&found.model));
     let leaf = found.leaf.map(|leaf| own.table.row(leaf));
     let times = own.table.rows().iter().filter_map(|row| row.time);
@@ -66,7 +73,8 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     };
     let model = Some(found.model).filter(|model| model::known(model).is_some());
     let backups = backups(&own)?;
-    Ok(Ok(Resumed { messages, point, model, backups, is_damaged }))
+    let session = leaf.and_then(|leaf| own.table.text(leaf.session)).map(str::to_owned);
+    Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))
 }
 
 /// The messages as they are sent, without the prompt that is not said yet; and what closes the last turn: a block and who says it.
@@ -113,6 +121,33 @@ fn messages(
         }
     }
     (messages, made)
+}
+
+/// The files that were read or written, by the calls that succeeded.
+fn seen(messages: &[history::Message], own: &Conversation) -> Vec<(String, i64)> {
+    let blocks = || messages.iter().flat_map(|message| &message.blocks);
+    let text = |block: &history::Block, path: &[&str]| {
+        let json = Json::parse(block.raw());
+        let value = path.iter().try_fold(json?, |json, name| json.get(name));
+        value.and_then(Json::text).map(String::from)
+    };
+    let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {
+        let named = own.table.text(own.table.part(block.origin()?).name)?;
+        let name = match named {
+            "Read" | "Edit" | "Write" => "file_path",
+            "NotebookEdit" => "notebook_path",
+            _ => return None,
+        };
+        Some((text(block, &["id"])?, text(block, &["input", name])?))
+    });
+    let calls: HashMap<String, String> = calls.collect();
+    let results = blocks().filter(|block| block.kind() == BlockKind::ToolResult);
+    let seen = results.filter_map(|block| {
+        let part = own.table.part(block.origin()?);
+        let path = calls.get(own.table.text(part.id)?).filter(|_| !part.is_error)?;
+        Some((path.clone(), own.table.row(part.row).time?.0))
+    });
+    seen.collect()
 }
 
 /// What the last snapshot of the session's files tells.

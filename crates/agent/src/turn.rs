@@ -118,8 +118,8 @@ pub struct Wanted {
 pub enum Outcome {
     /// With an answer, for this reason.
     Answered(Option<String>),
-    /// With an answer that is longer than it may be, also in pieces.
-    TooLong,
+    /// With an answer that is none, or not all of one; why, and what to do.
+    Unfinished(&'static str),
     /// There were as many rounds as were allowed.
     MaxTurns(u32),
     /// Somebody stopped it.
@@ -142,6 +142,11 @@ const GO_ON: &str =
     "The answer reached the limit of its length. Go on right where it ends, in smaller pieces.";
 /// How often.
 const GO_ON_MOST: u32 = 3;
+/// What a person is told if that did not help either.
+const TOO_LONG: &str = "API Error: the answer is longer than it may be, and did not end in pieces either. Ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS.";
+const REFUSED: &str =
+    "API Error: the model refuses to answer. Say it in other words, or begin a new session.";
+const FULL: &str = "API Error: the conversation does not fit into the model any more. Go on in a smaller session: `quipu strip` takes tool results out.";
 /// What a call is answered with whose end is missing.
 const CUT: &str = "InputValidationError: the answer reached the limit of its length inside this call. Nothing was done. Use smaller pieces.";
 
@@ -378,8 +383,12 @@ impl Turn {
                 self.ask(effects);
             }
             _ if !self.waiting.is_empty() => self.next(effects),
-            Some("max_tokens") => effects.push(Effect::Done(Outcome::TooLong)),
-            reason => effects.push(Effect::Done(Outcome::Answered(reason.map(str::to_owned)))),
+            reason => effects.push(Effect::Done(match reason {
+                Some("max_tokens") => Outcome::Unfinished(TOO_LONG),
+                Some("refusal") => Outcome::Unfinished(REFUSED),
+                Some("model_context_window_exceeded") => Outcome::Unfinished(FULL),
+                reason => Outcome::Answered(reason.map(str::to_owned)),
+            })),
         }
     }
 

@@ -141,7 +141,7 @@ fn limits_end_a_turn() {
         let told = told(&ended(&mut turn, "max_tokens"));
         assert!(told.ends_with("meta ask"), "{told}");
     }
-    assert!(told(&ended(&mut turn, "max_tokens")).ends_with("TooLong"));
+    assert!(told(&ended(&mut turn, "max_tokens")).ends_with("Unfinished"));
     start(&mut turn);
     assert_eq!(told(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
     // Also if what could not be recorded was the last of it.

@@ -34,6 +34,7 @@ fn named(mut args: Vec<OsString>) -> Vec<OsString> {
     if name.is_some_and(|name| name == "claude") {
         match args.get(1) {
             Some(first) if first == "-v" || first == "--version" => args[1] = "--version".into(),
+            Some(first) if first == "chat" => {}
             _ => args.insert(1, "chat".into()),
         }
     }

@@ -176,6 +176,11 @@ impl World {
         env(name).filter(|value| !value.is_empty())
     }
 
+    /// Whether samples stand for sessions, because there are none.
+    pub(crate) fn has_samples(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.samples)
+    }
+
     /// The home that new sessions go to, and the user's own folder.
     pub(crate) fn first_home(&self) -> (PathBuf, Option<&Path>) {
         let usual = || self.user.as_ref().map(|user| user.join(".claude")).unwrap_or_default();

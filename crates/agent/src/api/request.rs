@@ -63,7 +63,9 @@ impl Request<'_> {
             let block = text_block(text);
             if Some(at) == last { self.marked(&block) } else { block }
         });
-        let _ = write!(out, r#","system":[{}]"#, system.collect::<Vec<_>>().join(","));
+        if last.is_some() {
+            let _ = write!(out, r#","system":[{}]"#, system.collect::<Vec<_>>().join(","));
+        }
         if !self.tools.is_empty() {
             let _ = write!(out, r#","tools":[{}]"#, self.tools.join(","));
         }

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::resume::{self, Resumed};
+use transcript::entry::Kind;
+use transcript::file::Lines;
 use transcript::place::{Session, sessions_in};
 
 use super::ChatArgs;
@@ -37,6 +39,10 @@ pub(super) fn place(
         return Ok(Place { id, file, old: None, resumed: Resumed::default() });
     };
     let is_fork = args.fork_session;
+    if args.session_id.is_some() && !is_fork {
+        let hint = "add `--fork-session`, or leave `--session-id` out";
+        return Err(Failure::usage("a session that goes on has its id already", Some(hint)));
+    }
     let id = if is_fork { new_id(world, args, at)? } else { old.id.clone() };
     let own = at.project.join(format!("{id}.jsonl"));
     let file = if is_fork { own } else { old.path.clone() };
@@ -49,22 +55,47 @@ pub(super) fn place(
     } else {
         opened(world, &old, model)?
     };
+    // A file may have any name; what is in it knows better.
+    let is_id = uuid::Uuid::try_parse(&id).is_ok();
+    let id = resumed.session.clone().filter(|_| !is_id).unwrap_or(id);
     Ok(Place { id, file, old: Some(old.path), resumed })
 }
 
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {
     if let Some(name) = &args.resume {
-        return world.session(name).map(Some);
+        let session = world.session(name)?;
+        // Samples are there to be looked at.
+        if world.has_samples() && !Path::new(name).exists() {
+            let message = format!("there is no session `{name}`");
+            return Err(Failure::not_found(message, "leave `--resume` out to begin one"));
+        }
+        return Ok(Some(session));
     }
     if !args.continues {
         return Ok(None);
     }
-    let newest = sessions_in(&at.project).into_iter().max_by_key(|session| session.modified);
+    let mut sessions = sessions_in(&at.project);
+    sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
+    // What a crash has left may be no session at all.
+    let newest = sessions.into_iter().find(|session| says_anything(&session.path));
     if newest.is_none() {
         let message = format!("there is no session of `{}` to go on with", at.cwd.display());
         return Err(Failure::not_found(message, "leave `--continue` out to begin one"));
     }
     Ok(newest)
+}
+
+/// Whether anything is said in a file.
+fn says_anything(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    let mut lines = Lines::new(file);
+    while let Ok(Some(line)) = lines.next_line() {
+        let mut entries = line.records().filter_map(|record| record.entry);
+        if entries.any(|entry| matches!(entry.kind(), Kind::User | Kind::Assistant)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// What was said in a session. What a crash has left of it is mended first, if that helps.
@@ -117,7 +148,9 @@ fn open(
 
 fn new_id(world: &World, args: &ChatArgs, at: &Where) -> Result<String, Failure> {
     let Some(id) = &args.session_id else { return Ok(world.new_id()) };
-    if uuid::Uuid::try_parse(id).is_err() {
+    // Other clients know them in this form only.
+    let is_plain = |own: uuid::Uuid| own.to_string().eq_ignore_ascii_case(id);
+    if !uuid::Uuid::try_parse(id).is_ok_and(is_plain) {
         return Err(Failure::usage(format!("`{id}` is no UUID"), None));
     }
     if at.project.join(format!("{id}.jsonl")).exists() {

@@ -52,7 +52,7 @@ pub(super) fn start(
     demo: Option<&Lab>,
     notes: Sender<Note>,
 ) -> Result<Started, Failure> {
-    let place = place(world, demo);
+    let place = place(world, demo)?;
     let settings = Settings::read(&place.home, &place.cwd, args.settings.as_deref())?;
     let permit = permit(args, demo, &settings)?;
     for note in &settings.notes {
@@ -101,6 +101,9 @@ pub(super) fn start(
         Site::new(&place.cwd, &folder, backups, (model.clone(), model_name), nature.clone());
     let todos = (!args.no_session_persistence).then(|| place.home.join("todos"));
     site.is_offline = args.offline.is_some();
+    for (path, time) in &resumed.seen {
+        site.seen.restore(&place.cwd.join(path), *time);
+    }
     let watched = resumed.backups.into_iter();
     site.backups.restore(watched.map(|(path, backup)| (place.cwd.join(path), backup)));
     site.todo_file = todos.map(|todos| todos.join(format!("{id}-agent-{id}.json")));
@@ -124,14 +127,18 @@ pub(super) fn start(
     Ok(Started { driver, init, nature, scratch })
 }
 
-fn place(world: &World, demo: Option<&Lab>) -> Where {
+fn place(world: &World, demo: Option<&Lab>) -> Result<Where, Failure> {
     let (home, user) = world.first_home();
+    if home.as_os_str().is_empty() && demo.is_none() {
+        let hint = "set `HOME`, or `CLAUDE_CONFIG_DIR`";
+        return Err(Failure::usage("there is no folder for sessions", Some(hint)));
+    }
     let (home, cwd) = match demo {
         Some(demo) => (demo.home.clone(), demo.cwd.clone()),
         None => (home, fs::canonicalize(&world.cwd).unwrap_or_else(|_| world.cwd.clone())),
     };
     let project = home.join("projects").join(slug(&cwd.to_string_lossy()));
-    Where { home, user: user.map(Path::to_owned), cwd, project }
+    Ok(Where { home, user: user.map(Path::to_owned), cwd, project })
 }
 
 fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Permit, Failure> {

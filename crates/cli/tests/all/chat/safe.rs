@@ -213,3 +213,86 @@ fn what_is_not_kept_is_nowhere() {
     assert!(!lab.env.path(".claude").exists());
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
+
+#[test]
+fn what_was_read_before_may_be_changed_after() {
+    let mut lab = Lab::says(&[]);
+    let readme = lab.path("README.md");
+    let edit =
+        |old: &str, new: &str| json!({"file_path": readme, "old_string": old, "new_string": new});
+    lab.server = Server::start(vec![
+        vec![call("c1", "Read", &json!({"file_path": readme}))],
+        vec![text("Read.")],
+        vec![call("c2", "Edit", &edit("small", "tiny"))],
+        vec![text("Edited.")],
+        vec![call("c3", "Edit", &edit("tiny", "large"))],
+        vec![text("Not edited.")],
+    ])
+    .unwrap();
+    lab.new_session(&["Read."]);
+    lab.run(&["--permission-mode", "acceptEdits", "--resume", SESSION, "Edit."]);
+    assert!(fs::read_to_string(&readme).unwrap().contains("tiny"));
+    // Somebody else changes it, later than the session was written.
+    let later = std::time::UNIX_EPOCH + Duration::from_secs(lab.now + 3_600);
+    fs::File::options().append(true).open(&readme).unwrap().set_modified(later).unwrap();
+    lab.run(&["--permission-mode", "acceptEdits", "--resume", SESSION, "Edit again."]);
+    assert!(!fs::read_to_string(&readme).unwrap().contains("large"));
+}
+
+#[test]
+fn a_session_is_what_other_clients_take_for_one() {
+    let mut lab = Lab::says(&[&[text("One.")], &[text("Two.")], &[text("Three.")]]);
+    for id in ["11111111111141118111111111111111", "{11111111-1111-4111-8111-111111111111}"] {
+        assert_eq!(lab.run(&["--session-id", id, "Begin."]).status.code(), Some(2), "{id}");
+    }
+    lab.new_session(&["Begin."]);
+    // Newer files of which none is a session.
+    for (name, said) in [
+        (FORK, ""),
+        (
+            "33333333-3333-4333-8333-333333333333",
+            "{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"y\"}\n",
+        ),
+    ] {
+        fs::File::create(lab.file(name)).unwrap().write_all(said.as_bytes()).unwrap();
+    }
+    assert_eq!(String::from_utf8_lossy(&lab.run(&["--continue", "Go on."]).stdout), "Two.\n");
+    let both = lab.run(&["--continue", "--session-id", FORK, "Go on."]);
+    assert!(lab.env.show(&both).contains("has its id already"));
+    // A file of any name is the session that it says it is.
+    let other = lab.cwd().join("ext.jsonl");
+    fs::copy(lab.file(SESSION), &other).unwrap();
+    let args = ["--resume", other.to_str().unwrap(), "--output-format", "json", "Go on."];
+    let result: Value = serde_json::from_slice(&lab.run(&args).stdout).unwrap();
+    assert_eq!(result["session_id"], SESSION);
+}
+
+#[test]
+fn nobody_goes_on_with_a_sample() {
+    let mut lab = Lab::says(&[]);
+    let output = lab.run(&["--resume", "badc0ffe", "Go on."]);
+    assert_eq!(output.status.code(), Some(3), "{}", lab.env.show(&output));
+    let output =
+        lab.command(&["Hello"]).env_remove("HOME").env_remove("CLAUDE_CONFIG_DIR").output();
+    assert!(lab.env.show(&output.unwrap()).contains("there is no folder for sessions"));
+    assert!(lab.server.requests().is_empty());
+}
+
+#[test]
+fn an_answer_that_is_none_is_no_success() {
+    for (reason, told) in
+        [("refusal", "refuses"), ("model_context_window_exceeded", "does not fit")]
+    {
+        let start = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
+        let end = format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#
+        );
+        let body =
+            [start, &end, r#"{"type":"message_stop"}"#].map(|event| format!("data: {event}\n\n"));
+        let mut lab =
+            Lab::new(vec![failing(200, "content-type: text/event-stream\r\n", &body.concat())]);
+        let output = lab.new_session(&["Hello"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(lab.env.show(&output).contains(told), "{}", lab.env.show(&output));
+    }
+}
