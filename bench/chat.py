@@ -43,6 +43,7 @@ class Api(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.came = []
+        self.parts = 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def url(self):
@@ -60,6 +61,9 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if b'"tools":[{' in body:
             self.server.came.append(came)
+            if len(body) < 1_000_000:
+                asked = json.loads(body)
+                self.server.parts = sum(len(json.dumps(asked.get(part) or [], ensure_ascii=False)) for part in ("system", "tools"))
         usage = {"input_tokens": 9, "output_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
         message = {"id": "msg_bench", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6", "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
         block = {"type": "text", "text": "Hello."}
@@ -120,7 +124,7 @@ def run(name, start, api, args, session=None):
         sys.exit(f"{name}: {done.returncode}\n{done.stdout.decode()}{done.stderr.decode()}")
     _, user, system, memory = map(float, peak.read_text().split()[-4:])
     first = api.came[before] - began
-    return {"first": first, "wall": wall, "cpu": user + system, "mb": memory / 1024}
+    return {"parts": api.parts, "first": first, "wall": wall, "cpu": user + system, "mb": memory / 1024}
 
 
 def main():
@@ -144,10 +148,10 @@ def main():
             if turn < 2 or name.startswith("quipu"):
                 rows[name]["resume"].append(run(name, start, api, ["--resume", SESSION], long))
     best = lambda name, kind, what: min(row[what] for row in rows[name][kind][1:])
-    print("| | start → first request | one turn, wall | CPU | memory | resume of a long session, wall | memory |\n|---|---|---|---|---|---|---|")
+    print("| | start → first request | one turn, wall | CPU | memory | resume of a long session, wall | memory | system prompt and tools |\n|---|---|---|---|---|---|---|---|")
     for name in rows:
         cells = [f"{1000 * best(name, 'turn', 'first'):.0f} ms", f"{1000 * best(name, 'turn', 'wall'):.0f} ms", f"{best(name, 'turn', 'cpu'):.2f} s", f"{best(name, 'turn', 'mb'):.0f} MB",
-                 f"{best(name, 'resume', 'wall'):.2f} s", f"{best(name, 'resume', 'mb'):.0f} MB"]
+                 f"{best(name, 'resume', 'wall'):.2f} s", f"{best(name, 'resume', 'mb'):.0f} MB", f"{best(name, 'turn', 'parts'):,} characters"]
         print(f"| {name} | {' | '.join(cells)} |")
     ours, newest = "quipu chat", max((name for name in rows if not name.startswith("quipu")), key=lambda name: [int(part) for part in name.split()[-1].split(".")])
     ratio = lambda kind, what: best(newest, kind, what) / best(ours, kind, what)

@@ -109,3 +109,23 @@ impl Rng {
         (self.number() >> 32).to_le_bytes()[0]
     }
 }
+
+/// What stands between two marks in a document must be that; with `QUIPU_BLESS` it is made so. `tests` says which tests to run for that.
+#[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
+#[allow(clippy::missing_panics_doc, reason = "so tests fail")]
+pub fn compare(document: &str, mark: &str, made: &str, tests: &str) {
+    let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
+    let path = root().join("docs").join(document);
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let parts = text.split_once(&begin).and_then(|(before, rest)| {
+        let (inside, after) = rest.split_once(&end)?;
+        Some((before, inside, after))
+    });
+    let Some((before, inside, after)) = parts else { panic!("{document} has no place for {mark}") };
+    if std::env::var("QUIPU_BLESS").is_ok() {
+        let written = std::fs::write(&path, format!("{before}{begin}{made}{end}{after}"));
+        assert!(written.is_ok(), "{document}: {written:?}");
+    } else {
+        assert!(inside == made, "run: QUIPU_BLESS=1 cargo test {tests}");
+    }
+}

@@ -133,24 +133,10 @@ fn counts() -> String {
     text
 }
 
-/// What stands between two marks in the format document must be that; or is made so.
-#[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
-fn compare(mark: &str, made: &str) {
-    let (begin, end) = (format!("<!-- {mark}: begin -->\n"), format!("<!-- {mark}: end -->\n"));
-    let path = testkit::root().join("docs/format.md");
-    let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(&begin).expect("the begin mark");
-    let (inside, after) = rest.split_once(&end).expect("the end mark");
-    if std::env::var("QUIPU_BLESS").is_ok() {
-        fs::write(&path, format!("{before}{begin}{made}{end}{after}")).unwrap();
-    } else {
-        assert!(inside == made, "run: QUIPU_BLESS=1 cargo test -p transcript docs");
-    }
-}
-
 /// One test: both parts are in one document.
 #[test]
 fn the_format_document_is_up_to_date() {
-    compare("made from known.txt", &tables());
-    compare("counted by seed 001 and by us", &counts());
+    let tests = "-p transcript docs";
+    testkit::compare("format.md", "made from known.txt", &tables(), tests);
+    testkit::compare("format.md", "counted by seed 001 and by us", &counts(), tests);
 }

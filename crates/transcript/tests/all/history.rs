@@ -255,16 +255,6 @@ fn cases() -> String {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
 fn the_table_of_cases_is_up_to_date() {
-    let path = testkit::root().join("docs/history.md");
-    let text = fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- cases: begin -->\n", "<!-- cases: end -->\n");
-    let (before, rest) = text.split_once(begin).unwrap();
-    let (inside, after) = rest.split_once(end).unwrap();
-    if std::env::var("QUIPU_BLESS").is_ok() {
-        fs::write(&path, format!("{before}{begin}{}{end}{after}", cases())).unwrap();
-    } else {
-        assert!(inside == cases(), "run: QUIPU_BLESS=1 cargo test -p transcript history");
-    }
+    testkit::compare("history.md", "cases", &cases(), "-p transcript history");
 }
