@@ -1,23 +1,46 @@
 //! Commands that run: in a process group of their own, their output in a file.
 //!
 //! Output goes straight into a file, so that nothing is lost however much it is, and nothing has to be read for a command to go on. Invariants: whoever ends a command ends all that it
-//! started; when the site goes, so do its commands.
+//! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded ([`MOST`]), also that of
+//! what nobody waits for. A command does not see the keys of the API. What it puts out is for its user alone.
+//!
+//! A group has the number of its first process. While that one was not waited for, nobody else gets the number; afterwards nobody gets it while the group has processes. So a process that has
+//! the number of a shell that was waited for is a stranger, and nothing is done to its group.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How much a command may put out, in bytes: who writes more writes without an end.
+pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+/// How often commands are looked after.
+const OFTEN: Duration = Duration::from_millis(50);
+/// What only the client itself is to know.
+const SECRETS: [&str; 3] =
+    ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
 
 /// The commands of a session.
 #[derive(Debug)]
 pub struct Shells {
     /// Where output goes.
     folder: PathBuf,
-    all: Mutex<BTreeMap<String, Shell>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    all: BTreeMap<String, Shell>,
+    /// Of commands that were forgotten, what still runs.
+    left: Vec<Group>,
+    /// Whether a thread looks after them.
+    is_watched: bool,
+    /// Whether the session has ended.
+    is_closed: bool,
 }
 
 /// One command.
@@ -25,7 +48,14 @@ pub struct Shells {
 struct Shell {
     command: String,
     description: String,
-    child: Child,
+    group: Group,
+}
+
+/// The processes of a command.
+#[derive(Debug)]
+struct Group {
+    shell: Child,
+    output: File,
     status: Status,
 }
 
@@ -37,6 +67,8 @@ pub(crate) enum Status {
     Ended(i32),
     /// Somebody ended it.
     Killed,
+    /// It was ended because it put out too much.
+    Flooded,
 }
 
 /// What is known of a command.
@@ -50,16 +82,20 @@ pub(crate) struct Known {
 impl Shells {
     /// Output goes into files there.
     pub fn new(folder: PathBuf) -> Shells {
-        Shells { folder, all: Mutex::default() }
+        Shells { folder, state: Arc::default() }
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Shell>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the output of a command is.
     pub(crate) fn output(&self, id: &str) -> PathBuf {
-        self.folder.join(format!("{id}.output"))
+        self.beside(id, "output")
+    }
+
+    fn beside(&self, id: &str, what: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{what}"))
     }
 
     /// Starts a command in a folder. Where it is at its end is written beside its output.
@@ -70,39 +106,54 @@ impl Shells {
         description: &str,
         cwd: &Path,
     ) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let output = File::create(self.output(id))?;
+        // Held until it is known: it starts before the end, and is ended, or not at all.
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(io::Error::other("the session has ended"));
+        }
+        folder(&self.folder)?;
+        let output = file(&self.output(id))?;
+        file(&self.beside(id, "cwd"))?;
+        file(&self.beside(id, "sh"))?.write_all(command.as_bytes())?;
+        if !state.is_watched {
+            let watched = self.state.clone();
+            thread::Builder::new().spawn(move || watch(&watched))?;
+            state.is_watched = true;
+        }
+        let mut shell = self.command(id)?;
+        shell.current_dir(cwd).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        let group = Group { shell: shell.spawn()?, output, status: Status::Running };
+        let shell =
+            Shell { command: command.to_owned(), description: description.to_owned(), group };
+        state.all.insert(id.to_owned(), shell);
+        Ok(())
+    }
+
+    /// The shell. The command is in a file: of any length, and nothing that its children see.
+    fn command(&self, id: &str) -> io::Result<Command> {
+        // A folder that is gone has no name; a shell that was told not to overwrite does it here.
+        let last = format!("pwd -P 2>/dev/null >| {}", quoted(&self.beside(id, "cwd"))?);
+        let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
         let mut shell = Command::new("bash");
-        shell
-            .args(["-c", r#"trap 'pwd -P > "$QUIPU_CWD"' EXIT; eval "$QUIPU_COMMAND""#])
-            .env("QUIPU_COMMAND", command)
-            .env("QUIPU_CWD", self.folder.join(format!("{id}.cwd")))
-            .current_dir(cwd)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output);
+        shell.args(["-c", &format!(r#"trap {last} EXIT; eval "$(<{command})""#)]);
+        shell.stdin(Stdio::null());
+        for name in SECRETS {
+            shell.env_remove(name);
+        }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-        let child = shell.spawn()?;
-        let shell = Shell {
-            command: command.to_owned(),
-            description: description.to_owned(),
-            child,
-            status: Status::Running,
-        };
-        self.all().insert(id.to_owned(), shell);
-        Ok(())
+        Ok(shell)
     }
 
     /// What is known of a command by now.
     pub(crate) fn known(&self, id: &str) -> Option<Known> {
-        let mut all = self.all();
-        let shell = all.get_mut(id)?;
-        shell.look();
+        let mut state = self.state();
+        let shell = state.all.get_mut(id)?;
+        shell.group.look();
         Some(Known {
             command: shell.command.clone(),
             description: shell.description.clone(),
-            status: shell.status,
+            status: shell.group.status,
         })
     }
 
@@ -128,52 +179,118 @@ impl Shells {
 
     /// Ends a command and all that it started.
     pub(crate) fn kill(&self, id: &str) {
-        if let Some(shell) = self.all().get_mut(id) {
-            shell.kill();
+        if let Some(shell) = self.state().all.get_mut(id) {
+            shell.group.kill(Status::Killed);
         }
     }
 
-    /// Ends all commands, and removes what they have put out.
+    /// Ends all commands and what they have left running, and removes what they have put out. No other starts.
     pub fn end(&self) {
-        for shell in self.all().values_mut() {
-            shell.kill();
+        let mut state = self.state();
+        state.is_closed = true;
+        for group in state.groups() {
+            group.kill(Status::Killed);
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
 
     /// Where a command was at its end.
     pub(crate) fn cwd(&self, id: &str) -> Option<PathBuf> {
-        let path = self.folder.join(format!("{id}.cwd"));
-        let text = fs::read_to_string(&path).ok()?;
-        let _ = fs::remove_file(path);
+        let text = fs::read_to_string(self.beside(id, "cwd")).ok()?;
         Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_dir())
     }
 
     /// Forgets a command that has ended, and its output.
     pub(crate) fn forget(&self, id: &str) {
-        self.all().remove(id);
-        let _ = fs::remove_file(self.output(id));
+        let mut state = self.state();
+        if let Some(shell) = state.all.remove(id) {
+            state.left.push(shell.group);
+        }
+        for what in ["output", "cwd", "sh"] {
+            let _ = fs::remove_file(self.beside(id, what));
+        }
     }
 }
 
-impl Shell {
+impl State {
+    fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.all.values_mut().map(|shell| &mut shell.group).chain(&mut self.left)
+    }
+}
+
+impl Drop for Shells {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Looks after commands as long as there are any.
+fn watch(state: &Mutex<State>) {
+    loop {
+        thread::sleep(OFTEN);
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.groups().for_each(Group::look);
+        state.left.retain(Group::is_alive);
+        if state.is_closed || !state.groups().any(|group| group.is_alive()) {
+            state.is_watched = false;
+            return;
+        }
+    }
+}
+
+impl Group {
     fn look(&mut self) {
         if self.status == Status::Running
-            && let Ok(Some(ended)) = self.child.try_wait()
+            && let Ok(Some(ended)) = self.shell.try_wait()
         {
             self.status = Status::Ended(code(ended));
         }
+        if self.output.metadata().is_ok_and(|found| found.len() > MOST) && self.is_alive() {
+            self.kill(Status::Flooded);
+            let _ = self.output.set_len(MOST);
+        }
     }
 
-    fn kill(&mut self) {
-        self.look();
-        if self.status != Status::Running {
+    /// Ends all that runs of it.
+    fn kill(&mut self, status: Status) {
+        if !self.is_alive() {
             return;
         }
-        end_group(&self.child);
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.status = Status::Killed;
+        #[cfg(unix)]
+        if let Some(number) = self.number() {
+            // It may have ended just now.
+            let _ = rustix::process::kill_process_group(number, rustix::process::Signal::KILL);
+        }
+        if self.status == Status::Running {
+            let _ = self.shell.kill();
+            let _ = self.shell.wait();
+            self.status = status;
+        }
+    }
+
+    /// Whether anything of it runs: the shell, or what it has left.
+    fn is_alive(&self) -> bool {
+        self.status == Status::Running || self.has_left()
+    }
+
+    /// Whether the shell was waited for, and something of its group is still there.
+    #[cfg(unix)]
+    fn has_left(&self) -> bool {
+        use rustix::io::Errno;
+        use rustix::process::{test_kill_process, test_kill_process_group};
+        self.number().is_some_and(|number| {
+            test_kill_process(number) == Err(Errno::SRCH) && test_kill_process_group(number).is_ok()
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn has_left(&self) -> bool {
+        false
+    }
+
+    #[cfg(unix)]
+    fn number(&self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(i32::try_from(self.shell.id()).ok()?)
     }
 }
 
@@ -186,18 +303,26 @@ fn code(ended: std::process::ExitStatus) -> i32 {
     ended.code().unwrap_or(1)
 }
 
-/// Ends all processes that a command has started.
-fn end_group(child: &Child) {
-    // A negative number means the group, which has the number of its first process.
-    let group = format!("-{}", child.id());
-    let kill = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
-    drop(kill);
+/// A path as one word for a shell.
+fn quoted(path: &Path) -> io::Result<String> {
+    let text = path.to_str().ok_or_else(|| io::Error::other("a folder's name is not UTF-8"))?;
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-impl Drop for Shells {
-    fn drop(&mut self) {
-        self.end();
-    }
+/// A folder for its user alone.
+pub(crate) fn folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// An empty file for its user alone.
+fn file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).open(path)
 }
 
 /// The first bytes of a file, as text, and how long the whole is.
@@ -208,3 +333,7 @@ pub(crate) fn head(path: &Path, most: usize) -> io::Result<(String, u64)> {
     file.take(most as u64).read_to_end(&mut bytes)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), len))
 }
+
+#[cfg(test)]
+#[path = "shell_tests.rs"]
+mod tests;

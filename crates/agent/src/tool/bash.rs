@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Answer, Call, Content, Site, Trouble, raw, text};
-use crate::shell::{Status, head};
+use crate::shell::{self, Status, head};
 
 /// How long a command may run if it does not say, and at most.
 const USUAL: u64 = 120_000;
@@ -154,6 +154,7 @@ impl Ended {
         let failed = match self.status {
             Status::Ended(0) => None,
             Status::Ended(code) => Some(format!("Exit code {code}")),
+            Status::Flooded => Some(format!("Exit code 137\n{}", flooded())),
             _ if self.is_cancelled => Some("Exit code 137\nStopped by the user".to_owned()),
             _ => Some(format!("Command timed out after {}", spelled(self.most))),
         };
@@ -178,6 +179,11 @@ fn shortened(output: &str, len: u64, kept: &std::path::Path) -> String {
         len / 1_024,
         kept.display()
     )
+}
+
+/// Why a command was ended that put out too much.
+pub(super) fn flooded() -> String {
+    format!("Stopped: it put out more than {} MB", shell::MOST >> 20)
 }
 
 fn spelled(time: Duration) -> String {

@@ -125,3 +125,12 @@ fn background_commands_are_asked_about_and_ended() {
     );
     assert!(ask(json!({"task_id": "b999999"})).0.contains("No task found with ID: b999999"));
 }
+
+#[test]
+fn output_without_an_end_is_ended_and_told() {
+    let lab = lab();
+    let (text, is_error, _) = told(run(&call(&json!({"command": "yes"})), &lab.site));
+    assert_eq!(is_error, Some(true));
+    let told = "Exit code 137\nStopped: it put out more than 1 MB\n<persisted-output>\n";
+    assert!(text.starts_with(told), "{text}");
+}

@@ -49,7 +49,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         Status::Running => ("running", None),
         Status::Ended(0) => ("completed", Some(0)),
         Status::Ended(code) => ("failed", Some(code)),
-        Status::Killed => ("killed", Some(137)),
+        Status::Killed | Status::Flooded => ("killed", Some(137)),
     };
     let got = match (known.status, blocks) {
         (Status::Running, true) => "timeout",

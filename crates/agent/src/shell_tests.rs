@@ -1,0 +1,117 @@
+use super::*;
+
+fn shells() -> (tempfile::TempDir, Shells) {
+    let folder = tempfile::tempdir().unwrap();
+    let shells = Shells::new(folder.path().join("it's here"));
+    (folder, shells)
+}
+
+/// Runs a command to its end; its code and output.
+fn run(shells: &Shells, command: &str, cwd: &Path) -> (Status, String) {
+    shells.start("b1", command, "", cwd).unwrap();
+    let status = shells.wait("b1", Duration::from_secs(60), |_| false);
+    (status, head(&shells.output("b1"), 1_000).unwrap().0)
+}
+
+/// A command that leaves something running that makes a file in a second.
+fn leaving(mark: &Path) -> String {
+    format!("(sleep 1; touch {}) & echo begun", mark.display())
+}
+
+#[test]
+fn what_a_command_has_left_runs_until_the_end() {
+    let (folder, shells) = shells();
+    let [kept, first, second] = ["kept", "first", "second"].map(|name| folder.path().join(name));
+    let done = (Status::Ended(0), "begun\n".to_owned());
+    assert_eq!(run(&shells, &leaving(&kept), folder.path()), done);
+    shells.forget("b1");
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(kept.exists());
+    assert_eq!(run(&shells, &leaving(&first), folder.path()), done);
+    shells.forget("b1");
+    assert_eq!(run(&shells, &leaving(&second), folder.path()), done);
+    shells.end();
+    assert!(shells.start("b2", "true", "", folder.path()).is_err());
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(!first.exists() && !second.exists());
+}
+
+#[test]
+fn who_ends_a_command_ends_what_it_has_left() {
+    let (folder, shells) = shells();
+    let mark = folder.path().join("mark");
+    run(&shells, &leaving(&mark), folder.path());
+    shells.kill("b1");
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(!mark.exists());
+    // It had ended by itself.
+    assert_eq!(shells.known("b1").unwrap().status, Status::Ended(0));
+}
+
+#[test]
+fn nobody_watches_where_nothing_runs() {
+    let (folder, shells) = shells();
+    run(&shells, "true", folder.path());
+    shells.forget("b1");
+    thread::sleep(OFTEN * 4);
+    let state = shells.state();
+    assert!(!state.is_watched && state.left.is_empty());
+}
+
+#[test]
+fn a_command_is_as_in_a_shell_of_its_own() {
+    let (folder, shells) = shells();
+    let run = |command: &str| run(&shells, command, folder.path());
+    let long = format!(": {}\necho \"$0 $#\"; env | grep -c QUIPU", "x".repeat(300_000));
+    assert_eq!(run(&long), (Status::Ended(1), "bash 0\n0\n".to_owned()));
+    assert_eq!(run("set -C; mkdir sub; cd sub; exit 4"), (Status::Ended(4), String::new()));
+    assert_eq!(shells.cwd("b1"), Some(folder.path().canonicalize().unwrap().join("sub")));
+    assert_eq!(run("mkdir gone; cd gone; rmdir ../gone"), (Status::Ended(0), String::new()));
+    assert_eq!(shells.cwd("b1"), None);
+    assert_eq!(run("kill -9 $$"), (Status::Ended(137), String::new()));
+    let (status, text) = run("nosuch");
+    assert_eq!(
+        (status, text.as_str()),
+        (Status::Ended(127), "bash: line 1: nosuch: command not found\n")
+    );
+    assert_eq!(run("trap 'echo own' EXIT; echo a"), (Status::Ended(0), "a\nown\n".to_owned()));
+}
+
+#[test]
+fn output_without_an_end_is_ended() {
+    let (folder, shells) = shells();
+    let (status, _) = run(&shells, "yes", folder.path());
+    assert_eq!(status, Status::Flooded);
+    assert_eq!(fs::metadata(shells.output("b1")).unwrap().len(), MOST);
+    // Also where nobody waits for it, or knows it any more.
+    run(&shells, "yes & echo $!", folder.path());
+    shells.forget("b1");
+    let start = Instant::now();
+    while !shells.state().left.is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        thread::sleep(OFTEN);
+    }
+}
+
+#[test]
+fn the_keys_of_the_api_stay_here() {
+    let (_folder, shells) = shells();
+    let command = shells.command("b1").unwrap();
+    for name in ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"] {
+        assert!(command.get_envs().any(|(own, value)| own == name && value.is_none()), "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_put_out_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (folder, shells) = shells();
+    run(&shells, "umask 0; echo a", folder.path());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&shells.folder), 0o700);
+    for entry in fs::read_dir(&shells.folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
