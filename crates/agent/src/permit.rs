@@ -2,9 +2,10 @@
 //!
 //! By mode and by tool name; rules about commands and paths come here later. Invariant: a tool that was switched off is neither offered nor run, in any mode.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::tool::{Call, Site, Trouble, text};
+use crate::tool::{Call, Site, Trouble, glob, text};
 
 /// How much is allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +58,8 @@ impl Permit {
 
     /// Whether a call may run; if not, what the model is told.
     pub(crate) fn check(&self, call: &Call, site: &Site) -> Result<(), Trouble> {
-        if !self.offers(&call.name) {
+        let is_there = crate::tool::all().iter().any(|tool| tool.name == call.name);
+        if !is_there || !self.offers(&call.name) {
             return Err(crate::tool::unknown(&call.name));
         }
         if self.mode == Mode::Bypass || self.allowed.contains(&call.name) {
@@ -67,7 +69,8 @@ impl Permit {
         let (is_allowed, what) = match call.name.as_str() {
             "TodoWrite" | "TaskOutput" | "TaskStop" => return Ok(()),
             "Read" => self.reads(&path("file_path"), site),
-            "Glob" | "Grep" => self.reads(&path("path"), site),
+            "Glob" => self.reads(&glob::folder(call, site), site),
+            "Grep" => self.reads(&path("path"), site),
             "Write" | "Edit" => self.writes(&path("file_path"), site),
             "NotebookEdit" => self.writes(&path("notebook_path"), site),
             _ => (false, String::new()),
@@ -83,21 +86,26 @@ impl Permit {
     }
 
     fn reads(&self, path: &Path, site: &Site) -> (bool, String) {
-        (self.is_inside(path, site), path.display().to_string())
-    }
-
-    fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
+        let found = real(path);
         let is_allowed =
-            self.mode == Mode::AcceptEdits && self.is_inside(path, site) && !is_sensitive(path);
+            self.below(&found, site).is_some() || found.starts_with(real(&site.folder));
         (is_allowed, path.display().to_string())
     }
 
-    /// Whether a path lies in the session's folders, links followed.
-    fn is_inside(&self, path: &Path, site: &Site) -> bool {
-        let path = real(path);
+    fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
+        // A link may have a harmless name, or lead from a name that is not to a harmless one.
+        let is_allowed = self.mode == Mode::AcceptEdits
+            && self.below(&real(path), site).is_some_and(|rest| !is_sensitive(&rest))
+            && self.below(path, site).is_none_or(|rest| !is_sensitive(&rest));
+        (is_allowed, path.display().to_string())
+    }
+
+    /// What a path is below the session's folder that it lies in, the innermost of them; nothing if it lies in none.
+    fn below(&self, path: &Path, site: &Site) -> Option<PathBuf> {
         let folders = std::iter::once(&site.root).chain(&self.folders);
-        folders.into_iter().any(|folder| path.starts_with(real(folder)))
-            || path.starts_with(real(&site.folder))
+        let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
+        let rests = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
+        rests.min_by_key(|rest| rest.components().count())
     }
 }
 
@@ -116,13 +124,22 @@ fn real(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// Files that decide what programs do: nobody changes them by the way.
-fn is_sensitive(path: &Path) -> bool {
-    let folders = [".git", ".vscode", ".idea", ".claude"];
+/// Files that decide what programs do: nobody changes them by the way. Where a session works is no such thing: only what is below its folder counts.
+fn is_sensitive(below: &Path) -> bool {
+    // In a worktree `.git` is a file.
+    let parts = [".git", ".vscode", ".idea", ".claude"];
     let names = [".bashrc", ".zshrc", ".profile", ".bash_profile", ".gitconfig", ".mcp.json"];
-    let has = |name: &std::ffi::OsStr, list: &[&str]| list.iter().any(|own| name == *own);
-    path.parent().is_some_and(|folder| folder.iter().any(|part| has(part, &folders)))
-        || path.file_name().is_some_and(|name| has(name, &names))
+    below.iter().any(|part| parts.iter().any(|own| is_same(part, own)))
+        || below.file_name().is_some_and(|name| names.iter().any(|own| is_same(name, own)))
+}
+
+/// Whether two names mean the same file here.
+fn is_same(name: &OsStr, own: &str) -> bool {
+    if cfg!(any(target_os = "macos", windows)) {
+        name.eq_ignore_ascii_case(own)
+    } else {
+        name == own
+    }
 }
 
 #[cfg(test)]

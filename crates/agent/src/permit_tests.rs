@@ -13,19 +13,23 @@ fn call(name: &str, input: &serde_json::Value) -> Call {
     Call { id: "c".to_owned(), name: name.to_owned(), input, cancel: Cancel::default() }
 }
 
+/// A project in a folder.
+fn project(folder: &Path, name: &str) -> Site {
+    let root = folder.join(name);
+    fs::create_dir_all(root.join(".git")).unwrap();
+    let script = Arc::new(Script::read("{}", &[]).unwrap());
+    Site::new(&root, &folder.join("session"), None, (script, String::new()), Arc::new(Real))
+}
+
+fn mode(mode: Mode) -> Permit {
+    Permit { mode, ..Permit::default() }
+}
+
 #[test]
 fn modes_and_names_decide() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("project");
-    fs::create_dir_all(root.join(".git")).unwrap();
-    let script = Arc::new(Script::read("{}", &[]).unwrap());
-    let site = Site::new(
-        &root,
-        &folder.path().join("session"),
-        None,
-        (script, String::new()),
-        Arc::new(Real),
-    );
+    let site = project(folder.path(), "project");
+    let root = &site.root;
     let inside = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = call("Read", &json!({"file_path": inside("a")}));
     let read_out = call("Read", &json!({"file_path": inside("../secret")}));
@@ -35,7 +39,6 @@ fn modes_and_names_decide() {
     let allowed = |permit: &Permit| {
         [&read, &read_out, &write, &hook, &bash].map(|call| permit.check(call, &site).is_ok())
     };
-    let mode = |mode| Permit { mode, ..Permit::default() };
     assert_eq!(allowed(&mode(Mode::Default)), [true, false, false, false, false]);
     assert_eq!(allowed(&mode(Mode::AcceptEdits)), [true, false, true, false, false]);
     assert_eq!(allowed(&mode(Mode::Bypass)), [true; 5]);
@@ -52,4 +55,73 @@ fn modes_and_names_decide() {
         let linked = call("Read", &json!({"file_path": inside("link/secret")}));
         assert!(mode(Mode::Default).check(&linked, &site).is_err());
     }
+}
+
+#[test]
+fn a_pattern_does_not_lead_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = project(folder.path(), "project");
+    let is_allowed = |pattern: &str, path: &str| {
+        let call = call("Glob", &json!({"pattern": pattern, "path": path}));
+        mode(Mode::Default).check(&call, &site).is_ok()
+    };
+    assert!(is_allowed("*", "") && is_allowed("src/*.rs", ".") && is_allowed("../*", "src"));
+    assert!(is_allowed(&format!("{}/*", site.root.display()), ""));
+    assert!(!is_allowed("../*", "") && !is_allowed("src/../../*", "") && !is_allowed("*", ".."));
+    assert!(!is_allowed("/*", "") && !is_allowed("~/*", "") && !is_allowed("/etc/passwd", "src"));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_decides_what_programs_do_is_not_written_by_another_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = project(folder.path(), "project");
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(site.root.join(to), site.root.join(name)).unwrap();
+    };
+    fs::create_dir_all(site.root.join("plain")).unwrap();
+    link(".git", "link");
+    link("plain", ".claude");
+    let is_allowed = |name: &str| {
+        let call = call("Write", &json!({"file_path": site.root.join(name), "content": ""}));
+        mode(Mode::AcceptEdits).check(&call, &site).is_ok()
+    };
+    assert!(is_allowed("a") && is_allowed("plain/settings.json") && is_allowed(".github/a"));
+    assert!(!is_allowed("link/hooks/pre-commit") && !is_allowed(".git/config"));
+    assert!(
+        !is_allowed(".claude/settings.json") && !is_allowed(".git") && !is_allowed("a/.bashrc")
+    );
+    let is_other = !cfg!(target_os = "macos");
+    assert_eq!(is_allowed(".GIT/config"), is_other);
+}
+
+#[test]
+fn where_a_session_works_is_no_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = project(folder.path(), ".claude/worktrees/x");
+    let is_allowed = |path: PathBuf| {
+        let permit = Permit { folders: vec![folder.path().to_owned()], ..mode(Mode::AcceptEdits) };
+        permit.check(&call("Edit", &json!({"file_path": path})), &site).is_ok()
+    };
+    assert!(is_allowed(site.root.join("src/a.rs")) && is_allowed(folder.path().join("b")));
+    assert!(!is_allowed(site.root.join(".claude/settings.json")));
+    assert!(!is_allowed(folder.path().join(".claude/settings.json")));
+}
+
+#[test]
+fn a_sessions_own_folder_is_read_but_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = project(folder.path(), "project");
+    let path = site.folder.join("context.json");
+    let check =
+        |name| mode(Mode::AcceptEdits).check(&call(name, &json!({"file_path": path})), &site);
+    assert!(check("Read").is_ok() && check("Write").is_err());
+}
+
+#[test]
+fn a_tool_that_is_not_there_is_not_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = project(folder.path(), "project");
+    let found = mode(Mode::Default).check(&call("Nosuch", &json!({})), &site).unwrap_err();
+    assert_eq!(found.text, "Error: No such tool available: Nosuch");
 }

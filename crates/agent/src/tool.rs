@@ -5,7 +5,7 @@
 
 mod bash;
 mod edit;
-mod glob;
+pub(crate) mod glob;
 mod grep;
 mod notebook_edit;
 mod read;
@@ -344,21 +344,26 @@ impl Site {
             Some((rest, home)) => home.join(rest),
             None => cwd.join(named),
         };
-        let mut plain = PathBuf::new();
-        for part in path.components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => _ = plain.pop(),
-                part => plain.push(part),
-            }
-        }
-        plain
+        plain(&path)
     }
 
     /// A path as it is told: from the project's folder if it lies in it.
     pub(crate) fn short<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
+}
+
+/// A whole path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// A value as JSON.

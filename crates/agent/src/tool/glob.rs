@@ -4,15 +4,14 @@
 //! the oldest is first, as recorded; of too many, the newest stay, as those are what is worked on.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
 use ignore::{DirEntry, WalkBuilder};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{Answer, Call, Site, Trouble, text};
+use super::{Answer, Call, Site, Trouble, plain, text};
 
 /// Files that are told.
 const MOST: usize = 100;
@@ -35,8 +34,10 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if !base.is_dir() {
         return Err(Trouble::wrong(format!("{} is not a folder.", base.display())));
     }
-    let pattern = text(call, "pattern");
-    let (folder, glob) = split(pattern, &base, site)?;
+    let folder = folder(call, site);
+    let (_, glob) = split(text(call, "pattern"));
+    let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+    let glob = glob.map_err(|why| Trouble::wrong(format!("Bad pattern: {why}")))?.compile_matcher();
     let mut found = Vec::new();
     let walk = WalkBuilder::new(&folder).standard_filters(false).filter_entry(is_open).build();
     for entry in walk.flatten() {
@@ -73,9 +74,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 
 /// Where a call wants to search.
 pub(super) fn base(call: &Call, site: &Site) -> Result<PathBuf, Trouble> {
-    let named = call.input.get("path").and_then(Value::as_str).unwrap_or_default();
-    // Without `.` and a slash at the end, which would be told.
-    let base: PathBuf = site.path(named).components().collect();
+    let named = text(call, "path");
+    let base = site.path(named);
     if !base.exists() {
         return Err(Trouble::wrong(format!("Path does not exist: {named}")));
     }
@@ -92,23 +92,24 @@ pub(super) fn cancelled() -> Trouble {
     Trouble::failed("The search was cancelled.")
 }
 
-/// The folder that a pattern begins with, and the rest of it.
-fn split(pattern: &str, base: &Path, site: &Site) -> Result<(PathBuf, GlobMatcher), Trouble> {
-    let is_special = |part: &str| part.contains(['*', '?', '[', '{', '\\']);
-    let (folder, rest) = if pattern.contains('/') {
-        let mut parts: Vec<&str> = pattern.split('/').collect();
-        let first = parts.iter().position(|part| is_special(part));
-        let rest = parts.split_off(first.unwrap_or(parts.len() - 1));
-        (parts.iter().flat_map(|part| [part, "/"]).collect(), rest.join("/"))
-    } else {
-        // As in `.gitignore`, a name alone is meant in every folder.
-        (String::new(), format!("**/{pattern}"))
-    };
+/// The folder that a call searches: a pattern may lead out of the one that is named.
+pub(crate) fn folder(call: &Call, site: &Site) -> PathBuf {
+    let (folder, _) = split(text(call, "pattern"));
     let is_whole = folder.starts_with(['/', '~']);
-    let folder = if is_whole { site.path(&folder) } else { base.join(folder) };
-    let glob = GlobBuilder::new(&rest).literal_separator(true).build();
-    let glob = glob.map_err(|why| Trouble::wrong(format!("Bad pattern: {why}")))?;
-    Ok((folder.components().collect(), glob.compile_matcher()))
+    if is_whole { site.path(&folder) } else { plain(&site.path(text(call, "path")).join(folder)) }
+}
+
+/// The folder that a pattern begins with, and the rest of it.
+fn split(pattern: &str) -> (String, String) {
+    if !pattern.contains('/') {
+        // As in `.gitignore`, a name alone is meant in every folder.
+        return (String::new(), format!("**/{pattern}"));
+    }
+    let is_special = |part: &&str| part.contains(['*', '?', '[', '{', '\\']);
+    let mut parts: Vec<&str> = pattern.split('/').collect();
+    let first = parts.iter().position(is_special);
+    let rest = parts.split_off(first.unwrap_or(parts.len() - 1));
+    (parts.iter().flat_map(|part| [part, "/"]).collect(), rest.join("/"))
 }
 
 #[cfg(test)]

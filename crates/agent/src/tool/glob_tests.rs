@@ -60,6 +60,10 @@ fn patterns() {
     assert_eq!(told(&bench, "/demo/*/a.txt"), "/demo/one/a.txt");
     let (told, _) = bench.run(run, &json!({"pattern": "two/*.txt", "path": "./one"}));
     assert_eq!(told, "/demo/one/two/a.txt");
+    let (told, _) = bench.run(run, &json!({"pattern": "../*.txt", "path": "one/./two/"}));
+    assert_eq!(told, "/demo/one/a.txt");
+    let (told, _) = bench.run(run, &json!({"pattern": "*/../../*.txt", "path": "one"}));
+    assert_eq!(told, "No files found");
 }
 
 #[test]
