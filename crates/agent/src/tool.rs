@@ -196,6 +196,11 @@ pub(crate) fn unknown(name: &str) -> Trouble {
     Trouble { detail: Some(text.clone()), ..Trouble::wrong(text) }
 }
 
+/// What a session says that may not fetch anything.
+fn offline() -> Trouble {
+    Trouble::failed("This session is offline: nothing comes from the web.")
+}
+
 /// Whether a call is what the tool's schema says.
 fn checked(call: &Call) -> Result<(), Trouble> {
     let Some(tool) = all().iter().find(|tool| tool.name == call.name) else {
@@ -273,6 +278,10 @@ pub struct Site {
     pub shells: Shells,
     /// Who answers, for tools that ask; and which model.
     pub model: (Arc<dyn Model>, String),
+    /// What tools that ask have used, by model, until somebody counts it.
+    pub spent: Mutex<BTreeMap<String, Usage>>,
+    /// Whether nothing may be fetched from the web.
+    pub is_offline: bool,
     /// Where ids come from.
     pub nature: Arc<dyn Nature>,
     /// What tools have asked the API for, by model; the driver counts it.
@@ -317,6 +326,8 @@ impl Site {
                 nature.id()
             ))),
             model,
+            spent: Mutex::default(),
+            is_offline: false,
             nature,
             spent: Mutex::default(),
             is_offline: false,
@@ -328,6 +339,12 @@ impl Site {
     pub(crate) fn task_id(&self) -> String {
         let id = self.nature.id();
         format!("b{}", &id[id.len().saturating_sub(6)..])
+    }
+
+    /// Notes what a tool has used.
+    pub(crate) fn spend(&self, model: &str, usage: Usage) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.entry(model.to_owned()).or_default().add(usage);
     }
 
     pub(crate) fn tell(&self, call: &str, progress: &Progress, number: u64) {

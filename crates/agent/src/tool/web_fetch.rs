@@ -1,19 +1,28 @@
-//! `WebFetch`: a page of the web, as Markdown.
+//! `WebFetch`: a page of the web, as Markdown. No second model reads it: what it is wanted for, the model that asks knows.
 //!
-//! Invariants: only `http` and `https`; another host is named, not followed; a page of any length takes bounded memory.
+//! Invariants: only `http` and `https`; another host is named, not followed; a page of any length and any shape takes bounded time and stack; who is cancelled does not wait.
 
-use std::io::Read;
+mod page;
+
+use std::io::{self, Read};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use reqwest::blocking::Client;
+use reqwest::blocking::{Client, Response};
 use reqwest::redirect::Policy;
 use serde::Serialize;
 
-use super::{Answer, Call, Site, Trouble, text};
+use super::{Answer, Call, Cancel, Site, Trouble, text};
 
 /// How much of a page is read, and how much of it the model is told.
 const READ: u64 = 10 << 20;
 const TOLD: usize = 100_000;
+/// How long a server may be silent, and how long all of it may take.
+const SILENT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
+const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 120 });
+/// What pages lead to before they are given up.
+const HOPS: usize = 10;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,30 +35,84 @@ struct Detail<'a> {
     url: &'a str,
 }
 
-pub(super) fn run(call: &Call, _: &Site) -> Result<Answer, Trouble> {
+/// A page as it came.
+struct Found {
+    code: u16,
+    code_text: &'static str,
+    bytes: usize,
+    text: String,
+}
+
+pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
+    if site.is_offline {
+        return Err(super::offline());
+    }
     let start = Instant::now();
     let named = text(call, "url");
-    let mut url: reqwest::Url = named
+    let url: reqwest::Url = named
         .parse()
         .map_err(|error| Trouble::wrong(format!("`{named}` is no address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Trouble::wrong("Only http and https addresses can be fetched."));
     }
-    let failed =
-        |error: &reqwest::Error| Trouble::failed(format!("The page cannot be fetched: {error}"));
+    let found = in_time(start, url, &call.cancel)?;
+    let mut told: String = found.text.chars().take(TOLD).collect();
+    if told.len() < found.text.len() {
+        told.push_str("\n\n[the rest of the page is left out]");
+    }
+    let detail = Detail {
+        bytes: found.bytes,
+        code: found.code,
+        code_text: found.code_text,
+        result: &told,
+        duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+        url: named,
+    };
+    Ok(Answer::text(told.clone(), &detail))
+}
+
+/// Fetches a page on a thread of its own, and waits for it no longer than anybody wants it.
+fn in_time(start: Instant, url: reqwest::Url, cancel: &Cancel) -> Result<Found, Trouble> {
+    let (done, found) = mpsc::channel();
+    let stop = Cancel::default();
+    let given_up = stop.clone();
+    let fetching = thread::Builder::new().stack_size(page::STACK).spawn(move || {
+        let _ = done.send(fetch(url, &given_up));
+    });
+    fetching.map_err(|error| failed(&error))?;
+    loop {
+        match found.recv_timeout(Duration::from_millis(20)) {
+            Ok(found) => return found,
+            Err(RecvTimeoutError::Disconnected) => return Err(failed(&"it came to nothing")),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if cancel.is_set() || start.elapsed() > LONGEST {
+            stop.set();
+            let is_late = !cancel.is_set();
+            let why = if is_late { "it takes too long" } else { "the fetch was cancelled" };
+            return Err(failed(&why));
+        }
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Trouble {
+    Trouble::failed(format!("The page cannot be fetched: {error}"))
+}
+
+fn fetch(mut url: reqwest::Url, stop: &Cancel) -> Result<Found, Trouble> {
     let client = Client::builder()
         .user_agent(crate::USER_AGENT)
         .redirect(Policy::none())
-        .timeout(Duration::from_secs(30))
+        .timeout(SILENT)
         .build()
         .map_err(|error| failed(&error))?;
-    for _ in 0..10 {
+    for _ in 0..HOPS {
         let response = client.get(url.clone()).send().map_err(|error| failed(&error))?;
         let status = response.status();
         if status.is_redirection()
             && let Some(to) = response.headers().get("location").and_then(|to| to.to_str().ok())
         {
-            let next = url.join(to).map_err(|error| Trouble::failed(error.to_string()))?;
+            let next = url.join(to).map_err(|error| failed(&error))?;
             if next.host() != url.host() {
                 return Err(Trouble::failed(format!(
                     "The page has moved to another host: fetch {next} instead."
@@ -58,27 +121,44 @@ pub(super) fn run(call: &Call, _: &Site) -> Result<Answer, Trouble> {
             url = next;
             continue;
         }
-        let is_html = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
-        let is_html = is_html.is_none_or(|kind| kind.contains("html"));
-        let mut bytes = Vec::new();
-        let read = response.take(READ).read_to_end(&mut bytes);
-        read.map_err(|error| Trouble::failed(format!("The page cannot be read: {error}")))?;
-        let page = String::from_utf8_lossy(&bytes);
-        let page =
-            if is_html { htmd::convert(&page).unwrap_or_default() } else { page.into_owned() };
-        let mut told: String = page.chars().take(TOLD).collect();
-        if told.len() < page.len() {
-            told.push_str("\n\n[the rest of the page is left out]");
+        if !status.is_success() {
+            return Err(failed(&status));
         }
-        let detail = Detail {
-            bytes: bytes.len(),
-            code: status.as_u16(),
-            code_text: status.canonical_reason().unwrap_or_default(),
-            result: &told,
-            duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
-            url: named,
-        };
-        return Ok(Answer::text(told.clone(), &detail));
+        return read(response, stop);
     }
     Err(Trouble::failed("The page leads from one address to the next without an end."))
 }
+
+fn read(response: Response, stop: &Cancel) -> Result<Found, Trouble> {
+    let status = response.status();
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    let kind = kind.unwrap_or("text/html").to_ascii_lowercase();
+    let mut bytes = Vec::new();
+    let read = Stopped { inner: response, stop }.take(READ).read_to_end(&mut bytes);
+    read.map_err(|error| Trouble::failed(format!("The page cannot be read: {error}")))?;
+    let is_other = ["image/", "audio/", "video/", "font/", "application/pdf"];
+    let is_other = is_other.iter().any(|other| kind.starts_with(other)) && !kind.contains("xml");
+    if is_other || bytes.contains(&0) {
+        return Err(Trouble::failed(format!("It is no text, but {kind}.")));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = if kind.contains("html") { page::markdown(&text) } else { text.into_owned() };
+    let code_text = status.canonical_reason().unwrap_or_default();
+    Ok(Found { code: status.as_u16(), code_text, bytes: bytes.len(), text })
+}
+
+/// Something to read that ends when nobody wants it any more.
+struct Stopped<'a, R> {
+    inner: R,
+    stop: &'a Cancel,
+}
+
+impl<R: Read> Read for Stopped<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() { Ok(0) } else { self.inner.read(bytes) }
+    }
+}
+
+#[cfg(test)]
+#[path = "web_fetch_tests.rs"]
+mod tests;

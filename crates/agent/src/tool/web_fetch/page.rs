@@ -1,0 +1,122 @@
+//! HTML as Markdown, or as bare text where its shape would cost too much.
+//!
+//! Invariant: never a crash. The library goes down a page's tree by calling itself, and its parser looks through all open elements for each tag; so a page that is nested without end, or
+//! that opens elements without end, has its tags taken out instead.
+
+use htmd::HtmlToMarkdown;
+
+/// How deep elements may lie in each other: browsers stop at 512, too.
+const DEEPEST: usize = 512;
+/// The stack for that many, many times over.
+pub(super) const STACK: usize = 64 << 20;
+/// What reading a page may cost: open elements, counted at each tag and each line.
+const WORK: usize = 20_000_000;
+
+/// Elements that have no end tag, or need none: they do not lie in each other without others between them.
+const ENDLESS: [&str; 33] = [
+    "area", "base", "body", "br", "col", "colgroup", "dd", "dt", "embed", "frame", "head", "hr",
+    "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "rp", "rt",
+    "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
+];
+
+/// What is code, not text.
+const CODE: [&str; 2] = ["script", "style"];
+
+/// A page as Markdown.
+pub(super) fn markdown(html: &str) -> String {
+    if !is_cheap(html) {
+        return bare(html);
+    }
+    let converter = HtmlToMarkdown::builder().skip_tags(CODE.to_vec()).build();
+    match converter.html_to_tree(html) {
+        Ok(tree) if is_flat(&tree) => converter.tree_to_markdown(&tree),
+        _ => bare(html),
+    }
+}
+
+/// Whether a page's tags, as they stand there, ask for no more than some work.
+fn is_cheap(html: &str) -> bool {
+    let (mut open, mut work): (Vec<&str>, usize) = (Vec::new(), 0);
+    for (at, _) in html.match_indices(['<', '\n']) {
+        let rest = &html[at + 1..];
+        let (is_end, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
+        let name = name(rest);
+        if is_end {
+            // Only what surely ends something is believed.
+            let _ = open.pop_if(|last| last.eq_ignore_ascii_case(name));
+        } else if html.as_bytes()[at] == b'<' && is_counted(name, rest, &open) {
+            open.push(name);
+        }
+        work += open.len();
+        if work > WORK {
+            return false;
+        }
+    }
+    true
+}
+
+/// The name that a tag begins with; nothing if it is no tag.
+fn name(tag: &str) -> &str {
+    if !tag.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return "";
+    }
+    &tag[..tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(tag.len())]
+}
+
+/// Whether a tag opens an element that must be ended.
+fn is_counted(name: &str, tag: &str, open: &[&str]) -> bool {
+    let is_one_of =
+        |list: &[&str], name: &str| list.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let is_drawing = || open.iter().any(|name| is_one_of(&["svg", "math"], name));
+    let is_whole = || tag.split('>').next().is_some_and(|tag| tag.ends_with('/'));
+    !(name.is_empty() || is_one_of(&ENDLESS, name) || is_whole() && is_drawing())
+}
+
+/// Whether a tree is not too deep.
+fn is_flat(tree: &std::rc::Rc<htmd::Node>) -> bool {
+    let mut level = vec![tree.clone()];
+    for _ in 0..DEEPEST {
+        level = level.iter().flat_map(|node| node.children.borrow().clone()).collect();
+        if level.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A page's text without its tags.
+fn bare(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some((text, tag)) = rest.split_once('<') {
+        out.push_str(text);
+        let own = name(tag);
+        rest = tag;
+        if let Some(code) = CODE.iter().find(|code| own.eq_ignore_ascii_case(code)) {
+            rest = rest.find(&format!("</{code}")).map_or("", |end| &rest[end..]);
+        }
+        if own.is_empty() && !tag.starts_with(['/', '!', '?']) {
+            out.push('<');
+            continue;
+        }
+        out.push('\n');
+        rest = rest.split_once('>').map_or("", |(_, rest)| rest);
+    }
+    out.push_str(rest);
+    for (entity, text) in [
+        ("&nbsp;", " "),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&amp;", "&"),
+    ] {
+        out = out.replace(entity, text);
+    }
+    let lines: Vec<&str> = out.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+
+#[test]
+fn a_page_as_it_should_be() {
+    let page = "<html><head><title>T</title><style>p {}</style></head><body><h1>One</h1>
+        <script>if (a < b) { run('</p>') }</script>
+        <svg viewBox='0 0 1 1'><path d='M0'/><path d='M1'/></svg>
+        <p>Some <b>bold</b> &amp; <a href='/x'>linked</a> text<p>and more<ul><li>a<li>b</ul></body>";
+    let told = markdown(page);
+    assert!(told.contains("# One\n\n"), "{told}");
+    assert!(
+        told.contains("Some **bold** & [linked](/x) text\n\nand more\n\n*   a\n*   b"),
+        "{told}"
+    );
+    assert!(!told.contains("run") && !told.contains("{}"), "{told}");
+}
+
+/// Elements in each other as deep as it goes, of every kind that is gone down into in its own way.
+#[test]
+fn the_deepest_pages_are_no_danger() {
+    let start = Instant::now();
+    for tags in [
+        "<div>",
+        "<ul><li>",
+        "<ol><li>",
+        "<blockquote>",
+        "<b>",
+        "<i x=1><em>",
+        "<a href=x>",
+        "<span>",
+        "<table><tr><td>",
+        "<table><thead><tr><th>",
+        "<h1>",
+        "<pre>",
+        "<code>",
+        "<font size=1><p>",
+        "<div></x>",
+        "<span><div></span>",
+        "<svg><foreignObject><div/>",
+        "<x-y>",
+        "<q/>",
+    ] {
+        for count in [100, 240, 4_000, 300_000] {
+            let page = format!("<p>begin {} end", tags.repeat(count));
+            // What bears the deepest with a smaller stack bears it with a larger one.
+            let thread = std::thread::Builder::new().stack_size(STACK / 4);
+            let told = thread.spawn(move || markdown(&page)).unwrap().join().unwrap();
+            assert!(told.contains("begin") && told.contains("end"), "{tags} {count}: {told:.100}");
+        }
+    }
+    assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
+}
+
+#[test]
+fn work_is_bounded() {
+    let start = Instant::now();
+    let fonts: Vec<String> = (0..1_000).map(|n| format!("<font size={n}>")).collect();
+    let fonts = fonts.concat();
+    let told = markdown(&format!("{fonts}{}<p>end", "<p>a".repeat(500_000)));
+    assert!(told.ends_with("a\nend"));
+    let told = markdown(&format!("{}{}end", "<ul><li>".repeat(200), "a<br>\n".repeat(500_000)));
+    assert!(told.ends_with("a\nend"));
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn bare_text() {
+    let page = "<!doctype html><style>p {}</style><p class='a'>1 < 2 &amp;&amp;\n  3 &gt; 2</p><SCRIPT>x</script>end<br";
+    assert_eq!(bare(page), "1 < 2 &&\n3 > 2\nend");
+}

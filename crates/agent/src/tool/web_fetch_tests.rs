@@ -1,0 +1,129 @@
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::json;
+
+use super::super::write::bench::Bench;
+use super::*;
+
+/// A server that answers by the path that it is asked for, until nobody asks any more. Gives its port.
+fn server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            thread::spawn(move || serve(stream, port));
+        }
+    });
+    port
+}
+
+fn serve(mut stream: TcpStream, port: u16) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    lines.take_while(|line| line.as_ref().is_ok_and(|line| !line.is_empty())).for_each(drop);
+    let path = first.split(' ').nth(1).unwrap();
+    let ok = |kind: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+        [head.as_bytes(), body].concat()
+    };
+    let moved = |to: &str| {
+        format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+    };
+    let answer = match path {
+        "/page" => ok("text/html; charset=utf-8", b"<h1>One</h1><p>Some <b>bold</b> text</p>"),
+        "/plain" => ok("text/plain", b"<h1>as it is</h1>\n"),
+        "/long" => ok("text/plain", &b"0123456789".repeat(20_000)),
+        "/picture" => ok("image/png", b"\x89PNG\r\n"),
+        "/drawing" => ok("image/svg+xml", b"<svg/>"),
+        "/bytes" => ok("application/octet-stream", b"a\0b"),
+        "/deep" => ok("text/html", "<div>".repeat(100_000).as_bytes()),
+        "/near" => moved("/page"),
+        "/far" => moved(&format!("http://localhost:{port}/page")),
+        "/loop" => moved("/loop"),
+        "/silent" => return thread::sleep(Duration::from_secs(60)),
+        "/slow" => {
+            let _ = stream.write_all(&ok("text/plain", b""));
+            while stream.write_all(b".").is_ok() {
+                thread::sleep(Duration::from_millis(100));
+            }
+            return;
+        }
+        _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone".to_vec(),
+    };
+    let _ = stream.write_all(&answer);
+}
+
+/// What is asked for: nobody but the model that asks reads it.
+fn input(port: u16, path: &str) -> serde_json::Value {
+    json!({"url": format!("http://127.0.0.1:{port}{path}"), "prompt": "what is it about?"})
+}
+
+#[test]
+fn pages_and_texts() {
+    let (bench, port) = (Bench::new(), server());
+    let (told, detail) = bench.run(run, &input(port, "/page"));
+    assert_eq!(told, "# One\n\nSome **bold** text");
+    let detail: serde_json::Value = serde_json::from_str(&detail).unwrap();
+    assert_eq!((&detail["code"], &detail["codeText"]), (&json!(200), &json!("OK")));
+    assert_eq!((&detail["bytes"], &detail["result"]), (&json!(40), &json!(told)));
+    assert_eq!(bench.run(run, &input(port, "/plain")).0, "<h1>as it is</h1>\n");
+    assert_eq!(bench.run(run, &input(port, "/drawing")).0, "<svg/>");
+    assert_eq!(bench.run(run, &input(port, "/deep")).0, "");
+    let (told, detail) = bench.run(run, &input(port, "/long"));
+    let left = "\n\n[the rest of the page is left out]";
+    assert_eq!((told.len(), told.ends_with(left)), (TOLD + left.len(), true));
+    assert!(detail.starts_with(r#"{"bytes":200000,"#));
+    assert!(bench.site.spent.lock().unwrap().is_empty());
+}
+
+#[test]
+fn pages_that_have_moved() {
+    let (bench, port) = (Bench::new(), server());
+    assert_eq!(bench.run(run, &input(port, "/near")).0, "# One\n\nSome **bold** text");
+    let told =
+        format!("The page has moved to another host: fetch http://localhost:{port}/page instead.");
+    assert_eq!(bench.refusal(run, &input(port, "/far")), (false, told));
+    let told = "The page leads from one address to the next without an end.".to_owned();
+    assert_eq!(bench.refusal(run, &input(port, "/loop")), (false, told));
+}
+
+#[test]
+fn what_is_no_page() {
+    let (bench, port) = (Bench::new(), server());
+    let refusal = |path: &str| bench.refusal(run, &input(port, path)).1;
+    assert_eq!(refusal("/gone"), "The page cannot be fetched: 404 Not Found");
+    assert_eq!(refusal("/picture"), "It is no text, but image/png.");
+    assert_eq!(refusal("/bytes"), "It is no text, but application/octet-stream.");
+    let told = "Only http and https addresses can be fetched.".to_owned();
+    let input = json!({"url": "file:///etc/passwd", "prompt": ""});
+    assert_eq!(bench.refusal(run, &input), (true, told));
+    let (is_tagged, told) = bench.refusal(run, &json!({"url": "nothing", "prompt": ""}));
+    assert!(is_tagged && told.starts_with("`nothing` is no address: "), "{told}");
+    // Nobody listens there any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    assert!(refusal_of(&bench, port).starts_with("The page cannot be fetched: error sending"));
+}
+
+fn refusal_of(bench: &Bench, port: u16) -> String {
+    bench.refusal(run, &input(port, "/")).1
+}
+
+#[test]
+fn nobody_waits_without_an_end() {
+    let (mut bench, port) = (Bench::new(), server());
+    let start = Instant::now();
+    let (_, told) = bench.refusal(run, &input(port, "/silent"));
+    assert!(told.starts_with("The page cannot be fetched: error sending"), "{told}");
+    let (_, told) = bench.refusal(run, &input(port, "/slow"));
+    assert_eq!(told, "The page cannot be fetched: it takes too long");
+    assert!(start.elapsed() < SILENT + LONGEST + Duration::from_secs(5));
+    let start = Instant::now();
+    let told = bench.cancelled(run, &input(port, "/silent"));
+    assert_eq!(told, "The page cannot be fetched: the fetch was cancelled");
+    assert!(start.elapsed() < SILENT);
+    bench.site.is_offline = true;
+    let (_, told) = bench.refusal(run, &input(port, "/page"));
+    assert_eq!(told, "This session is offline: nothing comes from the web.");
+}
