@@ -1,7 +1,7 @@
 //! Which files the model has seen, and as what: nobody changes a file that it has not read, or that has changed since.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -18,9 +18,8 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> Option<Stamp> {
-        let found = fs::metadata(path).ok()?;
-        Some(Stamp { len: found.len(), modified: found.modified().ok() })
+    fn of(found: &Metadata) -> Stamp {
+        Stamp { len: found.len(), modified: found.modified().ok() }
     }
 }
 
@@ -36,12 +35,10 @@ pub(crate) enum State {
 }
 
 impl Seen {
-    /// Notes a file as it is now.
-    pub(crate) fn note(&self, path: &Path) {
-        if let Some(stamp) = Stamp::of(path) {
-            let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.insert(path.to_owned(), stamp);
-        }
+    /// Notes a file as it was found, before it was read: what has changed while it was read was not seen.
+    pub(crate) fn note(&self, path: &Path, found: &Metadata) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(path.to_owned(), Stamp::of(found));
     }
 
     /// Takes up a file that was seen at a time, in milliseconds, before the session was resumed; one that was changed later is not known any more.
@@ -59,7 +56,9 @@ impl Seen {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match seen.get(path) {
             None => State::Unread,
-            Some(stamp) if Stamp::of(path) == Some(*stamp) => State::Known,
+            Some(stamp) if fs::metadata(path).is_ok_and(|now| Stamp::of(&now) == *stamp) => {
+                State::Known
+            }
             Some(_) => State::Changed,
         }
     }

@@ -242,7 +242,9 @@ fn checked(call: &Call) -> Result<(), Trouble> {
 }
 
 fn is_a(value: &Value, wanted: &str) -> bool {
-    kind(value) == wanted || (wanted == "integer" && value.is_u64())
+    // Models write `5.0`, too.
+    let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+    kind(value) == wanted || (wanted == "integer" && is_whole())
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -392,3 +394,13 @@ pub(crate) fn raw(value: &impl Serialize) -> Box<RawValue> {
 pub(crate) fn text<'a>(call: &'a Call, name: &str) -> &'a str {
     call.input.get(name).and_then(Value::as_str).unwrap_or_default()
 }
+
+/// A whole number that a call may give. Models write `5.0`, too.
+pub(crate) fn number(call: &Call, name: &str) -> Option<usize> {
+    let number = call.input.get(name).filter(|value| value.is_number()).map(Value::to_string)?;
+    number.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "tool_tests.rs"]
+mod tests;

@@ -63,7 +63,7 @@ impl Bench {
     /// Makes a file that the model knows.
     pub(crate) fn known(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.file(name, content);
-        self.site.seen.note(&path);
+        self.site.seen.note(&path, &fs::metadata(&path).unwrap());
         path
     }
 

@@ -10,11 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::write::patch::{Hunk, hunks};
-use super::write::{guard, save, unreadable};
+use super::write::{LARGEST, guard, save, unreadable};
 use super::{Answer, Call, Site, Trouble, text};
-
-/// The largest file that is edited, in bytes: all of it is in the record of the call.
-const LARGEST: u64 = 32 << 20;
 
 const MARK: &str = "\u{feff}";
 

@@ -19,8 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::glob::{base, cancelled, is_open};
-use super::read::number;
-use super::{Answer, Call, Site, Trouble, text};
+use super::{Answer, Call, Site, Trouble, number, text};
 use page::Page;
 
 /// The most that is held of one file, in bytes: a line, or all of it if patterns may span lines.

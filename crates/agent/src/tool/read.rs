@@ -1,7 +1,7 @@
 //! `Read`: a file for the model, as numbered lines, as a picture, or as a document.
 //!
 //! What a file is, its first bytes say, not its name (but for notebooks, which are text). Invariants: of a text no more is held than is shown; what is shown is
-//! bounded; a file that was shown is noted as seen.
+//! bounded; a file that was shown is noted as seen, as it was when it was opened.
 
 mod media;
 pub(super) mod notebook;
@@ -12,11 +12,10 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
 use similar::get_close_matches;
 
 use super::write::unreadable;
-use super::{Answer, Call, Site, Trouble, text};
+use super::{Answer, Call, Site, Trouble, number, text};
 
 /// Lines that are shown if nobody says how many.
 const LINES: usize = 2_000;
@@ -62,6 +61,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         return Err(Trouble::failed(format!("{} is not a regular file.", path.display())));
     }
     let file = File::open(&path).map_err(|why| missing(&path, &why))?;
+    let found = file.metadata().map_err(|why| unreadable(&path, &why))?;
     let mut file = BufReader::new(file);
     let head = file.fill_buf().map_err(|why| unreadable(&path, &why))?;
     let is_binary = head.contains(&0);
@@ -74,7 +74,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     } else {
         lines(call, &path, file, found.len())?
     };
-    site.seen.note(&path);
+    site.seen.note(&path, &found);
     Ok(answer)
 }
 
@@ -106,7 +106,7 @@ fn alike(path: &Path) -> Option<String> {
 }
 
 /// Lines of a text file.
-fn lines(call: &Call, path: &Path, file: impl BufRead, size: u64) -> Result<Answer, Trouble> {
+fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<Answer, Trouble> {
     let offset = number(call, "offset");
     let limit = number(call, "limit").filter(|&limit| limit > 0);
     if size > WHOLE && offset.is_none() && limit.is_none() {
@@ -116,11 +116,13 @@ fn lines(call: &Call, path: &Path, file: impl BufRead, size: u64) -> Result<Answ
             WHOLE >> 10
         )));
     }
+    // Not all that is there has a size: `/proc` says 0 of everything.
+    let is_empty = file.fill_buf().map_err(|why| unreadable(path, &why))?.is_empty();
     let start = offset.unwrap_or(1).max(1);
     let (lines, total) = cut(file, start, limit.unwrap_or(LINES))
         .map_err(|why| unreadable(path, &why))?
         .ok_or_else(|| too_long("Use offset and limit to read a smaller part, or Grep."))?;
-    let told = if size == 0 {
+    let told = if is_empty {
         reminder("The file is empty.")
     } else if lines.is_empty() {
         reminder(&format!("The file has only {total} lines."))
@@ -209,12 +211,6 @@ pub(super) fn numbered<'a>(lines: impl Iterator<Item = &'a str>, start: usize) -
         let _ = write!(out, "{newline}{number:>6}→{line}");
     }
     out
-}
-
-/// A whole number that a call may give. Models write `5.0`, too.
-pub(super) fn number(call: &Call, name: &str) -> Option<usize> {
-    let number = call.input.get(name).filter(|value| value.is_number()).map(Value::to_string)?;
-    number.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]

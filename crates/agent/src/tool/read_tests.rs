@@ -265,3 +265,22 @@ fn a_file_that_may_not_be_read() {
         (false, "No permission to read /demo/secret.txt.".into())
     );
 }
+
+#[test]
+fn what_has_no_size_is_not_empty() {
+    let bench = Bench::new();
+    if std::path::Path::new("/proc/self/status").exists() {
+        let (told, _) = bench.run(run, &json!({"file_path": "/proc/self/status"}));
+        assert!(told.starts_with("     1→Name:"), "{told}");
+    }
+}
+
+#[test]
+fn what_changes_while_it_is_read_is_not_seen() {
+    let bench = Bench::new();
+    let path = bench.file("a.txt", "one");
+    let found = std::fs::metadata(&path).unwrap();
+    bench.file("a.txt", "other");
+    bench.site.seen.note(&path, &found);
+    assert_eq!(bench.site.seen.state(&path), State::Changed);
+}

@@ -1,7 +1,8 @@
 //! `Write`: a whole file, new or replaced; and how the tools that change files do it.
 //!
 //! Invariants: a file that the model has not read, or that has changed since, stays as it is ([`guard`]); what a file was is kept before it is changed, and a file is
-//! replaced whole or not at all ([`save`]); permissions stay, and a link stays a link.
+//! replaced whole or not at all ([`save`]), unless it has other names, or lies where nothing can be replaced: then it is written in place. Owner and permissions stay, nobody else
+//! reads what they could not read before, and a link stays a link.
 
 pub(super) mod patch;
 
@@ -19,6 +20,9 @@ use patch::{Hunk, hunks};
 /// How much of a replaced file is shown, in bytes.
 const SHOWN: usize = 16_000;
 
+/// The largest file that stands in the record of a call, in bytes.
+pub(super) const LARGEST: u64 = 32 << 20;
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Detail<'a> {
@@ -33,12 +37,16 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let path = site.path(text(call, "file_path"));
     let content = text(call, "content");
     let name = path.to_string_lossy();
-    let old = match guard(&path, site)? {
-        Some(_) => Some(fs::read(&path).map_err(|why| unreadable(&path, &why))?),
-        None => None,
+    let found = guard(&path, site)?;
+    let old = match &found {
+        Some(found) if found.len() <= LARGEST => {
+            let old = fs::read(&path).map_err(|why| unreadable(&path, &why))?;
+            Some(String::from_utf8_lossy(&old).replace("\r\n", "\n"))
+        }
+        _ => None,
     };
     save(&path, content.as_bytes(), site)?;
-    let Some(old) = old else {
+    if found.is_none() {
         let detail = Detail {
             r#type: "create",
             file_path: &name,
@@ -47,14 +55,14 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
             original_file: None,
         };
         return Ok(Answer::text(format!("File created successfully at: {name}"), &detail));
-    };
-    let old = String::from_utf8_lossy(&old).replace("\r\n", "\n");
+    }
+    let changes = old.as_deref().map(|old| hunks(old, &content.replace("\r\n", "\n")));
     let detail = Detail {
         r#type: "update",
         file_path: &name,
         content,
-        structured_patch: hunks(&old, &content.replace("\r\n", "\n")),
-        original_file: Some(&old),
+        structured_patch: changes.unwrap_or_default(),
+        original_file: old.as_deref(),
     };
     let head = format!(
         "The file {name} has been updated. Here's the result of running `cat -n` on a snippet of the edited file:"
@@ -104,12 +112,13 @@ pub(super) fn unreadable(path: &Path, why: &io::Error) -> Trouble {
 pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Trouble> {
     let failed = |what, why| Trouble::failed(format!("{what} {}: {why}", path.display()));
     site.backups.keep(path).map_err(|why| failed("Cannot keep a copy of", why))?;
-    put(path, content, &site.nature.id()).map_err(|why| failed("Cannot write", why))?;
-    site.seen.note(path);
+    let written = put(path, content, &site.nature.id());
+    site.seen.note(path, &written.map_err(|why| failed("Cannot write", why))?);
     Ok(())
 }
 
-pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
+/// Writes a file. Gives what it is then.
+pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<Metadata> {
     // What a link leads to is replaced, not the link.
     let target = match fs::canonicalize(path) {
         Err(_) if path.is_symlink() => return Err(io::Error::other("the link leads nowhere")),
@@ -118,24 +127,83 @@ pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
     };
     let folder = target.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    let old = fs::metadata(&target).ok().map(|found| found.permissions());
-    if old.as_ref().is_some_and(fs::Permissions::readonly) {
+    let old = fs::metadata(&target).ok();
+    if old.as_ref().is_some_and(|old| old.permissions().readonly()) {
         // A rename would not mind.
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let part = folder.join(format!(".{id}.part"));
-    let written = File::create_new(&part).and_then(|mut file| {
+    if old.as_ref().is_some_and(has_more_names) {
+        return in_place(&target, content);
+    }
+    match replace(&target, content, &folder.join(format!(".{id}.part")), old.as_ref()) {
+        Err(why) if old.is_some() && is_held(&why) => in_place(&target, content),
+        done => done,
+    }
+}
+
+/// Writes a file beside another, and puts it in its place.
+fn replace(
+    target: &Path,
+    content: &[u8],
+    part: &Path,
+    old: Option<&Metadata>,
+) -> io::Result<Metadata> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    // It may be nobody's but its owner's, whoever that will be.
+    #[cfg(unix)]
+    if old.is_some() {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let written = options.open(part).and_then(|mut file| {
         file.write_all(content)?;
         if let Some(old) = old {
-            file.set_permissions(old)?;
+            give(&file, old);
+            file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
-        fs::rename(&part, &target)
+        let found = file.metadata()?;
+        fs::rename(part, target)?;
+        Ok(found)
     });
     if written.is_err() {
-        let _ = fs::remove_file(&part);
+        let _ = fs::remove_file(part);
     }
     written
+}
+
+fn in_place(target: &Path, content: &[u8]) -> io::Result<Metadata> {
+    let mut file = File::options().write(true).truncate(true).open(target)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    file.metadata()
+}
+
+/// Gives a file to those who have another, as far as one may.
+#[cfg(unix)]
+fn give(file: &File, old: &Metadata) {
+    use std::os::unix::fs::MetadataExt;
+    let (user, group) = (old.uid(), old.gid());
+    let _ = std::os::unix::fs::fchown(file, None, Some(group));
+    let _ = std::os::unix::fs::fchown(file, Some(user), None);
+}
+
+#[cfg(not(unix))]
+fn give(_: &File, _: &Metadata) {}
+
+/// Whether a file has other names, which would go on meaning what it was.
+fn has_more_names(found: &Metadata) -> bool {
+    #[cfg(unix)]
+    let count = std::os::unix::fs::MetadataExt::nlink(found);
+    #[cfg(not(unix))]
+    let count = u64::from(found.is_file());
+    count > 1
+}
+
+/// Whether a file cannot be replaced where it is, but perhaps written.
+fn is_held(why: &io::Error) -> bool {
+    use io::ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
+    matches!(why.kind(), CrossesDevices | PermissionDenied | ReadOnlyFilesystem | ResourceBusy)
 }
 
 #[cfg(test)]

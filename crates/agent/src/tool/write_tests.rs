@@ -1,6 +1,10 @@
 //! `Write` as it was recorded, and what it refuses.
 
 use std::fs;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(unix)]
+use std::thread;
 
 use serde_json::json;
 
@@ -71,7 +75,8 @@ fn a_link_stays_and_permissions_too() {
     let script = bench.known("bin/script.sh", "old\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
     symlink("bin/script.sh", bench.path("link")).unwrap();
-    bench.site.seen.note(&bench.path("link"));
+    let link = bench.path("link");
+    bench.site.seen.note(&link, &fs::metadata(&link).unwrap());
     bench.run(run, &json!({"file_path": "/demo/link", "content": "new\n"}));
     assert!(bench.path("link").is_symlink());
     assert_eq!(bench.text("bin/script.sh"), "new\n");
@@ -120,4 +125,84 @@ fn what_was_not_read_or_has_changed_stays() {
     let (is_tagged, told) =
         bench.refusal(run, &json!({"file_path": "/demo/unread.txt/x", "content": ""}));
     assert!(!is_tagged && told.starts_with("Cannot read /demo/unread.txt/x: "), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn owners_and_other_names_stay() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let bench = Bench::new();
+    let path = bench.known("owned.txt", "old\n");
+    // Only the superuser can give files away.
+    let owner =
+        if chown(&path, Some(1234), Some(2345)).is_ok() { Some((1234, 2345)) } else { None };
+    bench.run(run, &json!({"file_path": "/demo/owned.txt", "content": "new\n"}));
+    let found = fs::metadata(&path).unwrap();
+    assert!(owner.is_none_or(|owner| (found.uid(), found.gid()) == owner));
+    let path = bench.known("one.txt", "old\n");
+    fs::hard_link(&path, bench.path("two.txt")).unwrap();
+    bench.run(run, &json!({"file_path": "/demo/one.txt", "content": "new\n"}));
+    assert_eq!(bench.text("two.txt"), "new\n");
+    // It is known as it is now.
+    bench.run(run, &json!({"file_path": "/demo/one.txt", "content": "newer\n"}));
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_reads_what_they_could_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let path = bench.known("secret.txt", "old\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let old = fs::metadata(&path).unwrap();
+    // What is put in its place fails: a folder is there.
+    let (part, folder) = (bench.path("part"), bench.path("folder"));
+    fs::create_dir(&folder).unwrap();
+    super::replace(&folder, b"new\n", &part, Some(&old)).unwrap_err();
+    assert!(!part.exists());
+    let (done, long) = (AtomicBool::new(false), vec![b'x'; 16 << 20]);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                let mode = fs::metadata(&part).map(|found| found.permissions().mode() & 0o777);
+                assert!(matches!(mode, Err(_) | Ok(0o600 | 0o640)), "{mode:?}");
+            }
+        });
+        let found = super::replace(&path, &long, &part, Some(&old)).unwrap();
+        done.store(true, Ordering::SeqCst);
+        assert_eq!(found.permissions().mode() & 0o777, 0o640);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_in_a_folder_that_cannot_be_changed_is_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let path = bench.known("fixed/a.txt", "old\n");
+    let folder = path.parent().unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
+    bench.run(run, &json!({"file_path": "/demo/fixed/a.txt", "content": "new\n"}));
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(bench.text("fixed/a.txt"), "new\n");
+    let busy = std::io::Error::from(std::io::ErrorKind::ResourceBusy);
+    assert!(super::is_held(&busy) && !super::is_held(&std::io::ErrorKind::StorageFull.into()));
+    super::in_place(&path, b"newest\n").unwrap();
+    assert_eq!(bench.text("fixed/a.txt"), "newest\n");
+}
+
+#[test]
+fn a_huge_file_is_replaced_but_not_recorded() {
+    let bench = Bench::new();
+    let path = bench.known("huge.bin", "");
+    fs::File::options().write(true).open(&path).unwrap().set_len(super::LARGEST + 1).unwrap();
+    bench.site.seen.note(&path, &fs::metadata(&path).unwrap());
+    let (told, detail) =
+        bench.run(run, &json!({"file_path": "/demo/huge.bin", "content": "small\n"}));
+    assert!(told.starts_with("The file /demo/huge.bin has been updated."));
+    assert_eq!(
+        detail,
+        r#"{"type":"update","filePath":"/demo/huge.bin","content":"small\n","structuredPatch":[],"originalFile":null}"#
+    );
+    assert!(bench.site.backups.take()[&path].name.is_some());
 }

@@ -2,8 +2,7 @@
 //!
 //! Invariant: it is bounded, by what the call says and in any case.
 
-use crate::tool::Call;
-use crate::tool::read::number;
+use crate::tool::{Call, number};
 
 /// The most that is shown, in bytes.
 const MOST: usize = 20_000;
