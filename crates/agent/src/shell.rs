@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write as _};
+use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -332,6 +332,20 @@ pub(crate) fn head(path: &Path, most: usize) -> io::Result<(String, u64)> {
     let mut bytes = Vec::new();
     file.take(most as u64).read_to_end(&mut bytes)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), len))
+}
+
+/// The last bytes of a file, as text, and how many are before them.
+pub(crate) fn tail(path: &Path, most: usize) -> io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
+    let mut before = file.metadata()?.len().saturating_sub(most as u64);
+    file.seek(SeekFrom::Start(before))?;
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes)?;
+    // A character that was cut is not told.
+    let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
+    let cut = if before > 0 { bytes.iter().take(3).take_while(is_inner).count() } else { 0 };
+    before += cut as u64;
+    Ok((String::from_utf8_lossy(&bytes[cut..]).into_owned(), before))
 }
 
 #[cfg(test)]

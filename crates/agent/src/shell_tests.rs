@@ -115,3 +115,13 @@ fn what_is_put_out_is_for_its_user_alone() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
     }
 }
+
+#[test]
+fn the_end_of_a_file_begins_with_a_whole_character() {
+    let (folder, _) = shells();
+    let path = folder.path().join("text");
+    file(&path).unwrap().write_all("aäöü".as_bytes()).unwrap();
+    assert_eq!(tail(&path, 100).unwrap(), ("aäöü".to_owned(), 0));
+    assert_eq!(tail(&path, 3).unwrap(), ("ü".to_owned(), 5));
+    assert_eq!(tail(&path, 4).unwrap(), ("öü".to_owned(), 3));
+}

@@ -4,6 +4,7 @@
 //! started.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Answer, Call, Content, Site, Trouble, raw, text};
+use super::{Answer, Call, Content, Site, Trouble, number, raw, text};
 use crate::shell::{self, Status, head};
 
 /// How long a command may run if it does not say, and at most.
@@ -78,15 +79,15 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if call.input.get("run_in_background").and_then(Value::as_bool) == Some(true) {
         return Ok(in_background(&id, site));
     }
-    let asked = call.input.get("timeout").and_then(Value::as_u64).unwrap_or(USUAL);
+    let asked = number(call, "timeout").map_or(USUAL, |asked| asked as u64);
     let most = Duration::from_millis(asked.min(LONGEST));
     let mut told = Duration::ZERO;
-    let mut number = 0;
+    let mut times = 0;
     let status = site.shells.wait(&id, most, |taken| {
         if taken >= told + SILENT {
             told = taken;
-            site.tell(&call.id, &progress(&id, taken, site), number);
-            number += 1;
+            site.tell(&call.id, &progress(&id, taken, site), times);
+            times += 1;
         }
         call.cancel.is_set()
     });
@@ -141,9 +142,7 @@ impl Ended {
         let output = output.trim_end_matches('\n').to_owned();
         let mut detail = Detail::new(output.clone());
         let told = if len > TOLD as u64 {
-            let kept = site.folder.join("tool-results").join(format!("{}.txt", self.id));
-            let moved = kept.parent().map_or(Ok(()), fs::create_dir_all);
-            moved.and_then(|()| fs::copy(&path, &kept)).map_err(unreadable)?;
+            let kept = kept(&self.id, site).map_err(unreadable)?;
             let told = shortened(&output, len, &kept);
             (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
             told
@@ -168,6 +167,16 @@ impl Ended {
             Some(first) => Err(Trouble::failed(format!("{first}\n{told}"))),
         }
     }
+}
+
+/// Keeps the whole output of a command that has ended. Gives where it is.
+pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
+    let folder = site.folder.join("tool-results");
+    let kept = folder.join(format!("{id}.txt"));
+    shell::folder(&folder)?;
+    // Permissions are copied, too.
+    fs::copy(site.shells.output(id), &kept)?;
+    Ok(kept)
 }
 
 /// Where the whole is, and a look at it.

@@ -68,7 +68,7 @@ fn time_and_people_end_commands_with_all_that_they_started() {
     let mark = lab.site.root.join("mark");
     let command = format!("(sleep 1; touch {}) & echo begun; sleep 60", mark.display());
     let (text, is_error, _) =
-        told(run(&call(&json!({"command": command, "timeout": 300})), &lab.site));
+        told(run(&call(&json!({"command": command, "timeout": 300.0})), &lab.site));
     assert_eq!((text.as_str(), is_error), ("Command timed out after 0s\nbegun", Some(true)));
     let stopped = call(&json!({"command": command}));
     stopped.cancel.set();
@@ -95,11 +95,87 @@ fn long_output_is_kept_whole() {
     let kept = detail["persistedOutputPath"].as_str().unwrap();
     assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 20_000);
     assert_eq!(detail["persistedOutputSize"], 108_894);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let kept = std::path::Path::new(kept);
+        assert_eq!((mode(kept), mode(kept.parent().unwrap())), (0o600, 0o700));
+    }
+}
+
+#[test]
+fn of_long_output_the_end_is_told() {
+    let lab = lab();
+    let begin = |command: &str| {
+        let started =
+            told(run(&call(&json!({"command": command, "run_in_background": true})), &lab.site));
+        let detail: Value = serde_json::from_str(&started.2).unwrap();
+        detail["backgroundTaskId"].as_str().unwrap().to_owned()
+    };
+    let ask = |id: &str, block: bool| {
+        let input = json!({"task_id": id, "block": block});
+        let call = Call { name: "TaskOutput".to_owned(), ..call(&input) };
+        told(crate::tool::task_output::run(&call, &lab.site))
+    };
+    let id = begin("seq 1 20000");
+    let (text, _, detail) = ask(&id, true);
+    let kept = lab.site.folder.join("tool-results").join(format!("{id}.txt"));
+    let note = format!(
+        "<output>\n[the first 78894 bytes are left out; all of it is in {}]\n",
+        kept.display()
+    );
+    assert!(text.contains(&note) && text.ends_with("19999\n20000\n</output>"), "{text:.300}");
+    assert!(text.len() < 31_000 && detail.contains("20000"));
+    assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 20_000);
+    // While it runs, the whole is where it is written.
+    let id = begin("seq 1 20000; sleep 60");
+    std::thread::sleep(Duration::from_millis(500));
+    let (text, ..) = ask(&id, false);
+    let note = format!("all of it is in {}]", lab.site.shells.output(&id).display());
+    assert!(text.contains(&note), "{text:.300}");
+    let id = begin("yes");
+    let (text, ..) = ask(&id, true);
+    assert!(text.contains("<status>killed</status>"), "{text:.300}");
+    assert!(text.ends_with("<error>Stopped: it put out more than 1 MB</error>"));
+}
+
+#[test]
+fn a_command_that_takes_long_is_told_about() {
+    let lab = lab();
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ear = heard.clone();
+    *lab.site.listener.lock().unwrap() = Some(Box::new(move |call: &str, progress, number| {
+        let progress = serde_json::to_value(&progress).unwrap();
+        ear.lock().unwrap().push((call.to_owned(), progress, number));
+    }));
+    told(run(&call(&json!({"command": "echo quick"})), &lab.site));
+    assert!(heard.lock().unwrap().is_empty());
+    told(run(&call(&json!({"command": "echo one; echo two; sleep 2.5"})), &lab.site));
+    let heard = heard.lock().unwrap();
+    let [(call, progress, 0)] = heard.as_slice() else { panic!("{heard:?}") };
+    assert_eq!(call, "c");
+    assert!(progress["taskId"].as_str().unwrap().starts_with('b'));
+    let mut progress = progress.clone();
+    progress["taskId"] = json!("");
+    assert_eq!(
+        progress,
+        json!({
+            "type": "bash_progress", "output": "one\ntwo\n", "fullOutput": "one\ntwo\n",
+            "elapsedTimeSeconds": 2, "totalLines": 2, "totalBytes": 8, "taskId": "",
+        })
+    );
 }
 
 #[test]
 fn background_commands_are_asked_about_and_ended() {
     let lab = lab();
+    let begin = |command: &str| {
+        let input = json!({"command": command, "run_in_background": true});
+        let detail: Value = serde_json::from_str(&told(run(&call(&input), &lab.site)).2).unwrap();
+        detail["backgroundTaskId"].as_str().unwrap().to_owned()
+    };
     let started = told(run(
         &call(
             &json!({"command": "echo one; sleep 60", "run_in_background": true, "description": "wait"}),
@@ -123,6 +199,10 @@ fn background_commands_are_asked_about_and_ended() {
     assert!(
         text.contains("<status>killed</status>") && detail.contains("\"description\":\"wait\"")
     );
+    let start = Instant::now();
+    let (text, ..) = ask(json!({"task_id": begin("sleep 60"), "timeout": 100.0}));
+    assert!(text.contains("<retrieval_status>timeout</retrieval_status>"), "{text}");
+    assert!(start.elapsed() < Duration::from_secs(10));
     assert!(ask(json!({"task_id": "b999999"})).0.contains("No task found with ID: b999999"));
 }
 

@@ -1,4 +1,6 @@
 //! `TaskOutput`: what a command in the background has put out by now, or at its end.
+//!
+//! Invariant: of long output the end is told, as that is what is new, and where the whole is, which stays after the session if the command has ended.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,9 +8,13 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Answer, Call, Site, Trouble, text};
-use crate::shell::{Status, head};
+use super::bash::{flooded, kept};
+use super::{Answer, Call, Site, Trouble, number, text};
+use crate::shell::{Status, tail};
 
+/// How long is waited for a command if the call does not say, and at most.
+const USUAL: u64 = 30_000;
+const LONGEST: u64 = 600_000;
 /// How much of the output the model is told.
 const TOLD: usize = 30_000;
 
@@ -37,14 +43,22 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         return Err(Trouble::wrong(format!("No task found with ID: {id}")));
     }
     let blocks = call.input.get("block").and_then(Value::as_bool).unwrap_or(true);
-    let most = call.input.get("timeout").and_then(Value::as_u64).unwrap_or(30_000).min(600_000);
+    let most = number(call, "timeout").map_or(USUAL, |asked| asked as u64).min(LONGEST);
     if blocks {
         site.shells.wait(id, Duration::from_millis(most), |_| call.cancel.is_set());
     }
     let Some(known) = site.shells.known(id) else {
         return Err(Trouble::wrong(format!("No task found with ID: {id}")));
     };
-    let (output, _) = head(&site.shells.output(id), TOLD).unwrap_or_default();
+    let (mut output, left) = tail(&site.shells.output(id), TOLD).unwrap_or_default();
+    if left > 0 {
+        let is_running = known.status == Status::Running;
+        let whole = if is_running { None } else { kept(id, site).ok() };
+        let whole = whole.unwrap_or_else(|| site.shells.output(id));
+        let whole = whole.display();
+        output =
+            format!("[the first {left} bytes are left out; all of it is in {whole}]\n{output}");
+    }
     let (status, code) = match known.status {
         Status::Running => ("running", None),
         Status::Ended(0) => ("completed", Some(0)),
@@ -64,6 +78,9 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     }
     if !output.is_empty() {
         let _ = write!(told, "\n\n<output>\n{}\n</output>", output.trim_end_matches('\n'));
+    }
+    if known.status == Status::Flooded {
+        let _ = write!(told, "\n\n<error>{}</error>", flooded());
     }
     let task = Task {
         task_id: id,
