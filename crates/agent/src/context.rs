@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -24,10 +25,17 @@ pub struct Context {
     /// What the reminder would have said when the session went on last, if that was something else.
     #[serde(default)]
     pub latest: Option<String>,
+    /// The same of the surroundings.
+    #[serde(default)]
+    pub latest_surroundings: Option<String>,
 }
 
 /// Longer instructions are cut: they are sent with every request.
-const LONGEST: u64 = 1 << 18;
+const LONGEST: usize = 1 << 18;
+/// Where the reminder comes to what changes by itself.
+const DATE: &str = "# currentDate\n";
+/// Where the surroundings come to what is told of the beginning only.
+const STATUS: &str = "\n\n# gitStatus\n";
 /// How deep files may import files.
 const DEEPEST: usize = 5;
 
@@ -56,7 +64,7 @@ impl Context {
                 let _ = write!(reminder, "Contents of {path} ({kind}):\n\n{text}\n\n");
             }
         }
-        let _ = write!(reminder, "# currentDate\nToday's date is {date}.");
+        let _ = write!(reminder, "{DATE}Today's date is {date}.");
         let is_repository = git::is_repository(places.cwd);
         let mut surroundings = format!(
             "Working directory: {}\nGit repository: {}\nPlatform: {}\nModel: {model}",
@@ -65,19 +73,44 @@ impl Context {
             std::env::consts::OS,
         );
         if is_repository && let Some(status) = git_status(places.cwd) {
-            let _ = write!(surroundings, "\n\n# gitStatus\nAs the session began:\n{status}");
+            let _ = write!(surroundings, "{STATUS}As the session began:\n{status}");
         }
-        Context { reminder: tagged(&reminder), surroundings, latest: None }
+        Context { reminder: tagged(&reminder), surroundings, ..Context::default() }
     }
 
     /// Takes in what is the case now. Gives what the model has to be told about it.
     pub fn renew(&mut self, now: &Context) -> Option<String> {
-        if now.reminder == *self.latest.as_ref().unwrap_or(&self.reminder) {
-            return None;
+        let before = self.latest.as_ref().unwrap_or(&self.reminder);
+        let mut news = Vec::new();
+        if *before != now.reminder {
+            news.push(only_date(before, &now.reminder).unwrap_or_else(|| now.reminder.clone()));
+            self.latest = Some(now.reminder.clone());
         }
-        self.latest = Some(now.reminder.clone());
-        self.latest.clone()
+        let before = self.latest_surroundings.as_ref().unwrap_or(&self.surroundings);
+        let (known, mut facts) = (facts(before), facts(&now.surroundings));
+        facts.retain(|fact| !known.contains(fact));
+        if !facts.is_empty() {
+            news.push(tagged(&format!(
+                "What has changed since the session began:\n{}",
+                facts.join("\n")
+            )));
+            self.latest_surroundings = Some(now.surroundings.clone());
+        }
+        (!news.is_empty()).then(|| news.join("\n"))
     }
+}
+
+/// The new date, if nothing else is new.
+fn only_date(before: &str, now: &str) -> Option<String> {
+    let (before, _) = before.rsplit_once(DATE)?;
+    let (now, date) = now.rsplit_once(DATE)?;
+    let date = date.lines().next()?;
+    (before == now).then(|| tagged(&format!("{DATE}{date}")))
+}
+
+/// What the surroundings say of now.
+fn facts(surroundings: &str) -> Vec<&str> {
+    surroundings.split(STATUS).next().unwrap_or_default().lines().collect()
 }
 
 /// A text that is not the user's own.
@@ -101,13 +134,14 @@ fn git_status(cwd: &Path) -> Option<String> {
 
 /// Instruction files in the order in which they count, each once.
 fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
-    let mut found = Found { files: Vec::new(), seen: HashSet::new() };
+    let mut found = Found::within(places.home);
     found.file(&places.home.join("CLAUDE.md"), USERS, 0);
     let above: Vec<&Path> = places.cwd.ancestors().collect();
     for folder in above.iter().rev() {
         // The folder of the user's own instructions is not a project's.
         let is_user = places.user == Some(*folder) && *folder != places.cwd;
         if !is_user {
+            found.root = real(folder);
             let before = found.files.len();
             found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
             found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, 0);
@@ -128,17 +162,21 @@ const LOCAL: &str = "the user's instructions for this project";
 struct Found {
     files: Vec<(PathBuf, &'static str, String)>,
     seen: HashSet<PathBuf>,
+    /// The folder that the instructions are for: all that lies in it may be imported.
+    root: PathBuf,
 }
 
 impl Found {
+    fn within(root: &Path) -> Found {
+        Found { files: Vec::new(), seen: HashSet::new(), root: real(root) }
+    }
+
     fn file(&mut self, path: &Path, kind: &'static str, depth: usize) {
         let Ok(real) = path.canonicalize() else { return };
-        let is_short =
-            fs::metadata(&real).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
-        if !is_short || !self.seen.insert(real) {
+        if !real.is_file() || !self.seen.insert(real) {
             return;
         }
-        let Ok(text) = fs::read_to_string(path) else { return };
+        let Ok(text) = text(path) else { return };
         let imports = imports(&text);
         if !text.trim().is_empty() {
             self.files.push((path.to_owned(), kind, text.trim_end().to_owned()));
@@ -147,14 +185,31 @@ impl Found {
         for name in imports.iter().filter(|_| depth < DEEPEST) {
             let named = folder.join(name);
             // Nobody was asked whether files from elsewhere may be read.
-            let is_inside = named.canonicalize().is_ok_and(|named| {
-                folder.canonicalize().is_ok_and(|folder| named.starts_with(folder))
-            });
-            if is_inside {
+            let is_inside = |found: PathBuf| {
+                found.starts_with(&self.root) || found.starts_with(self::real(folder))
+            };
+            if named.canonicalize().is_ok_and(is_inside) {
                 self.file(&named, kind, depth + 1);
             }
         }
     }
+}
+
+/// A folder with its links followed, if it is there.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The text of instructions; of long ones, the first lines.
+fn text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() <= LONGEST {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let end = bytes[..LONGEST].iter().rposition(|&byte| byte == b'\n').unwrap_or(LONGEST);
+    let first = String::from_utf8_lossy(&bytes[..end]);
+    Ok(format!("{first}\n\n[the rest is left out: more than {} KB]", LONGEST >> 10))
 }
 
 /// The instructions of the folders between the project's and a file, each told once.
@@ -167,7 +222,7 @@ pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -
         if !told.insert(folder.clone()) {
             continue;
         }
-        let mut found = Found { files: Vec::new(), seen: HashSet::new() };
+        let mut found = Found::within(root);
         found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, 0);

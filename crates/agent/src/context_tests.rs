@@ -16,7 +16,9 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
         &cwd.join("CLAUDE.md"),
         "project, see @docs/a.md and `@docs/code.md`\n```\n@docs/code.md\n```\n@../../outside.md",
     );
-    write(&cwd.join("docs/a.md"), "imported @b.md @../CLAUDE.md");
+    write(&cwd.join("docs/a.md"), "imported @b.md @../CLAUDE.md @../README.md @../../above.md");
+    write(&cwd.join("README.md"), "read me");
+    write(&root.join("work/above.md"), "never");
     write(&cwd.join("docs/b.md"), "imported again");
     write(&cwd.join("docs/code.md"), "never");
     write(&root.join("outside.md"), "never");
@@ -28,7 +30,15 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
     let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(',').next().unwrap()).collect();
     assert_eq!(
         texts,
-        ["user", "above", "project", "imported @b.md @../CLAUDE.md", "imported again", "local"]
+        [
+            "user",
+            "above",
+            "project",
+            "imported @b.md @../CLAUDE.md @../README.md @../../above.md",
+            "imported again",
+            "read me",
+            "local"
+        ]
     );
     fs::remove_file(cwd.join("CLAUDE.md")).unwrap();
     let texts: Vec<_> = instructions(places).into_iter().map(|(_, _, text)| text).collect();
@@ -57,4 +67,72 @@ fn a_folders_instructions_are_told_once() {
     assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
     assert_eq!(nested(&root.join("a.rs"), root, &told), None);
     assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
+}
+
+#[test]
+fn instructions_may_import_what_lies_where_they_are_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (home, cwd) = (root.join("home/.claude"), root.join("work/project"));
+    write(&home.join("CLAUDE.md"), "user @rules/a.md");
+    write(&home.join("rules/a.md"), "rule @../b.md @../../secret.md");
+    write(&home.join("b.md"), "more");
+    write(&root.join("home/secret.md"), "never");
+    write(&root.join("work/.claude/CLAUDE.md"), "above @../notes.md @../../home/secret.md");
+    write(&root.join("work/notes.md"), "notes");
+    fs::create_dir_all(&cwd).unwrap();
+    let found = instructions(Places { home: &home, user: None, cwd: &cwd });
+    let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(' ').next().unwrap()).collect();
+    assert_eq!(texts, ["user", "rule", "more", "above", "notes"]);
+}
+
+#[test]
+fn long_instructions_are_cut_at_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("CLAUDE.md");
+    let line = "é".repeat(99) + "\n";
+    write(&path, &line.repeat(2_000));
+    let found = text(&path).unwrap();
+    let told = "\n\n[the rest is left out: more than 256 KB]";
+    assert_eq!(found, line.repeat(LONGEST / line.len()).trim_end().to_owned() + told);
+    write(&path, &"x".repeat(LONGEST));
+    assert_eq!(text(&path).unwrap().len(), LONGEST);
+}
+
+#[test]
+fn what_has_changed_is_told_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    write(&root.join("CLAUDE.md"), "first");
+    let look = |date: &str, model: &str| {
+        Context::look(Places { home: &root.join("home"), user: None, cwd: root }, date, model)
+    };
+    let mut context = look("2026-11-15", "claude-x");
+    let began = context.clone();
+    assert_eq!(context.renew(&look("2026-11-15", "claude-x")), None);
+    assert_eq!(
+        context.renew(&look("2026-11-16", "claude-x")).unwrap(),
+        "<system-reminder>\n# currentDate\nToday's date is 2026-11-16.\n</system-reminder>"
+    );
+    assert_eq!(context.renew(&look("2026-11-16", "claude-x")), None);
+    assert_eq!(
+        context.renew(&look("2026-11-16", "claude-y")).unwrap(),
+        "<system-reminder>\nWhat has changed since the session began:\nModel: claude-y\n</system-reminder>"
+    );
+    write(&root.join("CLAUDE.md"), "second");
+    let news = context.renew(&look("2026-11-17", "claude-x")).unwrap();
+    let told = ["Contents of ", "second", "2026-11-17", "Model: claude-x"];
+    assert!(told.iter().all(|part| news.contains(part)), "{news}");
+    assert_eq!(context.renew(&look("2026-11-17", "claude-x")), None);
+    // What was told first stays as it was.
+    assert_eq!((context.reminder, context.surroundings), (began.reminder, began.surroundings));
+}
+
+#[test]
+fn the_state_of_a_repository_is_no_news() {
+    let context = |status: &str| Context {
+        surroundings: format!("Model: x{STATUS}As the session began:\n{status}"),
+        ..Context::default()
+    };
+    assert_eq!(context("clean").renew(&context("changed")), None);
 }
