@@ -191,18 +191,13 @@ fn count(
     matcher: &RegexMatcher,
     files: Files<'_>,
 ) -> Result<Answer, Trouble> {
-    let mut searcher = searcher(call).line_number(false).build();
     let mut page = Page::new(call);
     let (mut num_files, mut num_matches) = (0, 0);
-    for path in files {
-        let path = path?;
-        let mut count = Count { matches: 0, most: u64::MAX };
-        let _ = searcher.search_path(matcher, &path, &mut count);
-        if count.matches > 0 {
-            num_files += 1;
-            num_matches += count.matches;
-            page.push(format!("{}:{}", site.short(&path).display(), count.matches));
-        }
+    for found in counted(call, matcher, files, u64::MAX) {
+        let (path, count) = found?;
+        num_files += 1;
+        num_matches += count;
+        page.push(format!("{}:{count}", site.short(&path).display()));
     }
     let content = page.lines.join("\n");
     let told = if content.is_empty() { "No matches found" } else { &content };
@@ -230,16 +225,11 @@ fn names(
     matcher: &RegexMatcher,
     files: Files<'_>,
 ) -> Result<Answer, Trouble> {
-    let mut searcher = searcher(call).line_number(false).build();
     let mut found = Vec::new();
-    for path in files {
-        let path = path?;
-        let mut count = Count { matches: 0, most: 1 };
-        let _ = searcher.search_path(matcher, &path, &mut count);
-        if count.matches > 0 {
-            let modified = fs::metadata(&path).and_then(|found| found.modified()).ok();
-            found.push((modified, path));
-        }
+    for path in counted(call, matcher, files, 1) {
+        let (path, _) = path?;
+        let modified = fs::metadata(&path).and_then(|found| found.modified()).ok();
+        found.push((modified, path));
     }
     // They come by path, which stays the order of those that are as new.
     found.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
@@ -259,6 +249,24 @@ fn names(
         applied_limit: page.applied(),
     };
     Ok(Answer::text(told + &page.note(), &detail))
+}
+
+/// Files in which lines match, and how many of them, counted up to some number.
+fn counted(
+    call: &Call,
+    matcher: &RegexMatcher,
+    files: Files<'_>,
+    most: u64,
+) -> impl Iterator<Item = Result<(PathBuf, u64), Trouble>> {
+    let mut searcher = searcher(call).line_number(false).build();
+    files.filter_map(move |path| match path {
+        Ok(path) => {
+            let mut count = Count { matches: 0, most };
+            let _ = searcher.search_path(matcher, &path, &mut count);
+            (count.matches > 0).then_some(Ok((path, count.matches)))
+        }
+        Err(trouble) => Some(Err(trouble)),
+    })
 }
 
 /// Counts lines that match, up to some number.

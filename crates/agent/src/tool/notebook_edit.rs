@@ -204,7 +204,7 @@ impl Sheet<'_> {
 /// The kind of cell that a call names.
 fn kind(call: &Call) -> Result<Option<&str>, Trouble> {
     match call.input.get("cell_type").and_then(Value::as_str) {
-        Some(kind) if !matches!(kind, "code" | "markdown" | "raw") => {
+        Some(kind) if !matches!(kind, "code" | "markdown") => {
             Err(Trouble::wrong(format!("There is no cell_type {kind}.")))
         }
         kind => Ok(kind),

@@ -33,9 +33,9 @@ pub(super) const MOST: usize = 100_000;
 const NAMES: usize = 1_000;
 
 #[derive(Serialize)]
-struct Detail<'a> {
-    r#type: &'a str,
-    file: Part<'a>,
+struct Detail<T> {
+    r#type: &'static str,
+    file: T,
 }
 
 #[derive(Serialize)]

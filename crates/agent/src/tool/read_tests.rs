@@ -284,3 +284,17 @@ fn what_changes_while_it_is_read_is_not_seen() {
     bench.site.seen.note(&path, &found);
     assert_eq!(bench.site.seen.state(&path), State::Changed);
 }
+
+#[test]
+fn documents_that_the_api_would_refuse() {
+    let bench = Bench::new();
+    let page = "1 0 obj <</Type /Page /Parent 2 0 R>> endobj\n2 0 obj <</Type\n/Pages>> endobj\n";
+    bench.file("long.pdf", format!("%PDF-1.4\n{}", page.repeat(100)));
+    bench.run(run, &input("long.pdf"));
+    bench.file("longer.pdf", format!("%PDF-1.4\n{}<</Type/Page>>", page.repeat(100)));
+    let (is_tagged, told) = bench.refusal(run, &input("longer.pdf"));
+    assert!(!is_tagged && told.starts_with("The document has 101 pages, at most 100 can be read."));
+    bench.file("secret.pdf", "%PDF-1.4\ntrailer <</Root 1 0 R /Encrypt 5 0 R>>");
+    let told = "The document is encrypted. Decrypt it with Bash and qpdf.".to_owned();
+    assert_eq!(bench.refusal(run, &input("secret.pdf")), (false, told));
+}

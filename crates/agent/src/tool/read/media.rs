@@ -1,6 +1,8 @@
 //! Pictures and documents: given to the model as they are, as base64.
 //!
-//! Invariant: nothing is given that the API would refuse, as then the conversation could not go on: the limits here are its limits.
+//! Invariant: nothing is given that the API would refuse by itself, as then the conversation could not go on: the limits here are its limits. Two things are not seen: pages of a document
+//! whose parts are packed, which would have to be unpacked to count them; and what all that a conversation has is together (a request has at most 32 MB, and where it has more than
+//! twenty pictures, their sides at most 2,000 pixels).
 
 use std::io::Read;
 use std::path::Path;
@@ -10,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use imagesize::ImageType;
 use serde::Serialize;
 
+use super::Detail;
 use crate::tool::write::unreadable;
 use crate::tool::{Answer, Content, Trouble, raw};
 
@@ -21,6 +24,9 @@ const SIDE: usize = 8_000;
 
 /// The largest document, in bytes.
 const DOCUMENT: u64 = 20 << 20;
+
+/// The most pages of a document.
+const PAGES: usize = 100;
 
 /// What is given as it is.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +76,7 @@ pub(super) fn read(kind: Kind, path: &Path, file: impl Read, size: u64) -> Resul
     }
     match kind {
         Kind::Picture(media_type) => picture(media_type, &bytes),
-        Kind::Pdf => Ok(pdf(path, &bytes)),
+        Kind::Pdf => pdf(path, &bytes),
     }
 }
 
@@ -91,12 +97,6 @@ enum Source<'a> {
 struct Text<'a> {
     r#type: &'a str,
     text: &'a str,
-}
-
-#[derive(Serialize)]
-struct Detail<T> {
-    r#type: &'static str,
-    file: T,
 }
 
 #[derive(Serialize)]
@@ -154,7 +154,16 @@ fn picture(media_type: &str, bytes: &[u8]) -> Result<Answer, Trouble> {
     })
 }
 
-fn pdf(path: &Path, bytes: &[u8]) -> Answer {
+fn pdf(path: &Path, bytes: &[u8]) -> Result<Answer, Trouble> {
+    if has(bytes, b"/Encrypt") {
+        return Err(Trouble::failed("The document is encrypted. Decrypt it with Bash and qpdf."));
+    }
+    let pages = pages(bytes);
+    if pages > PAGES {
+        return Err(Trouble::failed(format!(
+            "The document has {pages} pages, at most {PAGES} can be read. Take some of them out with Bash and qpdf, or read its text with pdftotext."
+        )));
+    }
     let name = path.to_string_lossy();
     let data = STANDARD.encode(bytes);
     let told = format!("PDF file read: {name} ({})", amount(bytes.len() as u64));
@@ -164,11 +173,25 @@ fn pdf(path: &Path, bytes: &[u8]) -> Answer {
         raw(&Block { r#type: "document", source }),
     ];
     let detail = Pdf { file_path: &name, base64: &data, original_size: bytes.len() };
-    Answer {
+    Ok(Answer {
         content: Content::Blocks(blocks),
         is_error: None,
         detail: raw(&Detail { r#type: "pdf", file: detail }),
-    }
+    })
+}
+
+fn has(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|own| own == part)
+}
+
+/// The pages of a document that are not packed.
+fn pages(bytes: &[u8]) -> usize {
+    let types = bytes.windows(5).enumerate().filter(|(_, own)| *own == b"/Type");
+    let is_page = |at: usize| {
+        let name = bytes[at + 5..].trim_ascii_start().strip_prefix(b"/Page");
+        name.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+    };
+    types.filter(|(at, _)| is_page(*at)).count()
 }
 
 /// A number of bytes for people.

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{MOST, too_long};
+use super::{Detail, MOST, too_long};
 use crate::tool::write::unreadable;
 use crate::tool::{Answer, Trouble};
 
@@ -92,12 +92,6 @@ struct Output {
     ename: Option<String>,
     evalue: Option<String>,
     traceback: Option<Pieces>,
-}
-
-#[derive(Serialize)]
-struct Detail<'a> {
-    r#type: &'a str,
-    file: File<'a>,
 }
 
 #[derive(Serialize)]
