@@ -13,6 +13,15 @@ fn run(shells: &Shells, command: &str, cwd: &Path) -> (Status, String) {
     (status, head(&shells.output("b1"), 1_000).unwrap().0)
 }
 
+/// Waits until something is so.
+fn until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        thread::sleep(OFTEN);
+    }
+}
+
 /// A command that leaves something running that makes a file in a second.
 fn leaving(mark: &Path) -> String {
     format!("(sleep 1; touch {}) & echo begun", mark.display())
@@ -53,9 +62,8 @@ fn nobody_watches_where_nothing_runs() {
     let (folder, shells) = shells();
     run(&shells, "true", folder.path());
     shells.forget("b1");
-    thread::sleep(OFTEN * 4);
-    let state = shells.state();
-    assert!(!state.is_watched && state.left.is_empty());
+    until(|| !shells.state().is_watched);
+    assert!(shells.state().left.is_empty());
 }
 
 #[test]
@@ -86,11 +94,7 @@ fn output_without_an_end_is_ended() {
     // Also where nobody waits for it, or knows it any more.
     run(&shells, "yes & echo $!", folder.path());
     shells.forget("b1");
-    let start = Instant::now();
-    while !shells.state().left.is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(20));
-        thread::sleep(OFTEN);
-    }
+    until(|| shells.state().left.is_empty());
 }
 
 #[test]

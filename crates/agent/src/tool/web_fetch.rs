@@ -20,7 +20,7 @@ const READ: u64 = 10 << 20;
 const TOLD: usize = 100_000;
 /// How long a server may be silent, and how long all of it may take.
 const SILENT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
-const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 120 });
+const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 120 });
 /// What pages lead to before they are given up.
 const HOPS: usize = 10;
 
