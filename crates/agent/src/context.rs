@@ -135,6 +135,7 @@ fn git_status(cwd: &Path) -> Option<String> {
 /// Instruction files in the order in which they count, each once.
 fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
     let mut found = Found::within(places.home);
+    found.user = places.user.map(Path::to_owned);
     found.file(&places.home.join("CLAUDE.md"), USERS, 0);
     let above: Vec<&Path> = places.cwd.ancestors().collect();
     for folder in above.iter().rev() {
@@ -145,6 +146,7 @@ fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
             let before = found.files.len();
             found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
             found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, 0);
+            found.rules(&folder.join(".claude/rules"));
             // Others read this name; where there are both, the first speaks.
             if found.files.len() == before {
                 found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
@@ -164,11 +166,33 @@ struct Found {
     seen: HashSet<PathBuf>,
     /// The folder that the instructions are for: all that lies in it may be imported.
     root: PathBuf,
+    /// What `~` is.
+    user: Option<PathBuf>,
 }
 
 impl Found {
     fn within(root: &Path) -> Found {
-        Found { files: Vec::new(), seen: HashSet::new(), root: real(root) }
+        Found { files: Vec::new(), seen: HashSet::new(), root: real(root), user: None }
+    }
+
+    /// Rules of a project, by their names; those for some files only are not for the beginning.
+    fn rules(&mut self, folder: &Path) {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+        let mut files: Vec<PathBuf> =
+            files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
+        files.sort();
+        for file in files {
+            let is_for_some = text(&file).is_ok_and(|text| {
+                let mut lines = text.lines();
+                lines.next() == Some("---")
+                    && lines
+                        .take_while(|line| *line != "---")
+                        .any(|line| line.starts_with("paths:"))
+            });
+            if !is_for_some {
+                self.file(&file, PROJECTS, 0);
+            }
+        }
     }
 
     fn file(&mut self, path: &Path, kind: &'static str, depth: usize) {
@@ -183,7 +207,10 @@ impl Found {
         }
         let folder = path.parent().unwrap_or(Path::new("."));
         for name in imports.iter().filter(|_| depth < DEEPEST) {
-            let named = folder.join(name);
+            let named = match (name.strip_prefix("~/"), &self.user) {
+                (Some(rest), Some(user)) => user.join(rest),
+                _ => folder.join(name),
+            };
             // Nobody was asked whether files from elsewhere may be read.
             let is_inside = |found: PathBuf| {
                 found.starts_with(&self.root) || found.starts_with(self::real(folder))

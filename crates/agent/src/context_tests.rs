@@ -136,3 +136,19 @@ fn the_state_of_a_repository_is_no_news() {
     };
     assert_eq!(context("clean").renew(&context("changed")), None);
 }
+
+#[test]
+fn rules_and_the_users_own_imports_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (user, home, cwd) = (root.join("user"), root.join("user/.claude"), root.join("project"));
+    write(&home.join("CLAUDE.md"), "All: @~/.claude/more.md @~/secret.md");
+    write(&home.join("more.md"), "more of the user");
+    write(&user.join("secret.md"), "secret");
+    write(&cwd.join(".claude/rules/b.md"), "rule b");
+    write(&cwd.join(".claude/rules/a.md"), "---\npaths: src/**\n---\nrule a");
+    write(&cwd.join(".claude/rules/c.txt"), "rule c");
+    let context = Context::look(Places { home: &home, user: Some(&user), cwd: &cwd }, "x", "y");
+    let told = ["more of the user", "rule b", "secret\n", "rule a", "rule c"];
+    assert_eq!(told.map(|text| context.reminder.contains(text)), [true, true, false, false, false]);
+}

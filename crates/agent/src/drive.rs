@@ -7,9 +7,10 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -162,12 +163,14 @@ impl Driver {
     pub fn run(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
         let code = self.turns(inbox, face);
         self.site.shells.end();
+        face.finish();
         code
     }
 
     fn turns(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
         let mut queue: VecDeque<Said> = VecDeque::new();
         let (mut is_closed, mut code) = (false, 0);
+        let mut patience = PATIENCE;
         loop {
             if let Some(said) = queue.pop_front() {
                 code = self.one(said, inbox, &mut queue, &mut is_closed, face);
@@ -176,10 +179,28 @@ impl Driver {
                 }
                 continue;
             }
-            if is_closed {
+            if let Some(text) = tool::notification(&self.site) {
+                queue.push_back(Said::text(&text));
+                continue;
+            }
+            let is_awaited = self.site.shells.awaits_news();
+            if is_closed && (!is_awaited || patience.is_zero()) {
                 return code;
             }
-            match inbox.recv() {
+            if is_closed && patience == PATIENCE {
+                face.waits();
+            }
+            let note = if is_awaited {
+                patience = if is_closed { patience.saturating_sub(OFTEN) } else { patience };
+                match inbox.recv_timeout(OFTEN) {
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => Err(RecvError),
+                    Ok(note) => Ok(note),
+                }
+            } else {
+                inbox.recv()
+            };
+            match note {
                 Ok(Note::Say(said)) => queue.push_back(said),
                 Ok(Note::End(code)) => return code,
                 Ok(Note::Nonsense(why)) => {
@@ -332,7 +353,7 @@ impl Driver {
             Effect::Rewind => self.recorder.rewind(),
             Effect::Ask => self.ask(),
             Effect::Wait(time, error, failures) => {
-                face.retry(&error, failures, time);
+                face.retry(&error, failures, self.turn.retry.most, time);
                 self.number += 1;
                 let (notes, number) = (self.notes.clone(), self.number);
                 thread::spawn(move || {
@@ -424,6 +445,13 @@ impl Driver {
         let (id, name) = (wanted.id.clone(), wanted.name.clone());
         let call = Call { id: id.clone(), name, input, cancel: cancel.clone() };
         self.calls.insert(id.clone(), (wanted, cancel));
+        // What cannot be meant needs no permission.
+        let is_offered = self.permit.offers(&call.name);
+        let checked =
+            if is_offered { tool::checked(&call) } else { Err(tool::unknown(&call.name)) };
+        if let Err(trouble) = checked {
+            return Carried::Next(Input::Answered(id, trouble.answer()));
+        }
         if let Err(trouble) = self.permit.check(&call, &self.site) {
             self.count.denials.push(serde_json::json!({
                 "tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input,
@@ -463,6 +491,11 @@ impl Driver {
         summary.code()
     }
 }
+
+/// How long commands in the background are waited for when nothing more is said; as long as any command may run.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often they are looked after.
+const OFTEN: Duration = Duration::from_millis(50);
 
 /// What came of an effect.
 enum Carried {

@@ -36,11 +36,15 @@ pub trait Face {
     /// Something was recorded.
     fn recorded(&mut self, entry: &Entry, id: &str);
     /// The API failed, and is asked again.
-    fn retry(&mut self, error: &ApiError, failures: u32, wait: Duration);
+    fn retry(&mut self, error: &ApiError, failures: u32, most: u32, wait: Duration);
     /// Something that was said could not be understood.
     fn complain(&mut self, why: &str);
+    /// Commands in the background are waited for.
+    fn waits(&mut self);
     /// The turn is over.
     fn end(&mut self, summary: &Summary);
+    /// There is no other turn.
+    fn finish(&mut self);
 }
 
 /// What came of a turn.
@@ -132,6 +136,8 @@ pub struct Headless {
     nature: Arc<dyn Nature>,
     /// Held for an array.
     events: Vec<String>,
+    /// The last result, where only that is printed.
+    result: Option<String>,
     /// Whether nobody reads any more.
     is_closed: bool,
 }
@@ -197,7 +203,7 @@ impl Headless {
         out: Box<dyn Write>,
         nature: Arc<dyn Nature>,
     ) -> Headless {
-        Headless { format, init, out, nature, events: Vec::new(), is_closed: false }
+        Headless { format, init, out, nature, events: Vec::new(), result: None, is_closed: false }
     }
 
     /// Whether nobody reads any more.
@@ -309,14 +315,14 @@ impl Face for Headless {
         }
     }
 
-    fn retry(&mut self, error: &ApiError, failures: u32, wait: Duration) {
+    fn retry(&mut self, error: &ApiError, failures: u32, most: u32, wait: Duration) {
         let status = match error.why {
             crate::api::Why::Status(status) => Some(status),
             _ => None,
         };
         let event = json!({
             "type": "system", "subtype": "api_retry", "attempt": failures,
-            "retry_delay_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "max_retries": most, "retry_delay_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             "error_status": status, "error": error.label(), "session_id": self.init.session, "uuid": self.nature.id(),
         });
         self.tell(&event);
@@ -327,10 +333,25 @@ impl Face for Headless {
         let _ = writeln!(io::stderr(), "error: {why}");
     }
 
+    fn waits(&mut self) {
+        if !matches!(self.format, Format::Stream { .. }) {
+            // Where nobody can be told, nobody is.
+            let _ = writeln!(io::stderr(), "waiting for a command in the background");
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Format::Json { all: true } = self.format {
+            self.result = Some(format!("[{}]", std::mem::take(&mut self.events).join(",")));
+        }
+        if let Some(result) = self.result.take() {
+            self.line(&result);
+        }
+    }
+
     fn end(&mut self, summary: &Summary) {
         if self.format == Format::Text {
-            let told = summary.told();
-            self.line(&told);
+            self.result = Some(summary.told());
             return;
         }
         let (subtype, told) = match summary.outcome {
@@ -367,15 +388,9 @@ impl Face for Headless {
             uuid,
             errors,
         };
+        let text = raw(&result).get().to_owned();
         self.tell(&result);
-        match self.format {
-            Format::Json { all: true } => {
-                let all = format!("[{}]", std::mem::take(&mut self.events).join(","));
-                self.line(&all);
-            }
-            Format::Json { all: false } => self.line(raw(&result).get()),
-            _ => {}
-        }
+        self.result = Some(text).filter(|_| self.format == Format::Json { all: false });
     }
 }
 

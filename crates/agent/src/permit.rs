@@ -46,8 +46,6 @@ pub struct Permit {
     pub allowed: Vec<String>,
     /// Tools that are switched off.
     pub refused: Vec<String>,
-    /// Folders beside the project's.
-    pub folders: Vec<PathBuf>,
 }
 
 impl Permit {
@@ -68,9 +66,9 @@ impl Permit {
         let path = |name: &str| site.path(text(call, name));
         let (is_allowed, what) = match call.name.as_str() {
             "TodoWrite" | "TaskOutput" | "TaskStop" => return Ok(()),
-            "Read" => self.reads(&path("file_path"), site),
-            "Glob" => self.reads(&glob::folder(call, site), site),
-            "Grep" => self.reads(&path("path"), site),
+            "Read" => Permit::reads(&path("file_path"), site),
+            "Glob" => Permit::reads(&glob::folder(call, site), site),
+            "Grep" => Permit::reads(&path("path"), site),
             "Write" | "Edit" => self.writes(&path("file_path"), site),
             "NotebookEdit" => self.writes(&path("notebook_path"), site),
             _ => (false, String::new()),
@@ -85,28 +83,30 @@ impl Permit {
         )))
     }
 
-    fn reads(&self, path: &Path, site: &Site) -> (bool, String) {
+    fn reads(path: &Path, site: &Site) -> (bool, String) {
         let found = real(path);
-        let is_allowed =
-            self.below(&found, site).is_some() || found.starts_with(real(&site.folder));
+        // What tools put aside is the session's own.
+        let aside = [&site.folder, &site.shells.folder];
+        let is_allowed = below(&found, site).is_some()
+            || aside.into_iter().any(|folder| found.starts_with(real(folder)));
         (is_allowed, path.display().to_string())
     }
 
     fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
         // A link may have a harmless name, or lead from a name that is not to a harmless one.
         let is_allowed = self.mode == Mode::AcceptEdits
-            && self.below(&real(path), site).is_some_and(|rest| !is_sensitive(&rest))
-            && self.below(path, site).is_none_or(|rest| !is_sensitive(&rest));
+            && below(&real(path), site).is_some_and(|rest| !is_sensitive(&rest))
+            && below(path, site).is_none_or(|rest| !is_sensitive(&rest));
         (is_allowed, path.display().to_string())
     }
+}
 
-    /// What a path is below the session's folder that it lies in, the innermost of them; nothing if it lies in none.
-    fn below(&self, path: &Path, site: &Site) -> Option<PathBuf> {
-        let folders = std::iter::once(&site.root).chain(&self.folders);
-        let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
-        let rests = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
-        rests.min_by_key(|rest| rest.components().count())
-    }
+/// What a path is below the session's folder that it lies in, the innermost of them; nothing if it lies in none.
+fn below(path: &Path, site: &Site) -> Option<PathBuf> {
+    let folders = std::iter::once(&site.root).chain(&site.folders);
+    let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
+    let rests = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
+    rests.min_by_key(|rest| rest.components().count())
 }
 
 /// A path with its links followed, as far as it is there.

@@ -36,9 +36,10 @@ fn modes_and_names_decide() {
     let write = call("Write", &json!({"file_path": inside("new/a"), "content": ""}));
     let hook = call("Edit", &json!({"file_path": inside(".git/hooks/x")}));
     let bash = call("Bash", &json!({"command": "ls"}));
-    let allowed = |permit: &Permit| {
-        [&read, &read_out, &write, &hook, &bash].map(|call| permit.check(call, &site).is_ok())
+    let at = |permit: &Permit, site: &Site| {
+        [&read, &read_out, &write, &hook, &bash].map(|call| permit.check(call, site).is_ok())
     };
+    let allowed = |permit: &Permit| at(permit, &site);
     assert_eq!(allowed(&mode(Mode::Default)), [true, false, false, false, false]);
     assert_eq!(allowed(&mode(Mode::AcceptEdits)), [true, false, true, false, false]);
     assert_eq!(allowed(&mode(Mode::Bypass)), [true; 5]);
@@ -46,8 +47,9 @@ fn modes_and_names_decide() {
     assert_eq!(allowed(&named), [true, false, false, false, true]);
     let refused = Permit { refused: vec!["Bash".to_owned()], ..mode(Mode::Bypass) };
     assert_eq!(allowed(&refused), [true, true, true, true, false]);
-    let wide = Permit { folders: vec![folder.path().to_owned()], ..Permit::default() };
-    assert_eq!(allowed(&wide), [true, true, false, false, false]);
+    let wide =
+        Site { folders: vec![folder.path().to_owned()], ..project(folder.path(), "project") };
+    assert_eq!(at(&Permit::default(), &wide), [true, true, false, false, false]);
     // A link does not lead out.
     #[cfg(unix)]
     {
@@ -98,10 +100,10 @@ fn what_decides_what_programs_do_is_not_written_by_another_name() {
 #[test]
 fn where_a_session_works_is_no_reason() {
     let folder = tempfile::tempdir().unwrap();
-    let site = project(folder.path(), ".claude/worktrees/x");
+    let folders = vec![folder.path().to_owned()];
+    let site = Site { folders, ..project(folder.path(), ".claude/worktrees/x") };
     let is_allowed = |path: PathBuf| {
-        let permit = Permit { folders: vec![folder.path().to_owned()], ..mode(Mode::AcceptEdits) };
-        permit.check(&call("Edit", &json!({"file_path": path})), &site).is_ok()
+        mode(Mode::AcceptEdits).check(&call("Edit", &json!({"file_path": path})), &site).is_ok()
     };
     assert!(is_allowed(site.root.join("src/a.rs")) && is_allowed(folder.path().join("b")));
     assert!(!is_allowed(site.root.join(".claude/settings.json")));

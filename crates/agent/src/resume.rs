@@ -71,7 +71,13 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
         taken: ids.filter_map(|id| Uuid::try_parse(id).ok()).collect(),
         pending: made.into_iter().map(|(role, block)| Pending::Closing(role, block)).collect(),
     };
-    let model = Some(found.model).filter(|model| model::known(model).is_some());
+    // Without any answer it is the client's own choice, and not ours.
+    let has_spoken = |model: &String| {
+        let mut models = own.table.answers().iter().map(|answer| own.table.text(answer.model));
+        models.any(|own| own == Some(model))
+    };
+    let model =
+        Some(found.model).filter(|model| model::known(model).is_some() && has_spoken(model));
     let backups = backups(&own)?;
     let session = leaf.and_then(|leaf| own.table.text(leaf.session)).map(str::to_owned);
     Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))

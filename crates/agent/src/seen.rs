@@ -43,11 +43,12 @@ impl Seen {
 
     /// Takes up a file that was seen at a time, in milliseconds, before the session was resumed; one that was changed later is not known any more.
     pub fn restore(&self, path: &Path, time: i64) {
-        let modified = fs::metadata(path).and_then(|found| found.modified()).ok();
+        let Ok(found) = fs::metadata(path) else { return };
+        let modified = found.modified().ok();
         let age =
             modified.and_then(|modified| modified.duration_since(SystemTime::UNIX_EPOCH).ok());
         if age.is_some_and(|age| i64::try_from(age.as_millis()).is_ok_and(|age| age <= time)) {
-            self.note(path);
+            self.note(path, &found);
         }
     }
 

@@ -28,7 +28,9 @@ const SECRETS: [&str; 3] =
 #[derive(Debug)]
 pub struct Shells {
     /// Where output goes.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// What commands see beside what the program sees.
+    pub env: Vec<(String, String)>,
     state: Arc<Mutex<State>>,
 }
 
@@ -49,6 +51,8 @@ struct Shell {
     command: String,
     description: String,
     group: Group,
+    /// Nobody waits for it, and nobody was told of its end.
+    is_news: bool,
 }
 
 /// The processes of a command.
@@ -79,10 +83,17 @@ pub(crate) struct Known {
     pub(crate) status: Status,
 }
 
+impl Known {
+    /// What people call it.
+    pub(crate) fn name(&self) -> &str {
+        if self.description.is_empty() { &self.command } else { &self.description }
+    }
+}
+
 impl Shells {
     /// Output goes into files there.
     pub fn new(folder: PathBuf) -> Shells {
-        Shells { folder, state: Arc::default() }
+        Shells { folder, env: Vec::new(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -123,8 +134,8 @@ impl Shells {
         let mut shell = self.command(id)?;
         shell.current_dir(cwd).stdout(output.try_clone()?).stderr(output.try_clone()?);
         let group = Group { shell: shell.spawn()?, output, status: Status::Running };
-        let shell =
-            Shell { command: command.to_owned(), description: description.to_owned(), group };
+        let (command, description) = (command.to_owned(), description.to_owned());
+        let shell = Shell { command, description, group, is_news: false };
         state.all.insert(id.to_owned(), shell);
         Ok(())
     }
@@ -136,7 +147,7 @@ impl Shells {
         let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!(r#"trap {last} EXIT; eval "$(<{command})""#)]);
-        shell.stdin(Stdio::null());
+        shell.stdin(Stdio::null()).envs(self.env.iter().map(|(name, value)| (name, value)));
         for name in SECRETS {
             shell.env_remove(name);
         }
@@ -147,13 +158,29 @@ impl Shells {
 
     /// What is known of a command by now.
     pub(crate) fn known(&self, id: &str) -> Option<Known> {
+        self.state().all.get_mut(id).map(Shell::known)
+    }
+
+    /// Nobody waits for a command: its end will be news, until it is told.
+    pub(crate) fn set_news(&self, id: &str, is_news: bool) {
+        if let Some(shell) = self.state().all.get_mut(id) {
+            shell.is_news = is_news;
+        }
+    }
+
+    /// Whether there is a command whose end will be news.
+    pub(crate) fn awaits_news(&self) -> bool {
+        self.state().all.values().any(|shell| shell.is_news)
+    }
+
+    /// A command that has ended and of which nobody knows it; now somebody does.
+    pub(crate) fn news(&self) -> Option<(String, Known)> {
         let mut state = self.state();
-        let shell = state.all.get_mut(id)?;
-        shell.group.look();
-        Some(Known {
-            command: shell.command.clone(),
-            description: shell.description.clone(),
-            status: shell.group.status,
+        let mut news = state.all.iter_mut().filter(|(_, shell)| shell.is_news);
+        news.find_map(|(id, shell)| {
+            let known = shell.known();
+            shell.is_news = known.status == Status::Running;
+            (!shell.is_news).then(|| (id.clone(), known))
         })
     }
 
@@ -208,6 +235,17 @@ impl Shells {
         }
         for what in ["output", "cwd", "sh"] {
             let _ = fs::remove_file(self.beside(id, what));
+        }
+    }
+}
+
+impl Shell {
+    fn known(&mut self) -> Known {
+        self.group.look();
+        Known {
+            command: self.command.clone(),
+            description: self.description.clone(),
+            status: self.group.status,
         }
     }
 }

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use bash::Progress;
+pub(crate) use bash::notification;
 
 use crate::api::Model;
 use crate::backup::Backups;
@@ -202,7 +203,7 @@ fn offline() -> Trouble {
 }
 
 /// Whether a call is what the tool's schema says.
-fn checked(call: &Call) -> Result<(), Trouble> {
+pub(crate) fn checked(call: &Call) -> Result<(), Trouble> {
     let Some(tool) = all().iter().find(|tool| tool.name == call.name) else {
         return Err(unknown(&call.name));
     };
@@ -262,6 +263,8 @@ fn kind(value: &Value) -> &'static str {
 pub struct Site {
     /// Where the session was started: the project.
     pub root: PathBuf,
+    /// Folders beside it that the session may work in.
+    pub folders: Vec<PathBuf>,
     /// Where the shell is by now; relative paths are meant from here.
     pub cwd: Mutex<PathBuf>,
     /// The session's own folder, for what is too long for the model.
@@ -286,10 +289,6 @@ pub struct Site {
     pub is_offline: bool,
     /// Where ids come from.
     pub nature: Arc<dyn Nature>,
-    /// What tools have asked the API for, by model; the driver counts it.
-    pub spent: Mutex<BTreeMap<String, Usage>>,
-    /// No socket may be opened.
-    pub is_offline: bool,
     /// Who is told what commands put out while they run.
     pub listener: Mutex<Option<Listener>>,
 }
@@ -314,6 +313,7 @@ impl Site {
     ) -> Site {
         Site {
             root: root.to_owned(),
+            folders: Vec::new(),
             cwd: Mutex::new(root.to_owned()),
             folder: folder.to_owned(),
             seen: Seen::default(),
@@ -321,18 +321,14 @@ impl Site {
             todos: Mutex::default(),
             todo_file: None,
             told: Mutex::default(),
-            // Tests count their ids: the process tells them apart.
-            shells: Shells::new(std::env::temp_dir().join(format!(
-                "quipu-{}-{}",
-                std::process::id(),
-                nature.id()
-            ))),
+            // A name that nobody can guess, in a folder where everybody may write.
+            shells: Shells::new(
+                std::env::temp_dir().join(format!("quipu-{}", uuid::Uuid::new_v4().simple())),
+            ),
             model,
             spent: Mutex::default(),
             is_offline: false,
             nature,
-            spent: Mutex::default(),
-            is_offline: false,
             listener: Mutex::default(),
         }
     }
@@ -341,6 +337,16 @@ impl Site {
     pub(crate) fn task_id(&self) -> String {
         let id = self.nature.id();
         format!("b{}", &id[id.len().saturating_sub(6)..])
+    }
+
+    /// Goes to a folder, if it is one of the session's; else back to where it began. Whether it is.
+    pub(crate) fn enter(&self, folder: &Path) -> bool {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let mut own = std::iter::once(&self.root).chain(&self.folders).map(real);
+        let is_own = own.any(|own| folder.starts_with(own));
+        let to = if is_own { folder } else { &self.root };
+        to.clone_into(&mut self.cwd.lock().unwrap_or_else(PoisonError::into_inner));
+        is_own
     }
 
     /// Notes what a tool has used.

@@ -155,7 +155,8 @@ const CUT: &str = "InputValidationError: the answer reached the limit of its len
 pub struct Turn {
     messages: Vec<Message>,
     state: State,
-    retry: Retry,
+    /// How often it is tried again.
+    pub retry: Retry,
     /// Requests that failed in a row.
     failures: u32,
     max_turns: Option<u32>,

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const LONGEST: u64 = 600_000;
 /// How much the model is told; more goes into a file, and the model gets a look at it.
 const TOLD: usize = 30_000;
 const LOOK: usize = 2_000;
+/// Of a command that failed, so much from the beginning, and so much from the end.
+const END: usize = 5_000;
 /// A command that runs longer than this is told about while it runs, so often.
 const SILENT: Duration = Duration::from_secs(2);
 
@@ -99,6 +101,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 }
 
 fn in_background(id: &str, site: &Site) -> Answer {
+    site.shells.set_news(id, true);
     let path = site.shells.output(id);
     let told = format!(
         "Command running in background with ID: {id}. Output is being written to: {}",
@@ -106,6 +109,21 @@ fn in_background(id: &str, site: &Site) -> Answer {
     );
     let detail = Detail { background_task_id: Some(id.to_owned()), ..Detail::new(String::new()) };
     Answer { content: Content::Text(told), is_error: Some(false), detail: raw(&detail) }
+}
+
+/// What the model is told when a command in the background has ended; nothing if none has.
+pub(crate) fn notification(site: &Site) -> Option<String> {
+    let (id, known) = site.shells.news()?;
+    let (status, ending) = match known.status {
+        Status::Running | Status::Killed | Status::Flooded => ("killed", "was stopped".to_owned()),
+        Status::Ended(0) => ("completed", "completed (exit code 0)".to_owned()),
+        Status::Ended(code) => ("failed", format!("failed with exit code {code}")),
+    };
+    let (name, path) = (known.name(), site.shells.output(&id));
+    let path = path.display();
+    Some(format!(
+        "<task-notification>\n<task-id>{id}</task-id>\n<output-file>{path}</output-file>\n<status>{status}</status>\n<summary>Background command \"{name}\" {ending}</summary>\n</task-notification>\nRead the output file to retrieve the result: {path}"
+    ))
 }
 
 fn progress(id: &str, taken: Duration, site: &Site) -> Progress {
@@ -132,24 +150,31 @@ struct Ended {
 
 impl Ended {
     fn answer(self, site: &Site) -> Result<Answer, Trouble> {
-        if let Some(cwd) = site.shells.cwd(&self.id) {
-            *site.cwd.lock().unwrap_or_else(PoisonError::into_inner) = cwd;
-        }
+        let strayed = site.shells.cwd(&self.id).is_some_and(|cwd| !site.enter(&cwd));
         let path = site.shells.output(&self.id);
         let unreadable =
             |error| Trouble::failed(format!("The command's output cannot be read: {error}"));
         let (output, len) = head(&path, TOLD).map_err(unreadable)?;
         let output = output.trim_end_matches('\n').to_owned();
         let mut detail = Detail::new(output.clone());
-        let told = if len > TOLD as u64 {
+        let mut told = if len > TOLD as u64 {
             let kept = kept(&self.id, site).map_err(unreadable)?;
-            let told = shortened(&output, len, &kept);
+            let told = match self.status {
+                Status::Ended(0) => shortened(&output, len, &kept),
+                // Why it failed stands at the end, mostly.
+                _ => ends(&output, &path, &kept).map_err(unreadable)?,
+            };
             (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
             told
         } else {
             output
         };
         site.shells.forget(&self.id);
+        if strayed {
+            detail.stderr = format!("Shell cwd was reset to {}", site.root.display());
+            let newline = if told.is_empty() { "" } else { "\n" };
+            told = format!("{told}{newline}{}", detail.stderr);
+        }
         let failed = match self.status {
             Status::Ended(0) => None,
             Status::Ended(code) => Some(format!("Exit code {code}")),
@@ -180,7 +205,7 @@ pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
 }
 
 /// Where the whole is, and a look at it.
-fn shortened(output: &str, len: u64, kept: &std::path::Path) -> String {
+fn shortened(output: &str, len: u64, kept: &Path) -> String {
     let look = output.char_indices().nth(LOOK).map_or(output, |(end, _)| &output[..end]);
     let look = look.rfind('\n').map_or(look, |end| &look[..end]);
     format!(
@@ -188,6 +213,16 @@ fn shortened(output: &str, len: u64, kept: &std::path::Path) -> String {
         len / 1_024,
         kept.display()
     )
+}
+
+/// The beginning and the end, and where the whole is.
+fn ends(output: &str, path: &Path, kept: &Path) -> io::Result<String> {
+    let head = output.char_indices().nth(END).map_or(output, |(end, _)| &output[..end]);
+    let (tail, before) = shell::tail(path, END)?;
+    let left = before.saturating_sub(head.len() as u64);
+    let kept = kept.display();
+    let tail = tail.trim_end_matches('\n');
+    Ok(format!("{head}\n\n... [{left} bytes are left out; all of it is in {kept}] ...\n\n{tail}"))
 }
 
 /// Why a command was ended that put out too much.

@@ -55,9 +55,13 @@ fn the_folder_is_kept_from_command_to_command() {
     told(run(&call(&json!({"command": "mkdir -p 'a b' && cd 'a b'"})), &lab.site));
     let (text, ..) = told(run(&call(&json!({"command": "pwd; exit 3"})), &lab.site));
     assert_eq!(text, format!("Exit code 3\n{}/a b", lab.site.root.display()));
-    told(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
-    let (text, ..) = told(run(&call(&json!({"command": "pwd"})), &lab.site));
-    assert_eq!(text, "/");
+    // Not out of the session's folders: what comes next is meant there.
+    let (text, ..) = told(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
+    let root = lab.site.root.display();
+    assert_eq!(text, format!("Exit code 7\nShell cwd was reset to {root}"));
+    let (text, _, detail) = told(run(&call(&json!({"command": "pwd; cd /"})), &lab.site));
+    assert_eq!(text, format!("{root}\nShell cwd was reset to {root}"));
+    assert!(detail.contains(r#""stderr":"Shell cwd was reset to"#), "{detail}");
     drop(lab.folder);
 }
 
@@ -212,6 +216,34 @@ fn output_without_an_end_is_ended_and_told() {
     let lab = lab();
     let (text, is_error, _) = told(run(&call(&json!({"command": "yes"})), &lab.site));
     assert_eq!(is_error, Some(true));
-    let told = "Exit code 137\nStopped: it put out more than 1 MB\n<persisted-output>\n";
-    assert!(text.starts_with(told), "{text}");
+    let told = "Exit code 137\nStopped: it put out more than 1 MB\ny\ny\n";
+    assert!(text.starts_with(told) && text.len() < 20_000, "{text}");
+}
+
+#[test]
+fn of_a_long_failure_the_end_is_told_too() {
+    let lab = lab();
+    let (text, ..) = told(run(&call(&json!({"command": "seq 1 20000; exit 3"})), &lab.site));
+    assert!(text.starts_with("Exit code 3\n1\n2\n") && text.ends_with("\n19999\n20000"), "{text}");
+    assert!(text.contains(" bytes are left out; all of it is in "), "{text}");
+    assert!(text.len() < 11_000);
+}
+
+#[test]
+fn what_ends_in_the_background_is_told_once() {
+    let lab = lab();
+    let background =
+        json!({"command": "echo done", "run_in_background": true, "description": "Work"});
+    told(run(&call(&background), &lab.site));
+    assert!(lab.site.shells.awaits_news());
+    let news = (0..200).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        notification(&lab.site)
+    });
+    let news = news.unwrap();
+    assert!(
+        news.contains("<summary>Background command \"Work\" completed (exit code 0)</summary>"),
+        "{news}"
+    );
+    assert!(notification(&lab.site).is_none() && !lab.site.shells.awaits_news());
 }

@@ -3,7 +3,9 @@
 //! The text is looked for with `\n` as line end, whatever the file has. Invariants: bytes that are not replaced stay (line ends and a byte order mark too); what comes in has
 //! the line ends that most lines of the file have; a file that is not UTF-8 stays as it is.
 
+use std::collections::HashMap;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Serialize;
@@ -54,8 +56,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     };
     let was = Plain::of(found.strip_prefix(MARK).unwrap_or(&found));
     let at = places(&was.text, old_string, replace_all)?;
-    let len = old_string.replace("\r\n", "\n").len();
-    let now = was.with(&at, len, &new_string);
+    let now = was.with(&at, &new_string);
 
     let mark = if found.starts_with(MARK) { MARK } else { "" };
     save(&path, format!("{mark}{now}").as_bytes(), site)?;
@@ -94,14 +95,18 @@ fn trimmed(new: &str, old: &str, path: &Path) -> String {
     lines.join("\n")
 }
 
-/// Where the old text is.
-fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<usize>, Trouble> {
+/// Where the old text is. Models write straight quotes where a text has others: if it is not there as it stands, it is looked for without regard to that.
+fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<Range<usize>>, Trouble> {
     if old.is_empty() {
         let none = Trouble::wrong("old_string is empty, but the file is not.");
-        return if within.is_empty() { Ok(vec![0]) } else { Err(none) };
+        return if within.is_empty() { Ok(vec![Range::default()]) } else { Err(none) };
     }
     let plain = old.replace("\r\n", "\n");
-    let at: Vec<usize> = within.match_indices(&plain).map(|(at, _)| at).collect();
+    let exact = within.match_indices(&plain).map(|(at, own)| at..at + own.len());
+    let mut at: Vec<Range<usize>> = exact.collect();
+    if at.is_empty() {
+        at = alike(within, &plain);
+    }
     match at.len() {
         0 => Err(Trouble::wrong(format!("String to replace not found in file.\nString: {old}"))),
         count if count > 1 && !replace_all => Err(Trouble::wrong(format!(
@@ -109,6 +114,24 @@ fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<usize>, Trou
         ))),
         _ => Ok(at),
     }
+}
+
+/// Where a text stands if all quotes of a kind are one.
+fn alike(within: &str, old: &str) -> Vec<Range<usize>> {
+    let straight = |c: char| match c {
+        '‘' | '’' => '\'',
+        '“' | '”' => '"',
+        other => other,
+    };
+    let plain: String = within.chars().map(straight).collect();
+    let old: String = old.chars().map(straight).collect();
+    // Quotes that are not straight have more bytes: back to where each character stood.
+    let mut places =
+        within.char_indices().zip(plain.char_indices()).map(|((at, _), (own, _))| (own, at));
+    let ends = std::iter::once((plain.len(), within.len()));
+    let places: HashMap<usize, usize> = places.by_ref().chain(ends).collect();
+    let found = plain.match_indices(&old).map(|(at, own)| at..at + own.len());
+    found.filter_map(|found| Some(*places.get(&found.start)?..*places.get(&found.end)?)).collect()
 }
 
 /// A text with `\n` as line end, and where it had `\r\n`.
@@ -127,16 +150,16 @@ impl Plain {
     }
 
     /// The text as it was, but with other text at some places.
-    fn with(&self, at: &[usize], len: usize, new: &str) -> String {
+    fn with(&self, at: &[Range<usize>], new: &str) -> String {
         let ends = self.text.matches('\n').count();
         let long = new.replace('\n', "\r\n");
         let new = if self.long.len() * 2 > ends { &long } else { new };
         let mut out = String::with_capacity(self.text.len() + self.long.len());
         let mut end = 0;
-        for &start in at {
-            self.copy(end, start, &mut out);
+        for place in at {
+            self.copy(end, place.start, &mut out);
             out.push_str(new);
-            end = start + len;
+            end = place.end;
         }
         self.copy(end, self.text.len(), &mut out);
         out

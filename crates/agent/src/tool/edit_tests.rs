@@ -138,3 +138,14 @@ fn what_is_not_for_it() {
         (true, "This is a notebook: use NotebookEdit.".into())
     );
 }
+
+#[test]
+fn quotes_are_found_however_they_are_written() {
+    let bench = Bench::new();
+    bench.known("a.txt", "é it’s “quoted” here\nand ‘there’\n");
+    let edit = |old: &str, new: &str| json!({"file_path": "/demo/a.txt", "old_string": old, "new_string": new});
+    bench.run(run, &edit("it's \"quoted\"", "it is"));
+    assert_eq!(bench.text("a.txt"), "é it is here\nand ‘there’\n");
+    bench.run(run, &edit("'there'", "gone"));
+    assert_eq!(bench.text("a.txt"), "é it is here\nand gone\n");
+}

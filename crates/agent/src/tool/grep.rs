@@ -148,7 +148,7 @@ fn content(
     files: Files<'_>,
     is_one: bool,
 ) -> Result<Answer, Trouble> {
-    let around = number(call, "-C").unwrap_or(0);
+    let around = number(call, "-C").or_else(|| number(call, "context")).unwrap_or(0);
     let before = number(call, "-B").unwrap_or(around);
     let after = number(call, "-A").unwrap_or(around);
     let mut searcher = searcher(call).before_context(before).after_context(after).build();

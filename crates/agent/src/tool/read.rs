@@ -65,6 +65,11 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let mut file = BufReader::new(file);
     let head = file.fill_buf().map_err(|why| unreadable(&path, &why))?;
     let is_binary = head.contains(&0);
+    if call.input.contains_key("pages") {
+        return Err(Trouble::wrong(
+            "Pages are not read one by one here: leave `pages` out, and all of the PDF is read.",
+        ));
+    }
     let answer = if let Some(kind) = media::kind(head) {
         media::read(kind, &path, file, found.len())?
     } else if path.extension().is_some_and(|ext| ext == "ipynb") && !is_binary {
@@ -127,7 +132,16 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
     } else if lines.is_empty() {
         reminder(&format!("The file has only {total} lines."))
     } else {
-        numbered(lines.iter().map(String::as_str), start)
+        let shown = numbered(lines.iter().map(String::as_str), start);
+        let last = start + lines.len() - 1;
+        // Whoever asked for a part knows that it is one.
+        if limit.is_none() && last < total {
+            let told =
+                format!("These are lines {start} to {last} of {total}: use offset for more.");
+            format!("{shown}\n\n{}", reminder(&told))
+        } else {
+            shown
+        }
     };
     let part = Part {
         file_path: &path.to_string_lossy(),

@@ -70,7 +70,8 @@ fn two_thousand_lines_are_shown() {
     let bench = Bench::new();
     bench.file("long.txt", "x\n".repeat(2_500));
     let (told, detail) = bench.run(run, &input("long.txt"));
-    assert!(told.ends_with("\n  2000→x"), "{told}");
+    let more = "\n  2000→x\n\n<system-reminder>These are lines 1 to 2000 of 2501: use offset for more.</system-reminder>";
+    assert!(told.ends_with(more), "{told}");
     assert!(detail.ends_with(r#""numLines":2000,"startLine":1,"totalLines":2501}}"#), "{detail}");
 }
 

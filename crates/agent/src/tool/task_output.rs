@@ -50,6 +50,9 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let Some(known) = site.shells.known(id) else {
         return Err(Trouble::wrong(format!("No task found with ID: {id}")));
     };
+    if known.status != Status::Running {
+        site.shells.set_news(id, false);
+    }
     let (mut output, left) = tail(&site.shells.output(id), TOLD).unwrap_or_default();
     if left > 0 {
         let is_running = known.status == Status::Running;
@@ -86,7 +89,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         task_id: id,
         task_type: "local_bash",
         status,
-        description: if known.description.is_empty() { &known.command } else { &known.description },
+        description: known.name(),
         output: &output,
         exit_code: code,
     };

@@ -14,13 +14,16 @@ struct Detail<'a> {
 }
 
 pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
-    let id = text(call, "task_id");
+    // Its older name.
+    let id = if call.input.contains_key("task_id") { "task_id" } else { "shell_id" };
+    let id = text(call, id);
     let Some(known) = site.shells.known(id) else {
         return Err(Trouble::wrong(format!("No task found with ID: {id}")));
     };
     if known.status != Status::Running {
         return Err(Trouble::wrong(format!("Task {id} is not running")));
     }
+    site.shells.set_news(id, false);
     site.shells.kill(id);
     let detail = Detail {
         message: format!("Successfully stopped task: {id} ({})", known.command),

@@ -47,7 +47,15 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 
 fn typed(todos: &[Value]) -> Result<Vec<Todo>, Trouble> {
     let wrong = |why| Trouble::wrong(format!("A todo is wrong: {why}"));
-    todos.iter().map(|todo| Todo::deserialize(todo).map_err(wrong)).collect()
+    let typed: Vec<Todo> = todos
+        .iter()
+        .map(|todo| Todo::deserialize(todo).map_err(|why| wrong(why.to_string())))
+        .collect::<Result<_, _>>()?;
+    let is_known = |todo: &&Todo| ["pending", "in_progress", "completed"].contains(&&*todo.status);
+    match typed.iter().find(|todo| !is_known(todo)) {
+        Some(todo) => Err(wrong(format!("`{}` is no status", todo.status))),
+        None => Ok(typed),
+    }
 }
 
 #[cfg(test)]

@@ -33,4 +33,6 @@ fn a_list_takes_the_place_of_the_last() {
         bench.refusal(run, &json!({"todos": [{"content": "a", "status": "pending"}]})),
         (true, "A todo is wrong: missing field `activeForm`".into())
     );
+    let odd = json!({"todos": [{"content": "a", "status": "odd", "activeForm": "b"}]});
+    assert_eq!(bench.refusal(run, &odd), (true, "A todo is wrong: `odd` is no status".into()));
 }

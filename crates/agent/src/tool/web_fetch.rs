@@ -141,7 +141,13 @@ fn read(response: Response, stop: &Cancel) -> Result<Found, Trouble> {
     if is_other || bytes.contains(&0) {
         return Err(Trouble::failed(format!("It is no text, but {kind}.")));
     }
-    let text = String::from_utf8_lossy(&bytes);
+    let is_latin = ["iso-8859-1", "latin1", "windows-1252"].iter().any(|name| kind.contains(name));
+    let text = if is_latin {
+        // These bytes are the first characters of Unicode.
+        bytes.iter().copied().map(char::from).collect()
+    } else {
+        String::from_utf8_lossy(&bytes)
+    };
     let text = if kind.contains("html") { page::markdown(&text) } else { text.into_owned() };
     let code_text = status.canonical_reason().unwrap_or_default();
     Ok(Found { code: status.as_u16(), code_text, bytes: bytes.len(), text })

@@ -29,7 +29,10 @@ fn serve(mut stream: TcpStream, port: u16) {
         [head.as_bytes(), body].concat()
     };
     let moved = |to: &str| {
-        format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+        format!(
+            "HTTP/1.1 302 Found\r\nlocation: {to}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        )
+        .into_bytes()
     };
     let answer = match path {
         "/page" => ok("text/html; charset=utf-8", b"<h1>One</h1><p>Some <b>bold</b> text</p>"),
@@ -50,7 +53,10 @@ fn serve(mut stream: TcpStream, port: u16) {
             }
             return;
         }
-        _ => b"HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone".to_vec(),
+        "/latin" => ok("text/plain; charset=ISO-8859-1", b"caf\xe9"),
+        _ => {
+            b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 4\r\n\r\ngone".to_vec()
+        }
     };
     let _ = stream.write_all(&answer);
 }
@@ -70,6 +76,7 @@ fn pages_and_texts() {
     assert_eq!((&detail["bytes"], &detail["result"]), (&json!(40), &json!(told)));
     assert_eq!(bench.run(run, &input(port, "/plain")).0, "<h1>as it is</h1>\n");
     assert_eq!(bench.run(run, &input(port, "/drawing")).0, "<svg/>");
+    assert_eq!(bench.run(run, &input(port, "/latin")).0, "café");
     assert_eq!(bench.run(run, &input(port, "/deep")).0, "");
     let (told, detail) = bench.run(run, &input(port, "/long"));
     let left = "\n\n[the rest of the page is left out]";
@@ -126,4 +133,10 @@ fn nobody_waits_without_an_end() {
     bench.site.is_offline = true;
     let (_, told) = bench.refusal(run, &input(port, "/page"));
     assert_eq!(told, "This session is offline: nothing comes from the web.");
+}
+
+#[test]
+fn tables_keep_their_cells() {
+    let html = "<p>a</p><table><thead><tr><th>A</th><th>B</th></tr></thead> <tbody><tr><th>Row</th><td>one\ntwo</td></tr><tr><td>x <b>y</b></td><td></td></tr></tbody></table><p>b</p>";
+    assert_eq!(page::markdown(html), "a\n\n| A | B |\n| Row | one two |\n| x **y** |  |\n\nb");
 }

@@ -18,7 +18,7 @@ use crate::seen::State;
 use patch::{Hunk, hunks};
 
 /// How much of a replaced file is shown, in bytes.
-const SHOWN: usize = 16_000;
+const SHOWN: usize = 3_000;
 
 /// The largest file that stands in the record of a call, in bytes.
 pub(super) const LARGEST: u64 = 32 << 20;

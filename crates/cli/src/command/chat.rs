@@ -114,6 +114,12 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let format = format(args)?;
     let demo = demo::lab(args)?;
     let prompt = input::prompt(world, args, demo.as_ref())?;
+    if let Some(demo) = &demo {
+        world.out.note(&format!(
+            "a demonstration, in `{}`: look at what it leaves there",
+            demo.cwd.display()
+        ))?;
+    }
     let (notes, inbox) = mpsc::channel();
     let started = start::start(world, args, demo.as_ref(), notes.clone())?;
     let start::Started { mut driver, init, nature, scratch: _scratch } = started;

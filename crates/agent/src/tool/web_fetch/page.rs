@@ -3,7 +3,8 @@
 //! Invariant: never a crash. The library goes down a page's tree by calling itself, and its parser looks through all open elements for each tag; so a page that is nested without end, or
 //! that opens elements without end, has its tags taken out instead.
 
-use htmd::HtmlToMarkdown;
+use htmd::element_handler::{HandlerResult, Handlers};
+use htmd::{Element, HtmlToMarkdown};
 
 /// How deep elements may lie in each other: browsers stop at 512, too.
 const DEEPEST: usize = 512;
@@ -27,11 +28,37 @@ pub(super) fn markdown(html: &str) -> String {
     if !is_cheap(html) {
         return bare(html);
     }
-    let converter = HtmlToMarkdown::builder().skip_tags(CODE.to_vec()).build();
+    // The library's own tables lose cells of rows that have a heading of their own.
+    let converter = HtmlToMarkdown::builder()
+        .skip_tags(CODE.to_vec())
+        .add_handler(vec!["td", "th"], shaped(cell))
+        .add_handler(vec!["tr"], shaped(row))
+        .add_handler(vec!["thead", "tbody", "tfoot"], shaped(str::to_owned))
+        .add_handler(vec!["table"], shaped(|inner| format!("\n\n{}\n\n", inner.trim())))
+        .build();
     match converter.html_to_tree(html) {
         Ok(tree) if is_flat(&tree) => converter.tree_to_markdown(&tree),
         _ => bare(html),
     }
+}
+
+/// What becomes of an element, by what becomes of what is in it.
+fn shaped(
+    shape: fn(&str) -> String,
+) -> impl Fn(&dyn Handlers, Element<'_>) -> Option<HandlerResult> {
+    move |handlers, element| Some(shape(&handlers.walk_children(element.node).content).into())
+}
+
+/// Stands before a cell until its row is whole.
+const CELL: char = '\u{1}';
+
+fn cell(inner: &str) -> String {
+    format!("{CELL}{}", inner.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn row(inner: &str) -> String {
+    let cells: Vec<&str> = inner.split(CELL).skip(1).map(str::trim).collect();
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// Whether a page's tags, as they stand there, ask for no more than some work.

@@ -2,13 +2,15 @@
 //!
 //! Invariant: what comes with a project can forbid, and not allow: whoever clones it has not read it.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent::permit::Mode;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::world::World;
 
 /// What is taken from settings; later ones win.
 #[derive(Debug, Default)]
@@ -20,6 +22,10 @@ pub(super) struct Settings {
     pub(super) refused: Vec<String>,
     /// Tools that would be asked about.
     pub(super) asked: Vec<String>,
+    /// Folders beside the session's that it may work in.
+    pub(super) folders: Vec<PathBuf>,
+    /// Variables, for the client itself and for commands.
+    pub(super) env: BTreeMap<String, String>,
     /// What a person should know about it.
     pub(super) notes: Vec<String>,
 }
@@ -53,6 +59,11 @@ impl Settings {
         Ok(settings)
     }
 
+    /// A variable: settings win, as they do with the original.
+    pub(super) fn variable(&self, world: &World, name: &str) -> Option<String> {
+        self.env.get(name).cloned().or_else(|| world.variable(name))
+    }
+
     fn take(&mut self, value: &Value, may_allow: bool) {
         if let Some(model) = value["model"].as_str() {
             self.model = Some(model.to_owned());
@@ -67,11 +78,20 @@ impl Settings {
         let mode = mode.map(|name| Mode::named(name).unwrap_or_default());
         let mut allowed = rules("allow");
         allowed.retain(|rule| !rule.contains('('));
+        let folders = rules("additionalDirectories");
+        let env = value["env"].as_object().into_iter().flatten();
+        let env: Vec<(String, String)> = env
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect();
+        let asks_for_more = mode.is_some_and(|mode| mode != Mode::Default)
+            || [allowed.len(), folders.len(), env.len()] != [0; 3];
         if may_allow {
             self.mode = mode.or(self.mode);
             self.allowed.extend(allowed);
-        } else if mode.is_some_and(|mode| mode != Mode::Default) || !allowed.is_empty() {
-            self.notes.push("what the project's own settings allow is not taken up: give them with `--settings` if you want that".to_owned());
+            self.folders.extend(folders.into_iter().map(PathBuf::from));
+            self.env.extend(env);
+        } else if asks_for_more {
+            self.notes.push("what the project's own settings allow or set is not taken up: give them with `--settings` if you want that".to_owned());
         }
         for (kind, list) in [("deny", &mut self.refused), ("ask", &mut self.asked)] {
             for rule in rules(kind) {

@@ -71,15 +71,18 @@ pub(super) fn start(
     let own = file.with_extension("");
     let folder = scratch.as_ref().map_or(own.clone(), |scratch| scratch.path().to_owned());
     let model_name = chosen.or(resumed.model).unwrap_or_else(|| agent::model::named(None));
-    let model = model(world, args, &place, &id)?;
+    let model = model(world, args, &settings, (&place, &id))?;
     let told = old.map_or(own, |old| old.with_extension(""));
     let (context, news, kept) = context(&place, [&folder, &told], &model_name, nature.now());
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
     let tools: Vec<_> = tool::all().iter().filter(|tool| permit.offers(&tool.name)).collect();
-    let limit = world.variable("CLAUDE_CODE_MAX_OUTPUT_TOKENS").and_then(|text| text.parse().ok());
+    let limit = settings
+        .variable(world, "CLAUDE_CODE_MAX_OUTPUT_TOKENS")
+        .and_then(|text| text.parse().ok());
     let max_tokens = limit.unwrap_or_else(|| agent::model::output_tokens(&model_name));
-    let thinking = world.variable("MAX_THINKING_TOKENS").and_then(|text| text.parse().ok());
+    let thinking =
+        settings.variable(world, "MAX_THINKING_TOKENS").and_then(|text| text.parse().ok());
     let asking = Asking {
         model: model_name.clone(),
         max_tokens,
@@ -89,7 +92,7 @@ pub(super) fn start(
         reminder: context.reminder,
         news,
         kept,
-        is_cached: world.variable("DISABLE_PROMPT_CACHING").is_none(),
+        is_cached: settings.variable(world, "DISABLE_PROMPT_CACHING").is_none(),
     };
     let log = (!args.no_session_persistence).then(|| Log::at(&file));
     let mode = permit.mode.name();
@@ -101,20 +104,24 @@ pub(super) fn start(
         Site::new(&place.cwd, &folder, backups, (model.clone(), model_name), nature.clone());
     let todos = (!args.no_session_persistence).then(|| place.home.join("todos"));
     site.is_offline = args.offline.is_some();
+    let folders = args.add_dir.iter().chain(&settings.folders);
+    site.folders = folders.map(|folder| place.cwd.join(folder)).collect();
+    site.shells.env = settings.env.clone().into_iter().collect();
     for (path, time) in &resumed.seen {
         site.seen.restore(&place.cwd.join(path), *time);
     }
     let watched = resumed.backups.into_iter();
     site.backups.restore(watched.map(|(path, backup)| (place.cwd.join(path), backup)));
     site.todo_file = todos.map(|todos| todos.join(format!("{id}-agent-{id}.json")));
-    let retry = world.variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
+    let retry =
+        settings.variable(world, "CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
     let retry = retry.map_or_else(Retry::default, |most| Retry { most });
     let turn = Turn::new(resumed.messages, retry, args.max_turns);
     let init = Init {
         session: id,
         cwd: place.cwd.display().to_string(),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
-        key: key_source(world, args),
+        key: key_source(world, args, &settings),
     };
     let driver = Driver::new(
         turn,
@@ -172,19 +179,19 @@ fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Pe
     if mode != Mode::Bypass {
         refused.extend(settings.asked.clone());
     }
-    Ok(Permit { mode, allowed, refused, folders: args.add_dir.clone() })
+    Ok(Permit { mode, allowed, refused })
 }
 
 /// The model that was asked for.
 fn chosen(world: &World, args: &ChatArgs, settings: &Settings) -> Option<String> {
-    let named = args.model.clone().or_else(|| world.variable("ANTHROPIC_MODEL"));
+    let named = args.model.clone().or_else(|| settings.variable(world, "ANTHROPIC_MODEL"));
     named.or_else(|| settings.model.clone()).map(|name| agent::model::named(Some(&name)))
 }
 
-fn key_source(world: &World, args: &ChatArgs) -> &'static str {
+fn key_source(world: &World, args: &ChatArgs, settings: &Settings) -> &'static str {
     if args.offline.is_some() {
         "none"
-    } else if world.variable("ANTHROPIC_AUTH_TOKEN").is_some() {
+    } else if settings.variable(world, "ANTHROPIC_AUTH_TOKEN").is_some() {
         "ANTHROPIC_AUTH_TOKEN"
     } else {
         "ANTHROPIC_API_KEY"
@@ -194,21 +201,22 @@ fn key_source(world: &World, args: &ChatArgs) -> &'static str {
 fn model(
     world: &World,
     args: &ChatArgs,
-    place: &Where,
-    id: &str,
+    settings: &Settings,
+    (place, id): (&Where, &str),
 ) -> Result<Arc<dyn Model>, Failure> {
     let script = match &args.offline {
         None => {
-            let wait = world.variable("API_TIMEOUT_MS").and_then(|text| text.parse().ok());
-            let certificates = world.variable("NODE_EXTRA_CA_CERTS");
-            let certificates = certificates.or_else(|| world.variable("SSL_CERT_FILE"));
+            let wait =
+                settings.variable(world, "API_TIMEOUT_MS").and_then(|text| text.parse().ok());
+            let certificates = settings.variable(world, "NODE_EXTRA_CA_CERTS");
+            let certificates = certificates.or_else(|| settings.variable(world, "SSL_CERT_FILE"));
             return Ok(Arc::new(Http::new(HttpSettings {
                 base: world
                     .variable("ANTHROPIC_BASE_URL")
                     .unwrap_or_else(|| "https://api.anthropic.com".to_owned()),
-                key: world.variable("ANTHROPIC_API_KEY"),
-                token: world.variable("ANTHROPIC_AUTH_TOKEN"),
-                headers: world.variable("ANTHROPIC_CUSTOM_HEADERS").unwrap_or_default(),
+                key: settings.variable(world, "ANTHROPIC_API_KEY"),
+                token: settings.variable(world, "ANTHROPIC_AUTH_TOKEN"),
+                headers: settings.variable(world, "ANTHROPIC_CUSTOM_HEADERS").unwrap_or_default(),
                 idle: wait.map_or(Duration::from_secs(120), Duration::from_millis),
                 certificates: certificates.map(PathBuf::from),
                 agent: agent::USER_AGENT.to_owned(),

@@ -193,3 +193,40 @@ fn what_cannot_be_said_is_told() {
     assert_eq!(request.to_string().matches("cache_control").count(), 2);
     assert!(!request.to_string().contains(r#""text":" ""#));
 }
+
+#[test]
+fn a_command_in_the_background_is_waited_for() {
+    let mut lab = Lab::says(&[]);
+    let mark = lab.path("mark");
+    let command = format!("sleep 1; touch {mark}; echo built");
+    let background = json!({"command": command, "description": "Build", "run_in_background": true});
+    let answers = || {
+        vec![
+            vec![call("c1", "Bash", &background)],
+            vec![text("Started.")],
+            vec![text("It is built.")],
+        ]
+    };
+    lab.server = Server::start(answers()).unwrap();
+    let output = lab.new_session(&["--dangerously-skip-permissions", "Build."]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "It is built.\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("waiting for a command"));
+    assert!(fs::metadata(&mark).is_ok());
+    let told = lab.server.requests()[2]["messages"].to_string();
+    assert!(told.contains("Background command \\\"Build\\\" completed (exit code 0)"), "{told}");
+    assert_eq!(lab.check(SESSION), "full []");
+    // A signal does not wait for it.
+    let mut lab = Lab::says(&[]);
+    let background = json!({"command": "sleep 60", "run_in_background": true});
+    lab.server =
+        Server::start(vec![vec![call("c1", "Bash", &background)], vec![text("Started.")]]).unwrap();
+    let args = ["--dangerously-skip-permissions", "--output-format", "json", "Wait."];
+    let child = lab.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["result"], "Started.");
+}

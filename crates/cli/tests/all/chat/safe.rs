@@ -296,3 +296,27 @@ fn an_answer_that_is_none_is_no_success() {
         assert!(lab.env.show(&output).contains(told), "{}", lab.env.show(&output));
     }
 }
+
+#[test]
+fn settings_of_ones_own_set_variables_and_folders() {
+    let mut lab = Lab::says(&[]);
+    let beside = lab.env.put("beside/a.txt", "beside\n");
+    let folder = beside.parent().unwrap().to_owned();
+    lab.server = Server::start(vec![
+        vec![
+            call("c1", "Bash", &json!({"command": "echo $FOO ${ANTHROPIC_API_KEY:-no key}"})),
+            call("c2", "Read", &json!({"file_path": beside})),
+        ],
+        vec![text("Done.")],
+    ])
+    .unwrap();
+    let settings = json!({
+        "env": {"FOO": "bar", "ANTHROPIC_MODEL": "opus"},
+        "permissions": {"additionalDirectories": [folder], "allow": ["Bash"]},
+    });
+    lab.new_session(&["--settings", &settings.to_string(), "Go."]);
+    let requests = lab.server.requests();
+    assert_eq!(requests[0]["model"], "claude-opus-5-5");
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("bar no key") && told.contains("1→beside"), "{told}");
+}
