@@ -16,6 +16,7 @@ mod listen;
 pub mod log;
 pub mod model;
 pub mod nature;
+mod note;
 pub mod permit;
 pub mod prompt;
 pub mod record;

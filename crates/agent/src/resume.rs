@@ -12,8 +12,7 @@ use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
 use transcript::entry::Kind;
 use transcript::history::{self, Note, Refusal, Role, Rules};
-use transcript::json::Json;
-use transcript::table::{Row, RowId};
+use transcript::table::{Id, Row, RowId};
 use uuid::Uuid;
 
 use crate::api::request::{Message, text_block};
@@ -132,25 +131,20 @@ fn messages(
 /// The files that were read or written, by the calls that succeeded.
 fn seen(messages: &[history::Message], own: &Conversation) -> Vec<(String, i64)> {
     let blocks = || messages.iter().flat_map(|message| &message.blocks);
-    let text = |block: &history::Block, path: &[&str]| {
-        let json = Json::parse(block.raw());
-        let value = path.iter().try_fold(json?, |json, name| json.get(name));
-        value.and_then(Json::text).map(String::from)
-    };
     let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {
-        let named = own.table.text(own.table.part(block.origin()?).name)?;
-        let name = match named {
+        let part = own.table.part(block.origin()?);
+        let name = match own.table.text(part.name)? {
             "Read" | "Edit" | "Write" => "file_path",
             "NotebookEdit" => "notebook_path",
             _ => return None,
         };
-        Some((text(block, &["id"])?, text(block, &["input", name])?))
+        Some((part.id?, block.input(name)?))
     });
-    let calls: HashMap<String, String> = calls.collect();
+    let calls: HashMap<Id, String> = calls.collect();
     let results = blocks().filter(|block| block.kind() == BlockKind::ToolResult);
     let seen = results.filter_map(|block| {
         let part = own.table.part(block.origin()?);
-        let path = calls.get(own.table.text(part.id)?).filter(|_| !part.is_error)?;
+        let path = calls.get(&part.id?).filter(|_| !part.is_error)?;
         Some((path.clone(), own.table.row(part.row).time?.0))
     });
     seen.collect()

@@ -1,7 +1,7 @@
 //! Commands that run: in a process group of their own, their output in a file.
 //!
 //! Output goes straight into a file, so that nothing is lost however much it is, and nothing has to be read for a command to go on. Invariants: whoever ends a command ends all that it
-//! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded ([`MOST`]), also that of
+//! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded (`MOST`), also that of
 //! what nobody waits for. A command does not see the keys of the API. What it puts out is for its user alone. What leaves its group (`setsid`) is on its own.
 //!
 //! A group has the number of its first process. While that one was not waited for, nobody else gets the number; afterwards nobody gets it while the group has processes. So a process that has

@@ -217,7 +217,8 @@ impl Conversation {
         see: impl Fn(&mut Look<'_>, RowId) -> io::Result<T> + Sync,
     ) -> io::Result<Vec<T>> {
         let threads = threads::count();
-        let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads).max(FEW)).collect();
+        // More pieces than threads: some have longer records than others.
+        let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads * 8).max(FEW)).collect();
         let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
         threads::each(pieces.len(), threads, |at| {
             let mut look = Look { own: self, window: Window::default() };

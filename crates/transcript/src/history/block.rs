@@ -140,13 +140,18 @@ impl Block {
 
     /// Whether it is a text block of nothing.
     pub(super) fn is_empty(&self) -> bool {
-        let text = self.json().get("text").filter(|text| text.shape() == Shape::String);
-        self.kind == BlockKind::Text && text.is_none_or(|text| text.raw().len() == 2)
+        let text = || self.json().get("text").filter(|text| text.shape() == Shape::String);
+        self.kind == BlockKind::Text && text().is_none_or(|text| text.raw().len() == 2)
     }
 
     /// The call of one of the client's tools that it is, or that it answers.
     pub(crate) fn call(&self) -> Option<CallId> {
         matches!(self.kind, BlockKind::ToolUse | BlockKind::ToolResult).then_some(CallId(self.call))
+    }
+
+    /// A text that a call is given.
+    pub fn input(&self, name: &str) -> Option<String> {
+        self.json().get("input")?.get(name)?.text().map(Cow::into_owned)
     }
 
     /// The block of the file that it comes from; nothing if it is made up.
