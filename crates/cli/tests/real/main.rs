@@ -1,4 +1,4 @@
-//! Against real components: the real client, and `jq` as another counter.
+//! Against real components: the real client, the SDK that hosts it, and `jq` as another counter.
 //!
 //! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted model on
 //! loopback, in a home of its own, with a made-up key.
@@ -11,3 +11,4 @@ mod count;
 mod hashes;
 mod lab;
 mod resume;
+mod sdk;

@@ -1,0 +1,33 @@
+"""A session of our agent, hosted by the official SDK: host.py PROGRAM FOLDER."""
+import asyncio
+import sys
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, query
+
+options = ClaudeAgentOptions(cli_path=sys.argv[1], cwd=sys.argv[2], allowed_tools=["Read"], max_turns=5)
+
+
+def tell(message):
+    kind = type(message).__name__
+    if kind == "AssistantMessage":
+        print(kind, *(getattr(block, "text", None) or block.name for block in message.content))
+    elif kind == "ResultMessage":
+        print(kind, message.subtype, message.is_error, message.num_turns, message.result)
+    else:
+        print(kind)
+
+
+async def main():
+    async for message in query(prompt="Read it.", options=options):
+        tell(message)
+    async with ClaudeSDKClient(options=options) as client:
+        for prompt in ["One.", "Two."]:
+            await client.query(prompt)
+            async for message in client.receive_response():
+                tell(message)
+            await client.set_model("haiku")
+            await client.set_permission_mode("acceptEdits")
+            await client.interrupt()
+
+
+asyncio.run(main())
