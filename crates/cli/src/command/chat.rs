@@ -129,6 +129,8 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     world.out.finish()?;
     let mut face = Headless::new(format, init, Box::new(std::io::stdout()), nature);
     let code = driver.run(&inbox, &mut face);
+    // The program ends here: giving a long session's memory back bit by bit would take longer than that.
+    std::mem::forget(driver);
     // Whoever closed the pipe has what they wanted.
     if code == 0 || face.is_closed() { Ok(()) } else { Err(Failure::ended(code)) }
 }
