@@ -3,7 +3,7 @@
 //! Invariants: every record hangs on the one before it, results of parallel calls too (every version loads such a chain whole); times grow from record to record, because older clients
 //! go on from the newest.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Recorder {
     /// Ids that were given to blocks before these were written.
     ids: HashMap<u64, String>,
     /// Ids that are in use.
-    taken: HashSet<Uuid>,
+    taken: Vec<Uuid>,
     /// What is written before the next prompt.
     pending: Vec<Pending>,
 }
@@ -76,7 +76,7 @@ pub struct Point {
     /// The name for people, if there is one.
     pub slug: Option<String>,
     /// The ids of its records.
-    pub taken: HashSet<Uuid>,
+    pub taken: Vec<Uuid>,
     /// What is to be written before it goes on.
     pub pending: Vec<Pending>,
 }
@@ -116,8 +116,12 @@ impl Recorder {
     /// The id for a record of something that came with one: that, unless another record has it, or it is none.
     pub fn id_for(&mut self, given: Option<&str>) -> String {
         let given = given.and_then(|given| Some((given, Uuid::try_parse(given).ok()?)));
-        match given.filter(|(_, id)| self.taken.insert(*id)) {
-            Some((given, _)) => given.to_owned(),
+        // Few bring one: no need to have them sorted.
+        match given.filter(|(_, id)| !self.taken.contains(id)) {
+            Some((given, id)) => {
+                self.taken.push(id);
+                given.to_owned()
+            }
             None => self.nature.id(),
         }
     }

@@ -152,21 +152,36 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> io::Result<Conversation> {
+        let mut own = Conversation::unlinked(file, path, offset, watch)?;
+        own.graph = Graph::new(&own.table);
+        own.table.mark_repeats(&repeats(&own.table, &own.graph));
+        own.pairs = Pairs::new(&own.table);
+        Ok(own)
+    }
+
+    /// Reads a file for those who ask neither how records hang together nor for turns.
+    pub(crate) fn open_unlinked(path: &Path, offset: u64) -> io::Result<Conversation> {
+        Conversation::unlinked(File::open(path)?, path, offset, &mut ())
+    }
+
+    fn unlinked(
+        file: File,
+        path: &Path,
+        offset: u64,
+        watch: &mut impl Watch,
+    ) -> io::Result<Conversation> {
         let mut table = Table::read_file(&file, offset, watch)?;
         table.start = offset;
         if is_agent(path) {
             table.unmark_sides();
         }
-        let graph = Graph::new(&table);
-        table.mark_repeats(&repeats(&table, &graph));
-        let pairs = Pairs::new(&table);
         Ok(Conversation {
             path: path.to_owned(),
             file: Some(file),
             window: Mutex::default(),
             table,
-            graph,
-            pairs,
+            graph: Graph::default(),
+            pairs: Pairs::default(),
         })
     }
 

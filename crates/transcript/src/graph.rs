@@ -18,7 +18,7 @@ use crate::limit::{BRANCHES_UP, LONGEST_SEGMENT};
 use crate::table::{Boundary, Id, RowId, Table};
 
 /// The records of a table, linked.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Graph {
     /// What each row hangs on, and how.
     links: Vec<Link>,

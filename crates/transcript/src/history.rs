@@ -363,9 +363,17 @@ impl Line {
         let mut parts = table.parts_of(row);
         match table.row(row).kind {
             Kind::Assistant => parts.all(|part| table.range(part).is_some()),
-            Kind::User => parts.all(|part| {
-                table.part(part).kind == BlockKind::ToolResult && table.range(part).is_some()
-            }),
+            // What tasks say is told apart by what stands beside the message; of results that does not matter.
+            Kind::User => {
+                let is_told = match table.row(row).input {
+                    Some(Input::Summary | Input::Notification) | None => false,
+                    Some(Input::ToolResult) => {
+                        parts.clone().all(|part| table.part(part).kind == BlockKind::ToolResult)
+                    }
+                    Some(_) => true,
+                };
+                is_told && parts.all(|part| table.range(part).is_some())
+            }
             _ => false,
         }
     }

@@ -14,6 +14,8 @@ use crate::table::{BlockId, Filling, Id, Ids, Part};
 pub struct Block {
     raw: Cow<'static, [u8]>,
     kind: BlockKind,
+    /// Whether a text block says anything.
+    filling: Filling,
     /// The call that it is, or that it answers.
     call: Option<Id>,
     /// Where it comes from; nothing if it is made up.
@@ -30,6 +32,15 @@ const BLANK: &[u8] = br#"{"type":"text","text":" "}"#;
 const EMPTY: &[u8] = br#"{"type":"text","text":""}"#;
 const OTHER: &[u8] = br#"{"type":"..."}"#;
 
+/// What a text says.
+fn filling(text: &str) -> Filling {
+    match text.trim_start() {
+        "" if text.is_empty() => Filling::None,
+        "" => Filling::Blank,
+        _ => Filling::Some,
+    }
+}
+
 impl Block {
     /// A block as it stands in the file; a string becomes a text block.
     pub(super) fn read(block: content::Block<'_>) -> Block {
@@ -40,7 +51,7 @@ impl Block {
     }
 
     fn new(raw: impl Into<Cow<'static, [u8]>>, kind: BlockKind) -> Block {
-        Block { raw: raw.into(), kind, call: None, origin: None }
+        Block { raw: raw.into(), kind, filling: Filling::Some, call: None, origin: None }
     }
 
     /// A block without its bytes: enough to know what becomes of it.
@@ -56,13 +67,13 @@ impl Block {
 
     /// The same, with what the table knows of it.
     pub(super) fn of(self, origin: BlockId, part: &Part) -> Block {
-        Block { call: part.id, origin: Some(origin), ..self }
+        Block { call: part.id, origin: Some(origin), filling: part.filling, ..self }
     }
 
     /// A block of text.
     pub(super) fn text(text: &str) -> Block {
         let raw = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
-        Block::new(raw.into_bytes(), BlockKind::Text)
+        Block { filling: filling(text), ..Block::new(raw.into_bytes(), BlockKind::Text) }
     }
 
     /// A text that the client puts into an answer.
@@ -124,24 +135,12 @@ impl Block {
 
     /// Whether it is a text block of nothing but white space.
     pub(crate) fn is_blank(&self) -> bool {
-        if self.kind != BlockKind::Text {
-            return false;
-        }
-        // Most begin with a letter: then the rest need not be looked at.
-        match self.json().get("text").map(Json::raw) {
-            Some([b'"', first, ..])
-                if first.is_ascii_graphic() && !matches!(first, b'"' | b'\\') =>
-            {
-                false
-            }
-            _ => self.words().is_some_and(|text| text.trim().is_empty()),
-        }
+        self.kind == BlockKind::Text && self.filling != Filling::Some
     }
 
     /// Whether it is a text block of nothing.
     pub(super) fn is_empty(&self) -> bool {
-        let text = || self.json().get("text").filter(|text| text.shape() == Shape::String);
-        self.kind == BlockKind::Text && text().is_none_or(|text| text.raw().len() == 2)
+        self.kind == BlockKind::Text && self.filling == Filling::None
     }
 
     /// The call of one of the client's tools that it is, or that it answers.
@@ -169,12 +168,13 @@ impl Block {
         if self.is_outline() {
             return self.clone();
         }
-        self.with("text", quote(text).as_bytes())
+        Block { filling: filling(text), ..self.with("text", quote(text).as_bytes()) }
     }
 
     /// The same with other bytes.
     pub(super) fn with_raw(&self, raw: Vec<u8>) -> Block {
-        Block { raw: raw.into(), kind: self.kind, call: self.call, origin: self.origin }
+        let Block { kind, filling, call, origin, .. } = *self;
+        Block { raw: raw.into(), kind, filling, call, origin }
     }
 
     /// The same with another member.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::thread;
 
+use hashbrown::HashSet;
 use memchr::memmem;
 
 use super::rules::{Leaf, Rules};
@@ -17,8 +18,10 @@ use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::file::{Backward, Body};
 use crate::json::Json;
+use crate::table::Id;
 
-/// A conversation with all that a client would send of it; not with all of the file, if the end is enough.
+/// A conversation with all that a client would send of it; not with all of the file, if the end is enough. It is not linked: its graph and its pairs are empty, as nothing that is sent depends
+/// on them.
 pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
     // Clients that go by the newest time have to see all times.
     if rules.leaf == Leaf::LastEnd
@@ -27,7 +30,7 @@ pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
     {
         return Ok(own);
     }
-    Conversation::open(path)
+    Conversation::open_unlinked(path, 0)
 }
 
 /// Where the last compaction stands, and the first record that is needed for it.
@@ -113,9 +116,10 @@ const FARTHEST: u64 = 32 << 20;
 
 /// The end of a file, if it is enough.
 fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>> {
-    let own = Conversation::open_from(path, cut.start)?;
+    let own = Conversation::open_unlinked(path, cut.start)?;
     let table = &own.table;
-    let known = |id| own.graph.row_of(id).is_some();
+    let ids: HashSet<Id> = table.rows().iter().filter_map(|row| row.uuid).collect();
+    let known = |id| ids.contains(&id);
     let behind = table.rows().iter().filter(|row| row.offset > cut.boundary && row.uuid.is_some());
     let hangs_before =
         behind.into_iter().any(|row| row.parent.is_some_and(|parent| !known(parent)));

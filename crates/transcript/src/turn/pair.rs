@@ -9,7 +9,7 @@ use crate::content::BlockKind;
 use crate::table::{BlockId, Id, RowId, Table};
 
 /// Which result answers which call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pairs {
     partners: Vec<Option<BlockId>>,
 }
