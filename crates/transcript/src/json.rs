@@ -6,6 +6,9 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use crate::limit::NOTED;
 use crate::scan::{Fault, Scanner};
@@ -250,10 +253,15 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// What halves of pairs begin with.
+static SURROGATES: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [Finder::new("\\ud"), Finder::new("\\uD")]);
+
 /// The bytes of a value in which every escaped half of a surrogate pair that stands alone is U+FFFD; nothing if there is none.
 pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
     // Nearly nothing has any.
-    if !["\\ud", "\\uD"].iter().any(|name| memchr::memmem::find(raw, name.as_bytes()).is_some()) {
+    if memchr::memchr(b'\\', raw).is_none() || !SURROGATES.iter().any(|own| own.find(raw).is_some())
+    {
         return None;
     }
     let mut out = Vec::new();

@@ -2,7 +2,9 @@
 //!
 //! Which tools there are depends on the machine (MCP servers, plugins). Here a client has its own and no others, as it was observed.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use super::block::Block;
 use super::rules::{Calls, References, Rules};
@@ -93,8 +95,10 @@ pub(super) fn fitted(block: Block, rules: Rules) -> Block {
 
 /// Nearly no result has references: those need not be taken apart.
 fn may_refer(block: &Block) -> bool {
-    memmem::find(block.raw(), b"tool_reference").is_some()
+    REFERENCE.find(block.raw()).is_some()
 }
+
+static REFERENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("tool_reference"));
 
 fn is_reference(part: &Json<'_>) -> bool {
     part.get("type").is_some_and(|own| own.is("tool_reference"))
