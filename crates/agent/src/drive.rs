@@ -239,6 +239,8 @@ impl Driver {
             outcome = self.step(input, face);
         }
         let outcome = outcome.unwrap_or(Outcome::Interrupted);
+        let left = self.turn.take_waiting();
+        queue.extend(left.map(|prompt| Said { blocks: prompt.blocks, ..Said::default() }));
         self.finish(outcome, face)
     }
 

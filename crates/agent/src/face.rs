@@ -1,6 +1,7 @@
 //! What a person or a program sees of a session.
 //!
-//! [`Headless`] prints one text, one JSON object, or one event a line, in the shapes of the original. Invariant: there is exactly one `result` for each turn, and it is the last event of it.
+//! [`Headless`] prints one text, one JSON object, or one event a line, in the shapes of the original. Invariants: as events there is exactly one `result` for each turn, the last of it; else only that of
+//! the last turn is printed, when there is no other.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

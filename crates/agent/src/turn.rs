@@ -161,6 +161,11 @@ impl Turn {
         effects
     }
 
+    /// What was said while a turn ran that ended without it: it is still to be said.
+    pub fn take_waiting(&mut self) -> impl Iterator<Item = Prompt> {
+        std::mem::take(&mut self.waiting).into_iter()
+    }
+
     /// Another model goes on: it does not take what this one has thought.
     pub fn forget_thinking(&mut self) {
         for message in &mut self.messages {

@@ -106,7 +106,10 @@ fn an_answer_that_was_cut_is_left_and_asked_for_again() {
     assert_eq!(told(&turn.step(Input::Waited)), "ask");
     assert_eq!(told(&turn.step(cut())), "wait");
     turn.step(Input::Waited);
+    turn.step(Input::Prompt(text("meanwhile")));
     assert_eq!(told(&turn.step(cut())), "failed Failed");
+    // What was said meanwhile is still to be said.
+    assert_eq!(turn.take_waiting().collect::<Vec<_>>(), [text("meanwhile")]);
 }
 
 #[test]

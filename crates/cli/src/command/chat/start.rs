@@ -211,8 +211,8 @@ fn model(
             let certificates = settings.variable(world, "NODE_EXTRA_CA_CERTS");
             let certificates = certificates.or_else(|| settings.variable(world, "SSL_CERT_FILE"));
             return Ok(Arc::new(Http::new(HttpSettings {
-                base: world
-                    .variable("ANTHROPIC_BASE_URL")
+                base: settings
+                    .variable(world, "ANTHROPIC_BASE_URL")
                     .unwrap_or_else(|| "https://api.anthropic.com".to_owned()),
                 key: settings.variable(world, "ANTHROPIC_API_KEY"),
                 token: settings.variable(world, "ANTHROPIC_AUTH_TOKEN"),

@@ -140,6 +140,59 @@ fn whoever_interrupts_is_answered_and_may_go_on() {
 }
 
 #[test]
+fn messages_come_on_lines() {
+    let mut lab = Lab::says(&[]);
+    lab.server = Server::start(vec![
+        vec![call("c1", "Bash", &json!({"command": "sleep 1; echo slept"}))],
+        vec![text("Slept, and heard you.")],
+        vec![text("Second.")],
+    ])
+    .unwrap();
+    let all: Vec<&str> = FORMAT.into_iter().chain(["--dangerously-skip-permissions"]).collect();
+    let mut child = lab.command(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let line = |text: &str| {
+        format!("{}\n", json!({"type": "user", "message": {"role": "user", "content": text}}))
+    };
+    input.write_all(line("Sleep.").as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    input.write_all(format!("\n{}", line("Hurry.")).as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    input.write_all(line("Next.").as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let expected = [
+        "system",
+        "user",
+        "assistant",
+        // What is said meanwhile comes again before the result that it goes along with.
+        "user",
+        "user",
+        "assistant",
+        "result",
+        "system",
+        "user",
+        "assistant",
+        "result",
+    ];
+    assert_eq!(kinds, expected);
+    let requests = lab.server.requests();
+    assert_snapshot!("queued", shape(&lab, &requests[1]));
+    assert_eq!(lab.check(SESSION), "full []");
+    let mut lab = Lab::says(&[]);
+    let mut wrong =
+        lab.command(&FORMAT).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wrong.stdin.take().unwrap().write_all(b"nonsense\n").unwrap();
+    let output = wrong.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no JSON"));
+}
+
+#[test]
 fn what_waits_is_on_record() {
     let mut lab =
         Lab::says(&[&[call("c1", "Bash", &json!({"command": "sleep 1"}))], &[text("I hurry.")]]);

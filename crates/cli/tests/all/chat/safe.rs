@@ -311,10 +311,12 @@ fn settings_of_ones_own_set_variables_and_folders() {
     ])
     .unwrap();
     let settings = json!({
-        "env": {"FOO": "bar", "ANTHROPIC_MODEL": "opus"},
+        "env": {"FOO": "bar", "ANTHROPIC_MODEL": "opus", "ANTHROPIC_BASE_URL": lab.server.url()},
         "permissions": {"additionalDirectories": [folder], "allow": ["Bash"]},
     });
-    lab.new_session(&["--settings", &settings.to_string(), "Go."]);
+    let args = ["--session-id", SESSION, "--settings", &settings.to_string(), "Go."];
+    let output = lab.command(&args).env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9").output();
+    assert_eq!(output.unwrap().status.code(), Some(0));
     let requests = lab.server.requests();
     assert_eq!(requests[0]["model"], "claude-opus-5-5");
     let told = requests[1]["messages"].to_string();
