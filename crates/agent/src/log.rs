@@ -32,7 +32,10 @@ impl Log {
     /// Appends a line, which has no newline.
     pub fn write(&mut self, line: &str) -> io::Result<()> {
         if self.file.is_none() {
-            self.file = Some(Box::new(open(&self.path)?));
+            let path = self.path.display();
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{error}, in `{path}`"));
+            self.file = Some(Box::new(open(&self.path).map_err(named)?));
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut bytes = Vec::with_capacity(line.len() + 1);

@@ -99,7 +99,9 @@ impl Lab {
     /// Without what is other each time.
     fn clean(&self, text: &str) -> String {
         let here = fs::canonicalize(self.env.path("")).unwrap().display().to_string();
-        text.replace(&here, "[HOME]").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+        let slug = here.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let text = text.replace(&here, "[HOME]").replace(&slug, "[SLUG]");
+        text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
     }
 
     /// What `check` says of a session.
