@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::Usage;
+use crate::model::{self, Usage};
 use crate::turn::Input;
 
 /// What is counted.
@@ -51,7 +51,7 @@ impl Count {
                 if let (Value::Object(usage), Some(Value::Object(more))) = (&mut usage, more) {
                     usage.extend(more);
                 }
-                let usage = Usage::read(&usage);
+                let usage = model::usage(&usage);
                 self.turn.add(usage);
                 let model = self.model.clone();
                 self.models.entry(model).or_default().add(usage);

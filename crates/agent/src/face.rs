@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use transcript::price::Cost;
 
 use crate::api::ApiError;
 use crate::api::stream::with;
@@ -81,7 +82,7 @@ impl Summary {
 
     /// What the run cost; nothing if that is not known.
     fn cost(&self) -> Option<f64> {
-        let mut costs = self.models.iter().map(|(model, usage)| usage.cost(model));
+        let mut costs = self.models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
         costs.try_fold(0.0, |sum, cost| Some(sum + cost?))
     }
 
@@ -413,7 +414,7 @@ fn of_model(name: &str, usage: Usage) -> Value {
     json!({
         "inputTokens": usage.input, "outputTokens": usage.output, "cacheReadInputTokens": usage.cache_read,
         "cacheCreationInputTokens": usage.cache_5m + usage.cache_1h, "webSearchRequests": usage.searches,
-        "costUSD": usage.cost(name), "contextWindow": known.and_then(|known| known.max_input_tokens),
+        "costUSD": usage.cost(name).map(Cost::total), "contextWindow": known.and_then(|known| known.max_input_tokens),
         "maxOutputTokens": model::output_tokens(name),
     })
 }

@@ -13,7 +13,7 @@
 //!   [`family`] which sub-agents took part, [`relative`] which other sessions share its records; [`conversation`] is where to start;
 //! - [`history`] is what a client would send if it went on with it; [`check`] says whether that works, and what is wrong; [`secret`] finds keys and tokens;
 //! - [`change`] makes other sessions of them, and proves what that does;
-//! - [`inventory`] counts what sessions hold;
+//! - [`inventory`] counts what sessions hold; [`price`] says what models cost;
 //! - [`known`] is the format as far as it is known; [`drift`] finds what is not.
 //!
 //! Invariants: reading does not fail on content, only on I/O; bytes that are not understood are kept;
@@ -55,6 +55,7 @@ pub mod line;
 mod loops;
 pub mod markdown;
 pub mod place;
+pub mod price;
 pub mod relative;
 mod scan;
 pub mod secret;

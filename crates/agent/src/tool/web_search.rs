@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Answer, Call, Site, Trouble, text};
 use crate::api::Heard;
 use crate::api::stream::{Step, Stream};
-use crate::model::Usage;
+use crate::model;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -101,7 +101,7 @@ fn ask(call: &Call, site: &Site, query: &str) -> Result<Vec<String>, Trouble> {
         if call.cancel.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     if !usage.is_null() {
-        site.spend(&speaker, Usage::read(&usage));
+        site.spend(&speaker, model::usage(&usage));
     }
     if call.cancel.is_set() {
         return Err(super::glob::cancelled());

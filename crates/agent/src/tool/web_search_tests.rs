@@ -5,6 +5,7 @@ use serde_json::json;
 use super::super::write::bench::Bench;
 use super::*;
 use crate::api::{ApiError, Model, Why};
+use crate::model::Usage;
 
 /// A model that gives these events, whatever it is asked.
 struct Fixed {
