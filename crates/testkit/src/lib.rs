@@ -1,10 +1,12 @@
-//! For tests only: real transcripts, chance that can be repeated, and damage made on purpose.
+//! For tests only: real transcripts, chance that can be repeated, damage made on purpose, and stand-ins
+//! for the Messages API and for a receiver of traces.
 //!
 //! Knows nothing of our own types: a stand-in that shares them shares their bugs.
 
 pub mod api;
 pub mod damage;
 pub mod messages;
+pub mod otlp;
 pub mod session;
 
 use std::fs;
