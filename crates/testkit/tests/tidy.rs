@@ -14,7 +14,8 @@ const OVER: &[&str] = &[];
 const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("transcript", "transcript", &[]),
     ("agent", "agent", &["transcript"]),
-    ("cli", "quipu", &["agent", "transcript"]),
+    ("export", "export", &["transcript"]),
+    ("cli", "quipu", &["agent", "export", "transcript"]),
     ("testkit", "testkit", &[]),
 ];
 

@@ -198,8 +198,8 @@ impl Conversation {
         }
     }
 
-    /// One block.
-    pub(crate) fn look_at<T>(
+    /// One block; nothing if its record does not have it any more.
+    pub fn look_at<T>(
         &self,
         block: BlockId,
         see: impl FnOnce(Option<Block<'_>>) -> T,

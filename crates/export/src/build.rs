@@ -1,0 +1,410 @@
+//! From a unit of the plan to its spans, texts included.
+//!
+//! Spans are given one by one, so that what is held is what one record says. Times are those of records: nothing here knows what time it is. What each span holds, and why,
+//! stands in `docs/traces.md`.
+
+use std::io;
+use std::sync::Arc;
+
+use transcript::content::{Block, BlockKind};
+use transcript::conversation::Conversation;
+use transcript::event::event;
+use transcript::family::Owner;
+use transcript::input::{Input, typed};
+use transcript::json::Json;
+use transcript::price::Spent;
+use transcript::table::{AnswerId, BlockId, RowId};
+use transcript::time::Time;
+use transcript::turn::{Outcome, Step, What as Said};
+
+use crate::content::{Text, block, media, message, raw, result};
+use crate::id::SpanId;
+use crate::plan::{Plan, Unit, answer_id, record_id};
+use crate::span::{Generation, Level, Setting, Span, What};
+
+/// Takes one span after the other.
+pub type Take<'a> = &'a mut dyn FnMut(Span) -> io::Result<()>;
+
+/// So far up the record that an answer answers is looked for.
+const NEAR: usize = 256;
+
+impl Plan {
+    /// The spans of a unit, its root first.
+    pub fn spans(&self, unit: &Unit, take: Take<'_>) -> io::Result<()> {
+        let own = self.family.of(unit.owner);
+        let making = Making { plan: self, unit, own, setting: Arc::new(self.setting(unit)?) };
+        take(making.root()?)?;
+        making.compactions(take)?;
+        let answers = &unit.round.answers;
+        let first = |at: usize| answers.get(at).map(|(id, _)| own.table.answer(*id).first);
+        let mut before = None;
+        for (at, (id, blocks)) in answers.iter().enumerate() {
+            let next = first(at + 1).map_or_else(|| making.end(), |row| making.time(row));
+            making.answer(*id, blocks, before, next, take)?;
+            before = first(at);
+        }
+        making.orphans(take)
+    }
+
+    fn setting(&self, unit: &Unit) -> io::Result<Setting> {
+        self.family.main.look(unit.opened, |entry| {
+            let text = |name: &str| entry.text(name).map(std::borrow::Cow::into_owned);
+            Setting {
+                trace: unit.trace,
+                session: unit.session.clone(),
+                number: unit.number,
+                version: text("version"),
+                cwd: text("cwd"),
+                branch: text("gitBranch").filter(|name| !name.is_empty()),
+                slug: text("slug"),
+            }
+        })
+    }
+}
+
+struct Making<'a> {
+    plan: &'a Plan,
+    unit: &'a Unit,
+    own: &'a Conversation,
+    setting: Arc<Setting>,
+}
+
+impl Making<'_> {
+    fn time(&self, row: RowId) -> Time {
+        self.plan.time(self.unit.owner, row)
+    }
+
+    fn time_of(&self, block: BlockId) -> Time {
+        self.time(self.own.table.part(block).row)
+    }
+
+    fn id(&self, id: Option<transcript::table::Id>) -> Option<String> {
+        self.own.table.text(id).map(str::to_owned)
+    }
+
+    /// The turn, or the run of a sub-agent.
+    fn root(&self) -> io::Result<Span> {
+        let round = &self.unit.round;
+        let start = self.time(round.first);
+        let name;
+        let what;
+        if let Owner::Agent(at) = self.unit.owner {
+            let agent = &self.plan.family.agents[at];
+            let [kind, description] = self.plan.family.task(agent)?;
+            name = kind.unwrap_or_else(|| agent.purpose.name().to_owned());
+            what = What::Agent {
+                agent: agent.id.clone(),
+                purpose: agent.purpose.name(),
+                description,
+                is_background: agent.is_background,
+                is_guess: agent.start.is_some_and(|start| start.is_guess),
+            };
+        } else {
+            name = format!("Turn {}", self.unit.number);
+            what = What::Turn {
+                outcome: round.outcome().name(),
+                opened: round.input.map(Input::name),
+            };
+        }
+        Ok(Span {
+            turn: Arc::clone(&self.setting),
+            id: self.unit.root,
+            parent: self.unit.parent,
+            what,
+            name,
+            start,
+            end: self.end().max(start),
+            input: self.said(round.first)?,
+            output: self.last_text()?.map(Text::plain),
+            level: self.level()?,
+            events: self.events()?,
+        })
+    }
+
+    /// When the client says that the turn was over; else when the last of it was said.
+    fn end(&self) -> Time {
+        let table = &self.own.table;
+        let turns = self.unit.round.turns.iter();
+        let said = turns.filter_map(|turn| turn.times).map(|times| times[1]).max();
+        let measured = self.unit.round.turns.last().filter(|turn| turn.measured.is_some());
+        let measured = measured.and_then(|turn| {
+            let within = |row: &RowId| turn.rows[0] <= *row && *row <= turn.rows[1];
+            let rows = table.durations.iter().map(|(row, _)| *row).filter(within);
+            rows.map(|row| self.time(row)).max()
+        });
+        said.max(measured).unwrap_or(Time(0))
+    }
+
+    /// The last text of the model.
+    fn last_text(&self) -> io::Result<Option<String>> {
+        for (id, blocks) in self.unit.round.answers.iter().rev() {
+            if self.own.table.answer(*id).is_error {
+                continue;
+            }
+            let text = self.text(blocks)?;
+            if !text.is_empty() {
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    fn text(&self, blocks: &[BlockId]) -> io::Result<String> {
+        let mut texts = Vec::new();
+        for one in blocks.iter().filter(|one| self.own.table.part(**one).kind == BlockKind::Text) {
+            let text = self.own.look_at(*one, |own| Some(own?.text()?.into_owned()))?;
+            texts.extend(text.filter(|text| !text.trim().is_empty()));
+        }
+        Ok(texts.join("\n\n"))
+    }
+
+    fn level(&self) -> io::Result<Level> {
+        Ok(match self.unit.round.outcome() {
+            Outcome::Answered | Outcome::Local | Outcome::Compacted => Level::Default,
+            Outcome::Interrupted => Level::Warning("interrupted by the user".to_owned()),
+            Outcome::Open => Level::Warning("incomplete: no answer after the last call".to_owned()),
+            Outcome::Unanswered => Level::Warning("incomplete: no answer".to_owned()),
+            Outcome::Failed => match self.unit.round.answers.last() {
+                Some((id, blocks)) => self.failure(*id, blocks)?,
+                None => Level::Error("api_error".to_owned(), String::new()),
+            },
+        })
+    }
+
+    /// What the client says of an error of the API.
+    fn failure(&self, id: AnswerId, blocks: &[BlockId]) -> io::Result<Level> {
+        let text = self.text(blocks)?;
+        let first = self.own.table.answer(id).first;
+        let kind = self.own.look(first, |entry| {
+            entry.get("error").and_then(Json::text).map(std::borrow::Cow::into_owned)
+        })?;
+        Ok(Level::Error(kind.unwrap_or_else(|| "api_error".to_owned()), first_line(&text)))
+    }
+
+    /// What the client noted and a person wants to know.
+    fn events(&self) -> io::Result<Vec<(Time, String)>> {
+        let mut found = Vec::new();
+        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
+            let Step::Event(row) = step else { continue };
+            if self.own.table.boundary(*row).is_some() {
+                continue;
+            }
+            let told = self.own.look(*row, event)?;
+            if told.matters {
+                found.push((self.time(*row), told.text));
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// What a record says, as it was typed; pictures by their hashes.
+    fn said(&self, row: RowId) -> io::Result<Option<Text>> {
+        if self.own.table.row(row).input.is_none() {
+            return Ok(None);
+        }
+        let mut texts = Vec::new();
+        let mut others = Vec::new();
+        for piece in self.own.said(row)? {
+            match (piece.what, piece.block) {
+                (Said::Text(text), _) => texts.push(text.into()),
+                (Said::Media(..), Some(one)) => {
+                    let words = |own: Option<Block<'_>>| Some(media(&own?)?.words());
+                    others.extend(self.own.look_at(one, words)?);
+                }
+                (Said::Other(_, bytes), _) => {
+                    others.push(String::from_utf8_lossy(&bytes).into_owned());
+                }
+                _ => {}
+            }
+        }
+        let words: Vec<String> = typed(texts.into_iter()).into_iter().chain(others).collect();
+        Ok((!words.is_empty()).then(|| Text::plain(words.join("\n\n"))))
+    }
+
+    /// What was said to the model between two of its answers.
+    fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
+        let Some(after) = after else { return self.said(self.unit.round.first) };
+        let mut texts = Vec::new();
+        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
+            let Step::Said(row) = step else { continue };
+            let is_new = after < *row && *row < until;
+            let input = self.own.table.row(*row).input;
+            let speaks = matches!(
+                input,
+                Some(Input::Queued | Input::Hook | Input::Interrupt | Input::Notification)
+            ) || input.is_some_and(Input::opens);
+            if is_new && speaks {
+                texts.extend(self.said(*row)?.map(|said| said.text));
+            }
+        }
+        Ok((!texts.is_empty()).then(|| Text::plain(texts.join("\n\n"))))
+    }
+
+    /// The record that an answer answers: a prompt, or the last result.
+    fn answered(&self, first: RowId) -> Option<Time> {
+        let mut at = self.own.graph.link(first).parent();
+        for _ in 0..NEAR {
+            let here = at?;
+            let row = self.own.table.row(here);
+            if row.input.is_some() || row.answer.is_some() {
+                return row.time;
+            }
+            at = self.own.graph.link(here).parent();
+        }
+        None
+    }
+
+    fn answer(
+        &self,
+        id: AnswerId,
+        blocks: &[BlockId],
+        before: Option<RowId>,
+        next: Time,
+        take: Take<'_>,
+    ) -> io::Result<()> {
+        let table = &self.own.table;
+        let answer = table.answer(id);
+        let rows: Vec<RowId> = blocks.iter().map(|one| table.part(*one).row).collect();
+        let first = self.time(answer.first);
+        let end = rows.iter().map(|row| self.time(*row)).max().unwrap_or(first).max(first);
+        let start = self.answered(answer.first).unwrap_or(first).min(first);
+        let calls: Vec<BlockId> =
+            blocks.iter().copied().filter(|one| table.part(*one).kind.is_call()).collect();
+        let mut said = Vec::with_capacity(blocks.len());
+        for one in blocks {
+            said.extend(self.own.look_at(*one, |own| own.as_ref().map(block))?);
+        }
+        let is_error = answer.is_error;
+        let model = self.id(answer.model).filter(|model| model != "<synthetic>");
+        let name = model
+            .clone()
+            .unwrap_or_else(|| if is_error { "API error" } else { "unknown model" }.to_owned());
+        let usage = answer.usage.as_ref().filter(|_| !is_error);
+        let span = Span {
+            turn: Arc::clone(&self.setting),
+            id: self.plan.span(self.unit, &answer_id(self.own, id)),
+            parent: Some(self.unit.root),
+            name,
+            start,
+            end,
+            input: self.asked(before, answer.first)?,
+            output: Some(message("assistant", &said)),
+            level: if is_error { self.failure(id, blocks)? } else { Level::Default },
+            events: Vec::new(),
+            what: What::Generation(Box::new(Generation {
+                model,
+                message: self.id(answer.id),
+                request: self.id(answer.request),
+                uuid: self.id(rows.last().and_then(|row| table.row(*row).uuid)),
+                stop: self.id(answer.stop),
+                spent: usage.map(Spent::from),
+                is_final: answer.is_final(),
+                thinking: usage.and_then(|usage| usage.thinking),
+                first: (table.row(answer.first).time.is_some()).then_some(first),
+                next: next.max(first),
+                calls: calls.len(),
+                text: self.text(blocks)?,
+                speed: self.id(usage.and_then(|usage| usage.speed)),
+                tier: self.id(usage.and_then(|usage| usage.tier)),
+            })),
+        };
+        let parent = span.id;
+        take(span)?;
+        for call in calls {
+            take(self.call(call, parent, first)?)?;
+        }
+        Ok(())
+    }
+
+    fn call(&self, call: BlockId, parent: SpanId, first: Time) -> io::Result<Span> {
+        let table = &self.own.table;
+        let part = table.part(call);
+        let start = self.time_of(call);
+        let answer = self.own.pairs.of(call);
+        let output = match answer {
+            Some(answer) => self.own.look_at(answer, |own| result(&own?))?,
+            None => None,
+        };
+        let is_error = answer.is_some_and(|answer| table.part(answer).is_error);
+        let level = match (&output, answer) {
+            (Some(said), _) if is_error => {
+                Level::Error("tool_error".to_owned(), first_line(&said.text))
+            }
+            (None, _) if is_error => Level::Error("tool_error".to_owned(), String::new()),
+            (_, Some(_)) => Level::Default,
+            (_, None) => Level::Warning("no result".to_owned()),
+        };
+        let id = self.plan.calls.get(&(self.unit.owner, call)).copied();
+        Ok(Span {
+            turn: Arc::clone(&self.setting),
+            id: id.unwrap_or_else(|| self.plan.span(self.unit, &record_id(self.own, part.row))),
+            parent: Some(parent),
+            what: What::Tool { call: self.id(part.id), answer: first },
+            name: self.id(part.name).unwrap_or_else(|| "unknown tool".to_owned()),
+            start,
+            end: answer.map_or(start, |answer| self.time_of(answer)).max(start),
+            input: self.own.look_at(call, |own| Some(Text::json(raw(own?.get("input")?))))?,
+            output,
+            level,
+            events: Vec::new(),
+        })
+    }
+
+    /// Results whose calls are nowhere: what is left of calls.
+    fn orphans(&self, take: Take<'_>) -> io::Result<()> {
+        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
+            let Step::Orphan(answer) = step else { continue };
+            let part = self.own.table.part(*answer);
+            let call = self.id(part.id);
+            let record =
+                format!("{}/{}", record_id(self.own, part.row), self.own.table.place(*answer));
+            take(Span {
+                turn: Arc::clone(&self.setting),
+                id: self.plan.span(self.unit, &format!("{record}/result")),
+                parent: Some(self.unit.root),
+                what: What::Tool { call, answer: self.time(part.row) },
+                name: "unknown tool".to_owned(),
+                start: self.time(part.row),
+                end: self.time(part.row),
+                input: None,
+                output: self.own.look_at(*answer, |own| result(&own?))?,
+                level: Level::Warning("no call".to_owned()),
+                events: Vec::new(),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn compactions(&self, take: Take<'_>) -> io::Result<()> {
+        let steps = || self.unit.round.turns.iter().flat_map(|turn| &turn.steps);
+        let said = |row: &RowId| self.own.table.row(*row).input == Some(Input::Summary);
+        let summary = steps().find_map(|step| match step {
+            Step::Said(row) if said(row) => Some(*row),
+            _ => None,
+        });
+        for step in steps() {
+            let Step::Event(row) = step else { continue };
+            let Some(boundary) = self.own.table.boundary(*row) else { continue };
+            let record = record_id(self.own, *row);
+            take(Span {
+                turn: Arc::clone(&self.setting),
+                id: self.plan.span(self.unit, &record),
+                parent: Some(self.unit.root),
+                what: What::Compaction { is_auto: boundary.is_auto, tokens: boundary.tokens },
+                name: "compaction".to_owned(),
+                start: self.time(*row),
+                end: self.time(*row),
+                input: None,
+                output: summary.map(|row| self.said(row)).transpose()?.flatten(),
+                level: Level::Default,
+                events: Vec::new(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.trim().lines().next().unwrap_or_default().to_owned()
+}

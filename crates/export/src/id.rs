@@ -1,0 +1,107 @@
+//! Ids of traces and spans: hashes of what the transcript calls things.
+//!
+//! The same record has the same ids whoever ships it, whenever, and from whatever copy: a receiver that gets it twice knows it. Langfuse's own libraries make
+//! ids of a seed in the same way: the first bytes of its SHA-256.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+/// The id of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TraceId(pub [u8; 16]);
+
+/// The id of a span.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SpanId(pub [u8; 8]);
+
+/// Makes ids.
+#[derive(Clone, Debug, Default)]
+pub struct Ids {
+    salt: String,
+}
+
+impl Ids {
+    /// Another salt gives other ids: a second copy at a receiver that has the first.
+    pub fn salted(salt: &str) -> Ids {
+        Ids { salt: salt.to_owned() }
+    }
+
+    /// Of the turn that a record opens.
+    pub fn trace(&self, session: &str, opener: &str) -> TraceId {
+        TraceId(first(&self.digest(session, opener)))
+    }
+
+    /// Of an answer, a call, a sub-agent or another record.
+    pub fn span(&self, session: &str, own: &str) -> SpanId {
+        SpanId(first(&self.digest(session, own)))
+    }
+
+    fn digest(&self, session: &str, own: &str) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        if !self.salt.is_empty() {
+            hash.update(&self.salt);
+            hash.update("/");
+        }
+        hash.update(session);
+        hash.update("/");
+        hash.update(own);
+        hash.finalize().into()
+    }
+}
+
+/// No id is all zeros: receivers take that for none.
+fn first<const N: usize>(digest: &[u8; 32]) -> [u8; N] {
+    std::array::from_fn(|at| digest[at])
+}
+
+/// In lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Debug for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ids that `langfuse-capture.json` has for the session it was made of.
+    #[test]
+    fn ids_are_those_of_the_libraries() {
+        let digest: [u8; 32] = Sha256::digest("11111111-2222-4333-8444-555555555555:1").into();
+        assert_eq!(hex(&first::<16>(&digest)), "9534c811ed72e030e95728bf50c824bd");
+    }
+
+    #[test]
+    fn a_salt_gives_others() {
+        let (plain, salted) = (Ids::default(), Ids::salted("again"));
+        assert_eq!(plain.trace("s", "p"), Ids::salted("").trace("s", "p"));
+        assert_ne!(plain.trace("s", "p"), salted.trace("s", "p"));
+        assert_eq!(plain.span("s", "p").0, plain.trace("s", "p").0[..8]);
+    }
+}

@@ -1,0 +1,382 @@
+//! What there is to ship of a session: its turns and the runs of its sub-agents, with their ids, and which of them are finished.
+//!
+//! Made of tables alone; no text is read. A *unit* is what is shipped as a whole: a turn, or a run of a sub-agent, which may end long after the turn that started it. Invariants: ids depend on
+//! the transcript alone; a unit's mark changes if something is said in it afterwards, and only then; no two spans of a session have one id.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+use transcript::conversation::Conversation;
+use transcript::family::{Body, Family, Owner, SubAgent};
+use transcript::table::{AnswerId, BlockId, RowId};
+use transcript::time::Time;
+
+use crate::id::{Ids, SpanId, TraceId, hex};
+use crate::round::{Round, group, rounds, times};
+
+/// What is known of whether a session goes on.
+#[derive(Clone, Debug, Default)]
+pub struct Closing {
+    /// The client says that the turn is over.
+    pub is_stopped: bool,
+    /// The session is over, or nothing was written for long.
+    pub is_ended: bool,
+    /// The sub-agent that the client says is done.
+    pub agent: Option<String>,
+}
+
+/// What there is to ship of a session.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) family: Family,
+    pub(crate) units: Vec<Unit>,
+    /// The spans of calls.
+    pub(crate) calls: HashMap<(Owner, BlockId), SpanId>,
+    times: HashMap<Owner, Vec<Time>>,
+    ids: Ids,
+}
+
+/// A turn, or a run of a sub-agent.
+#[derive(Debug)]
+pub struct Unit {
+    /// What it is known by.
+    pub key: String,
+    /// Changes when something is said in it.
+    pub mark: String,
+    /// Whether nothing more is expected.
+    pub is_finished: bool,
+    /// The record that opens it, by its id.
+    pub opener: String,
+    /// Its last line in the file.
+    pub line: u64,
+    /// Which turn of the session it is or belongs to, from 1.
+    pub number: usize,
+    pub(crate) round: Round,
+    pub(crate) owner: Owner,
+    pub(crate) root: SpanId,
+    pub(crate) trace: TraceId,
+    pub(crate) parent: Option<SpanId>,
+    pub(crate) session: String,
+    /// The record that opens the turn that it is or belongs to.
+    pub(crate) opened: RowId,
+}
+
+impl Unit {
+    /// Whether it is a turn of the session itself.
+    pub fn is_turn(&self) -> bool {
+        self.owner == Owner::Main
+    }
+}
+
+/// Where a run of a sub-agent belongs.
+#[derive(Clone)]
+struct Above {
+    trace: TraceId,
+    parent: Option<SpanId>,
+    session: String,
+    number: usize,
+    opened: RowId,
+    is_finished: bool,
+}
+
+impl Plan {
+    /// What there is of a session. `name` is what it is called if no record says.
+    pub fn new(family: Family, name: &str, ids: &Ids, closing: &Closing) -> Plan {
+        let mut plan = Plan {
+            times: HashMap::from([(Owner::Main, times(&family.main))]),
+            family,
+            units: Vec::new(),
+            calls: HashMap::new(),
+            ids: ids.clone(),
+        };
+        let mut making =
+            Making { used: HashSet::new(), above: HashMap::new(), said: HashSet::new() };
+        plan.add_turns(name, closing, &mut making);
+        plan.add_runs(name, closing, &mut making);
+        plan
+    }
+
+    /// The units, turns before the sub-agents that they started.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// The session's file.
+    pub fn main(&self) -> &Conversation {
+        &self.family.main
+    }
+
+    fn add_turns(&mut self, name: &str, closing: &Closing, making: &mut Making) {
+        let own = &self.family.main;
+        let mut number = 0;
+        for mut round in rounds(own, own.turns()) {
+            making.drop_copies(own, &mut round, true);
+            if !round.counts() {
+                continue;
+            }
+            number += 1;
+            let opener = record_id(own, round.first);
+            let session = own.table.text(own.table.row(round.first).session).unwrap_or(name);
+            let trace = self.ids.trace(session, &opener);
+            let is_settled = round.outcome().is_complete()
+                && (closing.is_stopped || is_measured(&round) || is_final(own, &round));
+            let unit = Unit {
+                key: trace.to_string(),
+                mark: mark(own, &round),
+                is_finished: !round.is_last || is_settled || closing.is_ended,
+                line: round.last_line(own),
+                number,
+                owner: Owner::Main,
+                root: self.ids.span(session, &opener),
+                trace,
+                parent: None,
+                session: session.to_owned(),
+                opened: round.first,
+                opener,
+                round,
+            };
+            making.used.insert(unit.root);
+            let calls = making.calls(own, &self.ids, &unit);
+            self.calls.extend(calls);
+            self.units.push(unit);
+        }
+    }
+
+    fn add_runs(&mut self, name: &str, closing: &Closing, making: &mut Making) {
+        let count = self.family.agents.len();
+        let mut waiting: Vec<usize> = (0..count).collect();
+        // Those that a sub-agent started come after it.
+        while !waiting.is_empty() {
+            let (ready, later): (Vec<usize>, Vec<usize>) = waiting.iter().partition(|at| {
+                let start = self.family.agents[**at].start;
+                !start.is_some_and(|start| {
+                    matches!(start.owner, Owner::Agent(by) if waiting.contains(&by) && by != **at)
+                })
+            });
+            // Some that wait for each other are taken as they come.
+            let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };
+            for at in ready {
+                self.add_agent(at, name, closing, making);
+            }
+            waiting = later;
+        }
+    }
+
+    fn add_agent(&mut self, at: usize, name: &str, closing: &Closing, making: &mut Making) {
+        let owner = Owner::Agent(at);
+        let agent = &self.family.agents[at];
+        let own = self.family.body(agent);
+        let found = match &agent.body {
+            Body::File(own) => rounds(own, own.turns()),
+            Body::Side(_) => group(own, self.family.turns(agent), []),
+        };
+        let times = times(own);
+        let calls = self.calls_of(at);
+        let mut units = Vec::new();
+        for mut round in found {
+            making.drop_copies(own, &mut round, false);
+            if round.answers.is_empty() {
+                continue;
+            }
+            let run = units.len();
+            // One that was gone on with hangs on the calls that did so, in their order.
+            let call = calls.get(run).or(calls.last()).copied();
+            let Some(above) = self.above(making, call, times[round.first.index()], agent, name)
+            else {
+                continue;
+            };
+            let opener = record_id(own, round.first);
+            let id = &agent.id;
+            let seed = if run == 0 { id.clone() } else { format!("{id}/{opener}") };
+            let root = making.fresh(&self.ids, &above.session, &seed, &opener);
+            let is_done = closing.agent.as_deref() == Some(id)
+                || is_final(own, &round) && round.outcome().is_complete()
+                || agent.notified.is_some()
+                || !agent.is_background && call.is_some_and(|call| self.is_answered(call));
+            let unit = Unit {
+                key: root.to_string(),
+                mark: mark(own, &round),
+                is_finished: above.is_finished && (!round.is_last || is_done || closing.is_ended),
+                line: round.last_line(own),
+                number: above.number,
+                owner,
+                root,
+                trace: above.trace,
+                parent: above.parent,
+                session: above.session,
+                opened: above.opened,
+                opener,
+                round,
+            };
+            units.push(unit);
+        }
+        let calls: Vec<_> =
+            units.iter().flat_map(|unit| making.calls(own, &self.ids, unit)).collect();
+        self.calls.extend(calls);
+        self.units.extend(units);
+        self.times.insert(owner, times);
+    }
+
+    /// The calls that a sub-agent was started or gone on with by, in the order of their files.
+    fn calls_of(&self, at: usize) -> Vec<(Owner, BlockId)> {
+        let mut found: Vec<(Owner, BlockId)> = self
+            .calls
+            .keys()
+            .filter(|(owner, call)| self.family.started(*owner, *call).contains(&at))
+            .copied()
+            .collect();
+        found.sort_by_key(|(owner, call)| (self.time(*owner, self.row_of(*owner, *call)), *call));
+        found
+    }
+
+    fn row_of(&self, owner: Owner, block: BlockId) -> RowId {
+        self.family.of(owner).table.part(block).row
+    }
+
+    /// Where a run belongs: to the call that started it; else to the turn that ran at that time.
+    fn above(
+        &self,
+        making: &Making,
+        call: Option<(Owner, BlockId)>,
+        start: Time,
+        agent: &SubAgent,
+        name: &str,
+    ) -> Option<Above> {
+        if let Some(above) = call.and_then(|call| making.above.get(&call)) {
+            let parent = call.and_then(|call| self.calls.get(&call)).copied();
+            return Some(Above { parent, ..above.clone() });
+        }
+        let turns = || self.units.iter().filter(|unit| unit.is_turn());
+        let before = turns().filter(|unit| self.time(Owner::Main, unit.round.first) <= start);
+        let Some(turn) = before.last().or_else(|| turns().next()) else {
+            // A session without a turn: its first record has to do.
+            self.family.main.table.rows().first()?;
+            return Some(Above {
+                trace: self.ids.trace(name, &agent.id),
+                parent: None,
+                session: name.to_owned(),
+                number: 0,
+                opened: RowId(0),
+                is_finished: true,
+            });
+        };
+        Some(Above {
+            trace: turn.trace,
+            parent: Some(turn.root),
+            session: turn.session.clone(),
+            number: turn.number,
+            opened: turn.round.first,
+            is_finished: turn.is_finished,
+        })
+    }
+
+    fn is_answered(&self, (owner, call): (Owner, BlockId)) -> bool {
+        self.family.of(owner).pairs.of(call).is_some()
+    }
+
+    pub(crate) fn time(&self, owner: Owner, row: RowId) -> Time {
+        let known = self.times.get(&owner).and_then(|times| times.get(row.index()));
+        known.copied().unwrap_or(Time(0))
+    }
+
+    /// The id of the span of something in a unit.
+    pub(crate) fn span(&self, unit: &Unit, own: &str) -> SpanId {
+        self.ids.span(&unit.session, own)
+    }
+}
+
+/// What is known while a plan is made.
+struct Making {
+    used: HashSet<SpanId>,
+    above: HashMap<(Owner, BlockId), Above>,
+    /// The messages that were met, by their ids.
+    said: HashSet<String>,
+}
+
+impl Making {
+    /// Leaves out answers that another file of the session has already: some sub-agents begin with a copy of the conversation.
+    fn drop_copies(&mut self, own: &Conversation, round: &mut Round, is_main: bool) {
+        round.answers.retain(|(id, _)| {
+            let Some(message) = own.table.text(own.table.answer(*id).id) else { return true };
+            self.said.insert(message.to_owned()) || is_main
+        });
+    }
+
+    /// An id that no other span has: what was named twice is told apart by its record.
+    fn fresh(&mut self, ids: &Ids, session: &str, seed: &str, record: &str) -> SpanId {
+        let id = ids.span(session, seed);
+        if self.used.insert(id) {
+            return id;
+        }
+        let id = ids.span(session, &format!("{seed}/{record}"));
+        self.used.insert(id);
+        id
+    }
+
+    /// The spans of the calls of a unit.
+    fn calls(
+        &mut self,
+        own: &Conversation,
+        ids: &Ids,
+        unit: &Unit,
+    ) -> Vec<((Owner, BlockId), SpanId)> {
+        let mut found = Vec::new();
+        let blocks = unit.round.answers.iter().flat_map(|(_, blocks)| blocks);
+        for block in blocks.filter(|block| own.table.part(**block).kind.is_call()) {
+            let part = own.table.part(*block);
+            let record = format!("{}/{}", record_id(own, part.row), own.table.place(*block));
+            let seed = own.table.text(part.id).unwrap_or(&record);
+            let id = self.fresh(ids, &unit.session, seed, &record);
+            let above = Above {
+                trace: unit.trace,
+                parent: Some(id),
+                session: unit.session.clone(),
+                number: unit.number,
+                opened: unit.opened,
+                is_finished: unit.is_finished,
+            };
+            self.above.insert((unit.owner, *block), above);
+            found.push(((unit.owner, *block), id));
+        }
+        found
+    }
+}
+
+/// What a record is called: its id, or its line.
+pub(crate) fn record_id(own: &Conversation, row: RowId) -> String {
+    let known = own.table.row(row);
+    own.table.text(known.uuid).map_or_else(|| format!("line-{}", known.line), str::to_owned)
+}
+
+/// What an answer is called: the id of its message, or its first record.
+pub(crate) fn answer_id(own: &Conversation, id: AnswerId) -> String {
+    let answer = own.table.answer(id);
+    own.table.text(answer.id).map_or_else(|| record_id(own, answer.first), str::to_owned)
+}
+
+fn is_measured(round: &Round) -> bool {
+    round.turns.last().is_some_and(|turn| turn.measured.is_some())
+}
+
+/// Whether the last answer says why it ended.
+fn is_final(own: &Conversation, round: &Round) -> bool {
+    round.answers.last().is_none_or(|(id, _)| own.table.answer(*id).is_final())
+}
+
+/// Changes when an answer or a result comes.
+fn mark(own: &Conversation, round: &Round) -> String {
+    let mut hash = Sha256::new();
+    hash.update(round.outcome().name());
+    for (id, blocks) in &round.answers {
+        let answer = own.table.answer(*id);
+        let output = answer.usage.as_ref().map_or(0, |usage| usage.output);
+        hash.update(answer_id(own, *id));
+        hash.update([u8::from(answer.is_final())]);
+        hash.update(output.to_le_bytes());
+        for block in blocks {
+            let is_call = own.table.part(*block).kind.is_call();
+            hash.update([u8::from(is_call), u8::from(own.pairs.of(*block).is_some())]);
+        }
+    }
+    hex(&hash.finalize()[..4])
+}

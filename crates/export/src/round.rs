@@ -1,0 +1,168 @@
+//! The turns of one conversation, put together so that they stay what they are while the file grows.
+//!
+//! A turn is shipped once and may be looked at again later, when the session went on, was rewound or compacted. So it is named by the record that opens it, and everything that
+//! hangs below that record and above the next opening is part of it, on whatever branch: a second answer to the same prompt joins the first. Invariants: every answer is in exactly one round;
+//! appending records never moves an answer from one round to another, nor changes a number.
+
+use std::collections::HashMap;
+
+use transcript::conversation::{Conversation, Turns};
+use transcript::input::Input;
+use transcript::table::{AnswerId, BlockId, RowId};
+use transcript::time::Time;
+use transcript::turn::{Outcome, Step, Turn};
+
+/// What was asked once, and all that was done about it.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// The record that it is named by.
+    pub(crate) first: RowId,
+    /// What opened it; nothing if it begins in the middle.
+    pub(crate) input: Option<Input>,
+    /// Its parts on all branches. The last is the one that counts: that of the live branch, else the newest.
+    pub(crate) turns: Vec<Turn>,
+    /// The answers in it, with their blocks, in the order of the file.
+    pub(crate) answers: Vec<(AnswerId, Vec<BlockId>)>,
+    /// Nothing was opened after it.
+    pub(crate) is_last: bool,
+    is_live: bool,
+}
+
+impl Round {
+    /// How it ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.turns.last().map_or(Outcome::Unanswered, |turn| turn.outcome)
+    }
+
+    /// Whether a model took part, or should have.
+    pub(crate) fn counts(&self) -> bool {
+        !self.answers.is_empty()
+            || (self.input.is_some_and(Input::opens) && self.outcome() != Outcome::Local)
+    }
+
+    /// The last line of it.
+    pub(crate) fn last_line(&self, own: &Conversation) -> u64 {
+        let last = self.turns.iter().map(|turn| turn.rows[1]).max().unwrap_or(self.first);
+        own.table.row(last).line
+    }
+}
+
+/// So far up the record that opened a part of a turn is looked for.
+const LONGEST_TURN: usize = 1 << 16;
+
+/// The rounds of a conversation, in the order of the file.
+pub(crate) fn rounds(own: &Conversation, found: Turns) -> Vec<Round> {
+    let dead = found.dead.into_iter().flat_map(|(_, turns)| turns);
+    group(own, found.live, dead)
+}
+
+/// The rounds that these turns make, in the order of the file.
+pub(crate) fn group(
+    own: &Conversation,
+    live: Vec<Turn>,
+    dead: impl IntoIterator<Item = Turn>,
+) -> Vec<Round> {
+    let mut rounds: Vec<Round> = Vec::new();
+    let mut by_row: HashMap<RowId, usize> = HashMap::new();
+    let mut parts = Vec::new();
+    let alive = live.len();
+    for (at, turn) in live.into_iter().chain(dead).enumerate() {
+        let Some(opener) = opener(own, &turn) else {
+            parts.push(turn);
+            continue;
+        };
+        by_row.insert(opener, rounds.len());
+        rounds.push(Round { is_live: at < alive, ..new(opener, turn) });
+    }
+    // What was opened on another branch, or by nothing.
+    for turn in parts {
+        let Some(first) = turn.steps.iter().map(|step| row(own, step)).min() else { continue };
+        let mut at = Some(first);
+        let mut found = None;
+        for _ in 0..LONGEST_TURN {
+            let Some(here) = at else { break };
+            found = by_row.get(&here).copied();
+            if found.is_some() {
+                break;
+            }
+            at = own.graph.link(here).parent();
+        }
+        if let Some(at) = found {
+            rounds[at].turns.insert(0, turn);
+        } else {
+            by_row.insert(first, rounds.len());
+            rounds.push(new(first, turn));
+        }
+    }
+    for round in rounds.iter_mut().filter(|round| !round.is_live) {
+        round.turns.sort_by_key(|turn| turn.rows[1]);
+    }
+    rounds.sort_by_key(|round| round.first);
+    if let Some(last) = rounds.last_mut() {
+        last.is_last = true;
+    }
+    place_answers(own, &mut rounds);
+    rounds
+}
+
+fn new(first: RowId, turn: Turn) -> Round {
+    let input = turn.input;
+    Round { first, input, turns: vec![turn], answers: Vec::new(), is_last: false, is_live: false }
+}
+
+/// The record that opens a turn.
+fn opener(own: &Conversation, turn: &Turn) -> Option<RowId> {
+    let wanted = turn.input?;
+    turn.steps.iter().find_map(|step| match step {
+        Step::Said(row) if own.table.row(*row).input == Some(wanted) => Some(*row),
+        _ => None,
+    })
+}
+
+/// A record of a step: the first.
+fn row(own: &Conversation, step: &Step) -> RowId {
+    match step {
+        Step::Said(row) | Step::Event(row) => *row,
+        Step::Answer { id, blocks, .. } => {
+            let first = blocks.first().map(|block| own.table.part(*block).row);
+            first.unwrap_or_else(|| own.table.answer(*id).first)
+        }
+        Step::Orphan(block) => own.table.part(*block).row,
+    }
+}
+
+/// Gives each answer to the first round that has a part of it.
+fn place_answers(own: &Conversation, rounds: &mut [Round]) {
+    let mut owner: HashMap<AnswerId, usize> = HashMap::new();
+    let mut blocks: HashMap<AnswerId, Vec<BlockId>> = HashMap::new();
+    for (at, round) in rounds.iter().enumerate() {
+        for step in round.turns.iter().flat_map(|turn| &turn.steps) {
+            if let Step::Answer { id, blocks: own_blocks, .. } = step
+                && !own.table.is_filler(*id)
+            {
+                owner.entry(*id).or_insert(at);
+                blocks.entry(*id).or_default().extend(own_blocks);
+            }
+        }
+    }
+    for (id, at) in owner {
+        let mut own_blocks = blocks.remove(&id).unwrap_or_default();
+        own_blocks.sort_unstable();
+        own_blocks.dedup();
+        rounds[at].answers.push((id, own_blocks));
+    }
+    for round in rounds {
+        round.answers.sort_by_key(|(id, _)| own.table.answer(*id).first);
+    }
+}
+
+/// When each record was made; what does not say is as old as the one before it, and the first as old as the next.
+pub(crate) fn times(own: &Conversation) -> Vec<Time> {
+    let rows = own.table.rows();
+    let mut last = rows.iter().find_map(|row| row.time).unwrap_or(Time(0));
+    let filled = rows.iter().map(|row| {
+        last = row.time.unwrap_or(last);
+        last
+    });
+    filled.collect()
+}

@@ -1,0 +1,288 @@
+//! One batch to one receiver: what is tried again, what is halved, what is kept.
+//!
+//! Any 2xx is success; what else is in the answer differs from receiver to receiver. Invariants: a span is given up only if the receiver refuses it alone; the number of requests for one batch is bounded;
+//! no header that lets us in is ever printed.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Read;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use prost::Message as _;
+use reqwest::blocking::{Client, Response};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
+
+use crate::wire::{Batch, pack, request, shrink};
+
+/// Where traces go, and what lets us in.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The address, with `/v1/traces` at its end.
+    pub url: String,
+    /// What goes with each request.
+    pub headers: HeaderMap,
+    /// Whether requests are packed.
+    pub is_packed: bool,
+    /// The project, as Phoenix has it.
+    pub project: String,
+    /// How often a request is tried again.
+    pub tries: u32,
+}
+
+/// Why sending ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// Nobody answers, or they say that they are busy.
+    #[error("the receiver cannot be reached: {0}")]
+    Down(String),
+    /// We are not let in.
+    #[error("the receiver does not let us in ({0}): check the keys")]
+    Denied(String),
+    /// Something else answers.
+    #[error("what answers takes no traces ({0}): check the address")]
+    Wrong(String),
+    /// It refuses all that it is given.
+    #[error("the receiver refuses everything: {0}")]
+    Refused(String),
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Spans that the receiver refuses, and why.
+    pub refused: Batch,
+    /// What it said of the first.
+    pub why: Option<String>,
+    /// What it said although it took them.
+    pub warning: Option<String>,
+    /// Texts that were cut once more, because the receiver found them too long.
+    pub shortened: usize,
+}
+
+/// Longer than this nobody waits for a receiver that says when to come again.
+const LONGEST_ASKED: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_secs(32);
+/// So many requests are made to find the spans that a receiver refuses; then what is left of the batch counts as refused.
+const MOST_REQUESTS: usize = 48;
+/// So much of an answer is read.
+const LONGEST_ANSWER: u64 = 1 << 16;
+
+/// Sends batches to a receiver.
+#[derive(Debug)]
+pub struct Sender {
+    target: Target,
+    client: Client,
+}
+
+/// What one request came to.
+enum Answer {
+    Taken(Option<String>),
+    TooLarge(String),
+    Bad(String),
+}
+
+impl Sender {
+    /// The client must not follow redirects: what lets us in is for one address only.
+    pub fn new(target: Target, client: Client) -> Sender {
+        Sender { target, client }
+    }
+
+    /// Where it sends to.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Sends a request without spans: whether the receiver is there, and lets us in.
+    pub fn check(&self) -> Result<(), Stop> {
+        match self.post(&Batch::default())? {
+            Answer::Taken(_) => Ok(()),
+            Answer::TooLarge(told) | Answer::Bad(told) => Err(Stop::Refused(told)),
+        }
+    }
+
+    /// Sends a batch. If it has to stop, what did not arrive is in the batch.
+    pub fn send(&self, batch: &mut Batch) -> Result<Sent, Stop> {
+        let mut outcome = Sent::default();
+        let updates = std::mem::take(&mut batch.updates);
+        let mut open = vec![std::mem::take(batch)];
+        let mut requests = 0;
+        let mut taken = 0;
+        // The parts that are left, the next one last.
+        while let Some(mut part) = open.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            requests += 1;
+            match self.post(&part) {
+                Ok(Answer::Taken(warning)) => {
+                    taken += part.len();
+                    outcome.warning = outcome.warning.or(warning);
+                }
+                Ok(Answer::TooLarge(told)) => {
+                    if let Some(rest) = part.halve() {
+                        open.extend([rest, part]);
+                    } else if part.spans.first_mut().is_some_and(|(_, span)| shrink(span)) {
+                        outcome.shortened += 1;
+                        open.push(part);
+                    } else {
+                        outcome.refuse(part, &told);
+                    }
+                }
+                Ok(Answer::Bad(told)) => {
+                    let may_look = requests < MOST_REQUESTS;
+                    match part.halve().filter(|_| may_look) {
+                        Some(rest) => open.extend([rest, part]),
+                        None => outcome.refuse(part, &told),
+                    }
+                }
+                Err(stop) => {
+                    open.push(part);
+                    open.reverse();
+                    for part in open {
+                        batch.join(part);
+                    }
+                    batch.join(outcome.refused);
+                    batch.updates = updates;
+                    return Err(stop);
+                }
+            }
+        }
+        if taken == 0 && !outcome.refused.is_empty() {
+            *batch = outcome.refused;
+            batch.updates = updates;
+            return Err(Stop::Refused(outcome.why.unwrap_or_default()));
+        }
+        // What is done is done when all of it is there.
+        if outcome.refused.is_empty() {
+            batch.updates = updates;
+        } else {
+            outcome.refused.updates = updates;
+        }
+        Ok(outcome)
+    }
+
+    /// One request, tried again while that may help.
+    fn post(&self, batch: &Batch) -> Result<Answer, Stop> {
+        let bytes = request(&batch.spans, &self.target.project).encode_to_vec();
+        let (bytes, is_packed) = match self.target.is_packed.then(|| pack(&bytes)) {
+            Some(Ok(packed)) => (packed, true),
+            _ => (bytes, false),
+        };
+        let mut failures = 0;
+        loop {
+            let (told, asked) = match self.once(bytes.clone(), is_packed) {
+                Ok(response) => match judge(response) {
+                    Judged::Final(answer) => return answer,
+                    Judged::Later(told, asked) => (told, asked),
+                },
+                Err(error) if error.is_builder() => return Err(Stop::Wrong(cause(&error))),
+                Err(error) => (cause(&error), None),
+            };
+            failures += 1;
+            let wait = asked.unwrap_or_else(|| backoff(failures, chance()));
+            if failures > self.target.tries || wait > LONGEST_ASKED {
+                return Err(Stop::Down(told));
+            }
+            std::thread::sleep(wait);
+        }
+    }
+
+    fn once(&self, bytes: Vec<u8>, is_packed: bool) -> reqwest::Result<Response> {
+        let mut request = self.client.post(&self.target.url).headers(self.target.headers.clone());
+        request = request.header(CONTENT_TYPE, "application/x-protobuf");
+        if is_packed {
+            request = request.header(CONTENT_ENCODING, "gzip");
+        }
+        request.body(bytes).send()
+    }
+}
+
+impl Sent {
+    fn refuse(&mut self, part: Batch, told: &str) {
+        self.why.get_or_insert_with(|| {
+            let name = part.spans.first().map(|(_, span)| span_name(span)).unwrap_or_default();
+            format!("{told}; the first of it is {name}")
+        });
+        self.refused.join(part);
+    }
+}
+
+fn span_name(span: &opentelemetry_proto::tonic::trace::v1::Span) -> String {
+    let hex = crate::id::hex;
+    format!("span {} `{}` of trace {}", hex(&span.span_id), span.name, hex(&span.trace_id))
+}
+
+enum Judged {
+    Final(Result<Answer, Stop>),
+    /// It may be tried again, after that time if the receiver says so.
+    Later(String, Option<Duration>),
+}
+
+fn judge(response: Response) -> Judged {
+    let status = response.status().as_u16();
+    let header = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+    let kind = header(CONTENT_TYPE.as_str()).unwrap_or_default();
+    let moved = header(LOCATION.as_str()).unwrap_or_default();
+    let after = header(RETRY_AFTER.as_str());
+    let mut body = Vec::new();
+    // What cannot be read of it is nothing that helps.
+    let _ = response.take(LONGEST_ANSWER).read_to_end(&mut body);
+    if (200..300).contains(&status) {
+        let warning = kind.starts_with("application/x-protobuf").then(|| partial(&body)).flatten();
+        return Judged::Final(Ok(Answer::Taken(warning)));
+    }
+    let told = told(status, &body);
+    Judged::Final(match status {
+        413 => Ok(Answer::TooLarge(told)),
+        400 | 422 => Ok(Answer::Bad(told)),
+        401 | 403 => Err(Stop::Denied(told)),
+        300..400 => Err(Stop::Wrong(format!("it has moved to `{moved}`"))),
+        408 | 429 | 500.. => {
+            // Seconds. A date is as good as nothing said: the usual time will do.
+            let after = after.and_then(|text| text.trim().parse::<f64>().ok());
+            return Judged::Later(
+                told,
+                after.and_then(|own| Duration::try_from_secs_f64(own).ok()),
+            );
+        }
+        _ => Err(Stop::Wrong(told)),
+    })
+}
+
+/// What the receiver says of spans that it did not keep although it took the request.
+fn partial(body: &[u8]) -> Option<String> {
+    let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
+    (partial.rejected_spans > 0).then(|| {
+        format!("it did not keep {} spans: {}", partial.rejected_spans, partial.error_message)
+    })
+}
+
+/// A status and the beginning of what comes with it.
+fn told(status: u16, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = words.chars().filter(|own| !own.is_control()).take(200).collect();
+    if short.is_empty() { status.to_string() } else { format!("{status} {short}") }
+}
+
+/// The innermost cause tells the most; the address may have a password in it.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// How long to wait after so many failures. `chance` is from 0 to 1.
+fn backoff(failures: u32, chance: f64) -> Duration {
+    let steps = failures.saturating_sub(1).min(16);
+    let base = Duration::from_millis(500) * (1 << steps);
+    base.min(LONGEST).mul_f64(1.0 + chance.clamp(0.0, 1.0) / 2.0)
+}
+
+/// Any number from 0 to 1: those who fail together shall not come again together.
+#[allow(clippy::cast_precision_loss, reason = "any number will do")]
+fn chance() -> f64 {
+    (RandomState::new().build_hasher().finish() >> 12) as f64 / (1_u64 << 52) as f64
+}

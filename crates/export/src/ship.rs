@@ -1,0 +1,268 @@
+//! From sessions to batches: what a receiver does not have yet, and nothing else.
+//!
+//! Invariants: what is not finished is left for later; a batch says of a unit that it is done only if the last of its spans is in it, or in one before it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use transcript::family::Family;
+use transcript::place::{Session, agents};
+
+use crate::deliver::{Closed, Shelf};
+use crate::disk;
+use crate::id::{Ids, hex};
+use crate::plan::{Closing, Plan, Unit};
+use crate::profile::{Profile, Telling};
+use crate::state::{Position, State, Update};
+use crate::wire::{self, Batch};
+
+/// After so long without a word nobody is expected to go on with a turn.
+pub const IDLE: Duration = Duration::from_secs(60 * 60);
+
+/// Takes a batch that is full.
+pub type Give<'a> = &'a mut dyn FnMut(Batch) -> Result<(), Closed>;
+
+/// Goes through sessions and makes batches.
+#[derive(Debug)]
+pub struct Shipper<'a> {
+    shelf: &'a Shelf,
+    telling: &'a Telling,
+    ids: &'a Ids,
+    /// Units that wait on disk, with their marks.
+    waiting: HashMap<String, String>,
+    /// What the receiver has is sent again.
+    is_again: bool,
+    batch: Batch,
+}
+
+/// What was made of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Turns and runs that go to the receiver.
+    pub units: usize,
+    /// Their spans.
+    pub spans: usize,
+    /// Those that the receiver has, or that wait for it.
+    pub known: usize,
+    /// Those that are not finished.
+    pub unfinished: usize,
+}
+
+impl Made {
+    /// Adds another.
+    pub fn add(&mut self, other: Made) {
+        self.units += other.units;
+        self.spans += other.spans;
+        self.known += other.known;
+        self.unfinished += other.unfinished;
+    }
+}
+
+/// Why a session was not gone through.
+#[derive(Debug, thiserror::Error)]
+pub enum ShipError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    /// Nobody takes batches any more.
+    #[error("delivery has ended")]
+    Closed,
+}
+
+impl<'a> Shipper<'a> {
+    /// For one receiver.
+    pub fn new(shelf: &'a Shelf, telling: &'a Telling, ids: &'a Ids, is_again: bool) -> Self {
+        let waiting = shelf.spool.known();
+        Shipper { shelf, telling, ids, waiting, is_again, batch: Batch::default() }
+    }
+
+    /// Makes batches of what is finished of a session and not there yet.
+    pub fn session(
+        &mut self,
+        session: &Session,
+        closing: &Closing,
+        give: Give<'_>,
+    ) -> Result<Made, ShipError> {
+        let state = self.shelf.states.load(&session.id);
+        let look = look(session)?;
+        let position = state.position.as_ref();
+        if !self.is_again && position.is_some_and(|own| own.look.as_ref() == Some(&look)) {
+            return Ok(Made { known: state.done.len(), ..Made::default() });
+        }
+        let plan = Plan::new(Family::open(session)?, &session.id, self.ids, closing);
+        let mut made = Made::default();
+        let theirs = imported(&plan, &state);
+        let is_seed = self.telling.profile == Profile::Seed;
+        for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
+            let is_there = |list: &dyn Fn(&str) -> Option<String>| {
+                list(&unit.key).is_some_and(|mark| mark == unit.mark)
+            };
+            let is_known = is_there(&|key| state.done.get(key).cloned())
+                || is_there(&|key| self.waiting.get(key).cloned())
+                || theirs.contains(&unit.number);
+            if !unit.is_finished {
+                made.unfinished += 1;
+            } else if is_known && !self.is_again {
+                made.known += 1;
+            } else {
+                made.units += 1;
+                made.spans += self.unit(&plan, unit, session, give)?;
+            }
+        }
+        let position = position_of(&plan, session, (made.unfinished == 0).then_some(look));
+        if state.position.as_ref() != Some(&position) {
+            let session = session.id.clone();
+            let update = Update { session, done: BTreeMap::new(), position: Some(position) };
+            self.batch.note(update);
+        }
+        Ok(made)
+    }
+
+    fn unit(
+        &mut self,
+        plan: &Plan,
+        unit: &Unit,
+        session: &Session,
+        give: Give<'_>,
+    ) -> Result<usize, ShipError> {
+        let (telling, batch) = (self.telling, &mut self.batch);
+        let (mut count, mut is_closed) = (0, false);
+        let read = plan.spans(unit, &mut |span| {
+            let Some(told) = telling.tell(&span) else { return Ok(()) };
+            let sent = wire::span(&span, told);
+            if batch.is_full_for(&sent) && give(std::mem::take(batch)).is_err() {
+                is_closed = true;
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            count += 1;
+            batch.push(span.turn.version.as_deref().unwrap_or_default(), sent);
+            Ok(())
+        });
+        if is_closed {
+            return Err(ShipError::Closed);
+        }
+        read?;
+        let done = BTreeMap::from([(unit.key.clone(), unit.mark.clone())]);
+        self.batch.note(Update { session: session.id.clone(), done, position: None });
+        Ok(count)
+    }
+
+    /// Gives away what is left.
+    pub fn finish(self, give: Give<'_>) -> Result<(), ShipError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        give(self.batch).map_err(|_| ShipError::Closed)
+    }
+}
+
+fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position {
+    let table = &plan.main().table;
+    let turns = || plan.units().iter().filter(|unit| unit.is_turn() && unit.is_finished);
+    Position {
+        path: session.path.clone(),
+        line: turns().map(|unit| unit.line).max().unwrap_or(0),
+        byte: table.end,
+        turns: turns().count(),
+        last_prompt: turns().next_back().map(|unit| unit.opener.clone()),
+        look,
+    }
+}
+
+/// The turns that another program has sent.
+fn imported(plan: &Plan, state: &State) -> HashSet<usize> {
+    let Some(line) = state.imported else { return HashSet::new() };
+    let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.line <= line);
+    turns.map(|unit| unit.number).collect()
+}
+
+/// What the files of a session look like: the same as long as nobody writes to them.
+fn look(session: &Session) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut add = |path: &Path| -> io::Result<()> {
+        let found = fs::metadata(path)?;
+        let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        hash.update(path.as_os_str().as_encoded_bytes());
+        hash.update(found.len().to_le_bytes());
+        hash.update(modified.as_nanos().to_le_bytes());
+        Ok(())
+    };
+    add(&session.path)?;
+    for agent in agents(session) {
+        add(&agent.path)?;
+    }
+    Ok(hex(&hash.finalize()[..8]))
+}
+
+/// Whether nothing was written to a session and its sub-agents for long.
+pub fn is_idle(session: &Session, now: SystemTime) -> bool {
+    let files = agents(session).into_iter().map(|agent| agent.path).chain([session.path.clone()]);
+    let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+    newest.is_some_and(|newest| now.duration_since(newest).unwrap_or_default() > IDLE)
+}
+
+/// So many sessions back are looked for.
+const LONGEST_LINE: usize = 16;
+
+/// The sessions that a session goes on with and that ended without a word, the oldest first (seed 002, section 10: leaving plan mode changes the session, and no hook runs).
+pub fn before(session: &Session) -> Vec<Session> {
+    let mut found: Vec<Session> = Vec::new();
+    let mut at = session.clone();
+    while found.len() < LONGEST_LINE {
+        let Some(name) = first_session(&at).filter(|name| *name != at.id) else { break };
+        let path = at.path.with_file_name(format!("{name}.jsonl"));
+        let Ok(older) = Session::at(&path) else { break };
+        if older.id == session.id || found.iter().any(|known| known.id == older.id) {
+            break;
+        }
+        found.push(older.clone());
+        at = older;
+    }
+    found.reverse();
+    found
+}
+
+/// The session that the first record of a file names.
+fn first_session(session: &Session) -> Option<String> {
+    let mut lines = transcript::file::Lines::new(fs::File::open(&session.path).ok()?);
+    let line = lines.next_line().ok()??;
+    let entry = line.records().find_map(|record| record.entry)?;
+    let name = entry.session()?.into_owned();
+    // It becomes the name of a file.
+    (disk::safe(&name) == name).then_some(name)
+}
+
+#[derive(Deserialize)]
+struct Theirs {
+    last_line: u64,
+}
+
+/// Takes over what seed 002's program says that it has sent: once, and only for sessions of which nothing is known. How many.
+pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
+    let mark = shelf.folder.join("imported");
+    if mark.exists() {
+        return Ok(0);
+    }
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let theirs: BTreeMap<String, Theirs> = serde_json::from_slice(&bytes)?;
+    let mut count = 0;
+    for (session, known) in theirs {
+        let state = shelf.states.load(&session);
+        if state == State::default() {
+            let imported = Some(known.last_line);
+            shelf.states.save(&session, &State { v: 1, imported, ..State::default() })?;
+            count += 1;
+        }
+    }
+    disk::put(&mark, path.as_os_str().as_encoded_bytes(), false)?;
+    Ok(count)
+}

@@ -1,0 +1,167 @@
+//! Batches that could not be delivered, on disk, in the order in which they are to be.
+//!
+//! A batch is one file: a line of JSON that says what it brings, then the request as it goes over the wire. It is renamed into place when it is complete, and removed after the receiver has it; so
+//! it is delivered once more rather than lost. Batches that the receiver does not take stand apart, with what it said. Invariant: the spool does not grow beyond [`MOST`].
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk;
+use crate::state::Update;
+use crate::wire::Batch;
+
+/// How many bytes wait at most. What is beyond stays in the transcripts, and is sent when they are read again.
+pub const MOST: u64 = 512 << 20;
+
+/// What a file in the spool says first.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    v: u32,
+    updates: Vec<Update>,
+    spans: usize,
+    /// Why the receiver did not take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+/// Batches that wait for one receiver.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    waiting: PathBuf,
+    refused: PathBuf,
+}
+
+/// Why a batch does not wait.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// There are too many.
+    #[error("{0} bytes wait already")]
+    Full(u64),
+    /// The disk does not take it.
+    #[error("cannot write `{0}`: {1}")]
+    Disk(PathBuf, io::Error),
+}
+
+impl Spool {
+    /// In the folder of a receiver.
+    pub fn at(folder: &Path) -> Spool {
+        Spool { waiting: folder.join("spool"), refused: folder.join("refused") }
+    }
+
+    /// Puts a batch behind those that wait.
+    pub fn add(&self, batch: &Batch, project: &str) -> Result<(), SpoolError> {
+        let held = size(&self.waiting);
+        if held > MOST {
+            return Err(SpoolError::Full(held));
+        }
+        put(&self.waiting, batch, project, None)
+    }
+
+    /// Puts a batch aside that the receiver does not take.
+    pub(crate) fn refuse(&self, batch: &Batch, project: &str, why: &str) -> Result<(), SpoolError> {
+        put(&self.refused, batch, project, Some(why))
+    }
+
+    /// The batches that wait, the oldest first.
+    pub fn waiting(&self) -> Vec<PathBuf> {
+        files(&self.waiting)
+    }
+
+    /// The batches that the receiver did not take, and why.
+    pub fn refused(&self) -> Vec<(PathBuf, String)> {
+        let heads = files(&self.refused).into_iter();
+        heads
+            .map(|path| {
+                let why = head(&path).and_then(|head| head.refused).unwrap_or_default();
+                (path, why)
+            })
+            .collect()
+    }
+
+    /// Where those are that it did not take.
+    pub fn refused_folder(&self) -> &Path {
+        &self.refused
+    }
+
+    /// How many bytes wait.
+    pub fn size(&self) -> u64 {
+        size(&self.waiting)
+    }
+
+    /// The units that wait or were not taken, with their marks: nobody need make them again.
+    pub fn known(&self) -> HashMap<String, String> {
+        let files = [&self.waiting, &self.refused].into_iter().flat_map(|folder| files(folder));
+        let heads = files.filter_map(|path| head(&path));
+        heads.flat_map(|head| head.updates).flat_map(|update| update.done).collect()
+    }
+
+    /// Reads a batch. One that cannot be understood is put aside: it must not stop those behind it.
+    pub(crate) fn read(&self, path: &Path) -> io::Result<Option<Batch>> {
+        let bytes = fs::read(path)?;
+        let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+        let head = serde_json::from_slice::<Head>(&bytes[..at]).ok();
+        let batch = head.and_then(|head| {
+            Batch::decode(bytes.get(at + 1..).unwrap_or_default(), head.updates).ok()
+        });
+        if batch.is_none() {
+            disk::make(&self.refused)?;
+            fs::rename(path, self.refused.join(path.file_name().unwrap_or_default()))?;
+        }
+        Ok(batch)
+    }
+
+    /// Takes a batch out.
+    pub(crate) fn remove(path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+}
+
+fn put(
+    folder: &Path,
+    batch: &Batch,
+    project: &str,
+    refused: Option<&str>,
+) -> Result<(), SpoolError> {
+    let last = files(folder).last().and_then(|path| number(path)).unwrap_or(0);
+    let path = folder.join(format!("{:010}.batch", last + 1));
+    let head = Head {
+        v: 1,
+        updates: batch.updates.clone(),
+        spans: batch.len(),
+        refused: refused.map(str::to_owned),
+    };
+    let failed = |error: io::Error| SpoolError::Disk(path.clone(), error);
+    let mut bytes = serde_json::to_vec(&head).map_err(|error| failed(error.into()))?;
+    bytes.push(b'\n');
+    bytes.extend(batch.encode(project));
+    disk::put(&path, &bytes, true).map_err(failed)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = found.filter(|path| number(path).is_some()).collect();
+    found.sort();
+    found
+}
+
+fn number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".batch")?.parse().ok()
+}
+
+fn size(folder: &Path) -> u64 {
+    files(folder).iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
+}
+
+fn head(path: &Path) -> Option<Head> {
+    let file = fs::File::open(path).ok()?;
+    let mut line = Vec::new();
+    io::BufRead::read_until(&mut io::BufReader::new(file), b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}

@@ -1,0 +1,143 @@
+//! What a receiver has of each session: one small file for each, in a folder of the receiver's.
+//!
+//! Written after the receiver has said that it has something, never before. Losing it costs time and nothing else: everything is sent again under the same ids. Invariant: a file is
+//! whole, or not there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk;
+
+/// What is done when a batch has arrived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// The session, by the name of its file.
+    pub session: String,
+    /// Units that are there now, with their marks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub done: BTreeMap<String, String>,
+    /// How far the session was read, when all that was finished is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
+/// How far a session was read and shipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Its file.
+    pub path: PathBuf,
+    /// The last line of the last finished turn.
+    pub line: u64,
+    /// The end of the file when it was read.
+    pub byte: u64,
+    /// How many turns there were.
+    pub turns: usize,
+    /// The record that opened the last of them.
+    pub last_prompt: Option<String>,
+    /// What the session's files looked like; nothing if something in them was not finished.
+    pub look: Option<String>,
+}
+
+/// What a receiver has of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The version of this form.
+    pub v: u32,
+    /// How far it was read.
+    pub position: Option<Position>,
+    /// The units that are there, with their marks.
+    pub done: BTreeMap<String, String>,
+    /// Up to which line another program has sent it, as that says itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<u64>,
+}
+
+impl State {
+    /// Takes in what has arrived.
+    pub fn apply(&mut self, update: &Update) {
+        self.v = 1;
+        self.done.extend(update.done.clone());
+        if update.position.is_some() {
+            self.position.clone_from(&update.position);
+        }
+    }
+}
+
+/// The states of all sessions.
+#[derive(Clone, Debug)]
+pub struct States {
+    folder: PathBuf,
+}
+
+impl States {
+    /// In that folder, which need not be there.
+    pub fn at(folder: &Path) -> States {
+        States { folder: folder.to_owned() }
+    }
+
+    /// What is known of a session. A file that cannot be understood is as good as none.
+    pub fn load(&self, session: &str) -> State {
+        let bytes = fs::read(self.path(session)).unwrap_or_default();
+        serde_json::from_slice(&bytes).unwrap_or_default()
+    }
+
+    /// Notes what has arrived.
+    pub fn apply(&self, updates: &[Update]) -> io::Result<()> {
+        let mut changed: BTreeMap<&str, State> = BTreeMap::new();
+        for update in updates {
+            let own = changed.entry(&update.session);
+            own.or_insert_with(|| self.load(&update.session)).apply(update);
+        }
+        changed.iter().try_for_each(|(session, state)| self.save(session, state))
+    }
+
+    /// Writes what is known of a session.
+    pub fn save(&self, session: &str, state: &State) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(state)?;
+        bytes.push(b'\n');
+        disk::put(&self.path(session), &bytes, false)
+    }
+
+    /// When something arrived last.
+    pub fn newest(&self) -> Option<std::time::SystemTime> {
+        let files = fs::read_dir(&self.folder).ok()?.flatten();
+        files.filter_map(|file| file.metadata().ok()?.modified().ok()).max()
+    }
+
+    fn path(&self, session: &str) -> PathBuf {
+        self.folder.join(format!("{}.json", disk::safe(session)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_arrived_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let states = States::at(&folder.path().join("sessions"));
+        assert_eq!(states.load("a"), State::default());
+        let done = |key: &str| BTreeMap::from([(key.to_owned(), "m".to_owned())]);
+        let position = Position { line: 3, turns: 1, ..Position::default() };
+        let updates = [
+            Update { session: "a".into(), done: done("1"), position: None },
+            Update { session: "b".into(), done: done("2"), position: None },
+            Update { session: "a".into(), done: done("3"), position: Some(position.clone()) },
+        ];
+        states.apply(&updates).unwrap();
+        let known = states.load("a");
+        assert_eq!(known.done.keys().collect::<Vec<_>>(), ["1", "3"]);
+        assert_eq!(known.position, Some(position));
+        assert_eq!(states.load("b").done.len(), 1);
+        // Half a file tells nothing, and is no error.
+        let path = folder.path().join("sessions").join("a.json");
+        let bytes = fs::read(&path).unwrap();
+        disk::put(&path, &bytes[..bytes.len() / 2], false).unwrap();
+        assert_eq!(states.load("a"), State::default());
+    }
+}

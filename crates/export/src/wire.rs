@@ -1,0 +1,218 @@
+//! Spans as OTLP: messages, and batches of them that are not too large.
+//!
+//! Invariant: a batch holds at most [`MOST_SPANS`] spans and [`MOST_BYTES`] bytes, unless one span alone has more. What a batch brings to the receiver is written in it ([`Update`]), so that whoever delivers it,
+//! now or in a week, knows what is done then.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Wire;
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, ArrayValue, InstrumentationScope, KeyValue,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Sent, Status};
+use prost::Message as _;
+use transcript::time::Time;
+
+use crate::profile::{Told, Value};
+use crate::span::Span;
+use crate::state::Update;
+
+/// Spans in a batch.
+pub const MOST_SPANS: usize = 512;
+/// Bytes in a batch, before they are packed.
+pub const MOST_BYTES: usize = 4 << 20;
+
+/// Who says so: not the client itself, or dashboards would count twice.
+const SERVICE: &str = "claude-code-transcripts";
+const SCOPE: &str = "quipu";
+
+/// Spans that go in one request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// The spans, each with the version of the client that wrote it.
+    pub(crate) spans: Vec<(String, Sent)>,
+    /// What is done when they have arrived.
+    pub(crate) updates: Vec<Update>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty() && self.updates.is_empty()
+    }
+
+    /// How many spans are in it.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether another span would be too much.
+    pub fn is_full_for(&self, span: &Sent) -> bool {
+        let more = span.encoded_len();
+        !self.spans.is_empty() && (self.spans.len() >= MOST_SPANS || self.bytes + more > MOST_BYTES)
+    }
+
+    /// Adds a span.
+    pub fn push(&mut self, version: &str, span: Sent) {
+        self.bytes += span.encoded_len();
+        self.spans.push((version.to_owned(), span));
+    }
+
+    /// Notes what is done when all so far has arrived.
+    pub fn note(&mut self, update: Update) {
+        self.updates.push(update);
+    }
+
+    /// Takes the second half out; nothing if there are not two.
+    pub(crate) fn halve(&mut self) -> Option<Batch> {
+        if self.spans.len() < 2 {
+            return None;
+        }
+        let mut rest = Batch::default();
+        for (version, span) in self.spans.split_off(self.spans.len() / 2) {
+            self.bytes -= span.encoded_len();
+            rest.push(&version, span);
+        }
+        Some(rest)
+    }
+
+    /// Takes in another.
+    pub(crate) fn join(&mut self, other: Batch) {
+        self.spans.extend(other.spans);
+        self.updates.extend(other.updates);
+        self.bytes += other.bytes;
+    }
+
+    /// The request.
+    pub(crate) fn encode(&self, project: &str) -> Vec<u8> {
+        request(&self.spans, project).encode_to_vec()
+    }
+
+    /// The spans of a request that was kept.
+    pub(crate) fn decode(bytes: &[u8], updates: Vec<Update>) -> Result<Batch, prost::DecodeError> {
+        let request = ExportTraceServiceRequest::decode(bytes)?;
+        let mut batch = Batch { updates, ..Batch::default() };
+        for group in request.resource_spans {
+            let attributes = group.resource.map(|own| own.attributes).unwrap_or_default();
+            let version = attributes.into_iter().find(|own| own.key == "service.version");
+            let version = match version.and_then(|own| own.value?.value) {
+                Some(Wire::StringValue(text)) => text,
+                _ => String::new(),
+            };
+            for span in group.scope_spans.into_iter().flat_map(|scope| scope.spans) {
+                batch.push(&version, span);
+            }
+        }
+        Ok(batch)
+    }
+}
+
+/// A request with these spans.
+pub(crate) fn request(spans: &[(String, Sent)], project: &str) -> ExportTraceServiceRequest {
+    let mut groups: BTreeMap<&str, Vec<Sent>> = BTreeMap::new();
+    for (version, span) in spans {
+        groups.entry(version).or_default().push(span.clone());
+    }
+    let scope = InstrumentationScope {
+        name: SCOPE.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let groups = groups.into_iter().map(|(version, spans)| {
+        let mut attributes = vec![
+            text("service.name", SERVICE.to_owned()),
+            text("openinference.project.name", project.to_owned()),
+        ];
+        if !version.is_empty() {
+            attributes.push(text("service.version", version.to_owned()));
+        }
+        ResourceSpans {
+            resource: Some(Resource { attributes, ..Resource::default() }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(scope.clone()),
+                spans,
+                ..ScopeSpans::default()
+            }],
+            ..ResourceSpans::default()
+        }
+    });
+    ExportTraceServiceRequest { resource_spans: groups.collect() }
+}
+
+/// Packed, quickly rather than tightly: who waits is a person.
+pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    packer.write_all(bytes)?;
+    packer.finish()
+}
+
+/// A span as it is sent.
+pub fn span(own: &Span, told: Told) -> Sent {
+    let error = told.error.map(|message| Status { message, code: StatusCode::Error.into() });
+    let kind = if told.is_client { SpanKind::Client } else { SpanKind::Internal };
+    let attributes = told.attributes.into_iter().map(|(key, value)| attribute(&key, value));
+    let events = told.events.into_iter().map(|(time, name)| Event {
+        time_unix_nano: nanos(time),
+        name,
+        ..Event::default()
+    });
+    Sent {
+        trace_id: own.turn.trace.0.to_vec(),
+        span_id: own.id.0.to_vec(),
+        parent_span_id: own.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
+        name: own.name.clone(),
+        kind: kind.into(),
+        start_time_unix_nano: nanos(told.times[0]),
+        end_time_unix_nano: nanos(told.times[1].max(told.times[0])),
+        attributes: attributes.collect(),
+        events: events.collect(),
+        status: error,
+        ..Sent::default()
+    }
+}
+
+fn nanos(time: Time) -> u64 {
+    u64::try_from(time.0).unwrap_or(0).saturating_mul(1_000_000)
+}
+
+fn text(key: &str, value: String) -> KeyValue {
+    attribute(key, Value::Text(value))
+}
+
+fn attribute(key: &str, value: Value) -> KeyValue {
+    let any = |value: Wire| AnyValue { value: Some(value) };
+    let value = match value {
+        Value::Text(text) => Wire::StringValue(text),
+        Value::Texts(texts) => {
+            let values = texts.into_iter().map(|text| any(Wire::StringValue(text))).collect();
+            Wire::ArrayValue(ArrayValue { values })
+        }
+        Value::Number(number) => Wire::IntValue(number),
+        Value::Float(number) => Wire::DoubleValue(number),
+    };
+    KeyValue { key: key.to_owned(), value: Some(any(value)), ..KeyValue::default() }
+}
+
+/// Makes the longest text of a span shorter by half, with a mark; nothing if there is none left that is long.
+pub(crate) fn shrink(span: &mut Sent) -> bool {
+    let texts =
+        span.attributes.iter_mut().filter_map(|own| match own.value.as_mut()?.value.as_mut()? {
+            Wire::StringValue(text) => Some(text),
+            _ => None,
+        });
+    let Some(longest) = texts.max_by_key(|text| text.len()).filter(|text| text.len() > 512) else {
+        return false;
+    };
+    if let Some(short) = crate::profile::cut(longest, longest.len() / 2) {
+        *longest = short;
+    }
+    true
+}
