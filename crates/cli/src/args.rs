@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
     cat, chat, check, clone, completions, drift, export, files, follow, fork, history, inventory,
-    ls, man, repair, show, strip, tree, turns, undo,
+    ls, man, repair, ship, show, strip, tree, turns, undo,
 };
 
 /// Read, check, change and find the sessions that Claude Code keeps
@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable, 5 in use or changed since, 6 the result would resume less well; \
+3 session not found or ambiguous, 4 unreadable, 5 in use or changed since, 6 the result would resume less well, 7 not delivered; \
 of `check`, `history` and `repair`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it";
 
 /// Options of every command.
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Fork(fork::ForkArgs),
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
+    Ship(ship::ShipArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

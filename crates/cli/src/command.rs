@@ -24,6 +24,7 @@ pub(crate) mod man;
 mod range;
 mod record;
 pub(crate) mod repair;
+pub(crate) mod ship;
 pub(crate) mod show;
 pub(crate) mod strip;
 mod survey;
@@ -60,6 +61,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Strip(args)) => strip::strip(world, &args),
         Some(Command::Repair(args)) => repair::repair(world, &args),
         Some(Command::Undo(args)) => undo::undo(world, &args),
+        Some(Command::Ship(args)) => ship::ship(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),
         Some(Command::Man(args)) => man::man(world, &args),

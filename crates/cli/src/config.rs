@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::args::Color;
 use crate::failure::Failure;
+use crate::receiver::ShipConfig;
 
 /// `quipu/config.toml` in the user's config folder.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -18,6 +19,9 @@ pub(crate) struct Config {
     pub(crate) homes: Vec<PathBuf>,
     /// When to use colours.
     pub(crate) color: Option<Color>,
+    /// Who traces go to.
+    #[serde(default)]
+    pub(crate) ship: ShipConfig,
 }
 
 impl Config {
@@ -26,7 +30,10 @@ impl Config {
             let what = error.message();
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             let message = format!("`{}`, line {line}: {what}", path.display());
-            Failure::usage(message, Some("the settings are `homes` and `color`; see the README"))
+            Failure::usage(
+                message,
+                Some("the settings are `homes`, `color` and `[ship]`; see the README"),
+            )
         })
     }
 }

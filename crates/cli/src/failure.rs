@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     Unreadable = 4,
     InUse = 5,
     Worse = 6,
+    Undelivered = 7,
     Loss = 10,
     Rejected = 11,
     Refused = 12,
@@ -116,6 +117,11 @@ impl Failure {
         let message = format!("not written: before it {before}, afterwards {after}");
         let hint = "this should not happen: please report it, with what `quipu check` says";
         Failure { kind: Kind::Worse, ..Failure::usage(message, Some(hint)) }
+    }
+
+    /// Traces that did not arrive.
+    pub(crate) fn undelivered(message: impl Into<String>, hint: Option<&str>) -> Self {
+        Failure { kind: Kind::Undelivered, ..Failure::usage(message, hint) }
     }
 
     /// A name in a session that leads to nothing.

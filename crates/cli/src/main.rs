@@ -11,6 +11,7 @@ mod markup;
 mod out;
 mod page;
 mod pager;
+mod receiver;
 mod samples;
 mod store;
 mod surgery;

@@ -17,6 +17,7 @@ use crate::config::{Config, split_homes};
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::pager::Choice;
+use crate::receiver::ShipConfig;
 use crate::samples;
 use crate::store::Journal;
 
@@ -31,8 +32,10 @@ pub(crate) struct World {
     looked: Vec<PathBuf>,
     named_by: NamedBy,
     found: Option<Homes>,
-    /// Where the journal of changes is.
+    /// Where the program keeps what it has to remember.
     state: Option<PathBuf>,
+    /// Who traces go to, as the configuration has it.
+    ship: ShipConfig,
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
@@ -71,7 +74,8 @@ impl World {
             found: None,
             user: user_home(),
             id: env("QUIPU_ID"),
-            state: state_folder().map(|folder| folder.join("quipu").join("undo")),
+            state: state_folder().map(|folder| folder.join("quipu")),
+            ship: config.ship,
         })
     }
 
@@ -202,16 +206,30 @@ impl World {
 
     /// What was done to files.
     pub(crate) fn journal(&self) -> Result<Journal, Failure> {
-        let Some(folder) = &self.state else {
-            let hint = "set `HOME`, or `XDG_STATE_HOME`";
-            return Err(Failure::usage("there is no folder for the journal", Some(hint)));
-        };
-        Ok(Journal::at(folder.clone()))
+        Ok(Journal::at(self.remembered("undo")?))
     }
 
     /// The folder of the journal.
-    pub(crate) fn journal_folder(&self) -> &Path {
-        self.state.as_deref().unwrap_or(Path::new(""))
+    pub(crate) fn journal_folder(&self) -> PathBuf {
+        self.remembered("undo").unwrap_or_default()
+    }
+
+    /// What is known of receivers of traces.
+    pub(crate) fn ship_folder(&self) -> Result<PathBuf, Failure> {
+        self.remembered("ship")
+    }
+
+    /// What the configuration says of them.
+    pub(crate) fn ship_config(&self) -> &ShipConfig {
+        &self.ship
+    }
+
+    fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {
+        let Some(folder) = &self.state else {
+            let hint = "set `HOME`, or `XDG_STATE_HOME`";
+            return Err(Failure::usage("there is no folder to remember things in", Some(hint)));
+        };
+        Ok(folder.join(name))
     }
 
     /// Whether the client looks there if nobody says otherwise.

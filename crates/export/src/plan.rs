@@ -106,6 +106,11 @@ impl Plan {
         &self.family.main
     }
 
+    /// When the turn began that a unit is or belongs to.
+    pub fn opened(&self, unit: &Unit) -> Time {
+        self.time(Owner::Main, unit.opened)
+    }
+
     fn add_turns(&mut self, name: &str, closing: &Closing, making: &mut Making) {
         let own = &self.family.main;
         let mut number = 0;

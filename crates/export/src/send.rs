@@ -87,6 +87,11 @@ impl Sender {
         Sender { target, client }
     }
 
+    /// How often a request is tried again.
+    pub fn tries(&mut self, tries: u32) {
+        self.target.tries = tries;
+    }
+
     /// Where it sends to.
     pub fn target(&self) -> &Target {
         &self.target

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use transcript::family::Family;
 use transcript::place::{Session, agents};
+use transcript::time::Time;
 
 use crate::deliver::{Closed, Shelf};
 use crate::disk;
@@ -37,14 +38,18 @@ pub struct Shipper<'a> {
     waiting: HashMap<String, String>,
     /// What the receiver has is sent again.
     is_again: bool,
+    /// Older turns are left alone.
+    since: Option<Time>,
     batch: Batch,
 }
 
 /// What was made of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// Turns and runs that go to the receiver.
-    pub units: usize,
+    /// Turns that go to the receiver.
+    pub turns: usize,
+    /// Runs of sub-agents that do.
+    pub runs: usize,
     /// Their spans.
     pub spans: usize,
     /// Those that the receiver has, or that wait for it.
@@ -56,7 +61,8 @@ pub struct Made {
 impl Made {
     /// Adds another.
     pub fn add(&mut self, other: Made) {
-        self.units += other.units;
+        self.turns += other.turns;
+        self.runs += other.runs;
         self.spans += other.spans;
         self.known += other.known;
         self.unfinished += other.unfinished;
@@ -76,9 +82,15 @@ pub enum ShipError {
 
 impl<'a> Shipper<'a> {
     /// For one receiver.
-    pub fn new(shelf: &'a Shelf, telling: &'a Telling, ids: &'a Ids, is_again: bool) -> Self {
+    pub fn new(
+        shelf: &'a Shelf,
+        telling: &'a Telling,
+        ids: &'a Ids,
+        is_again: bool,
+        since: Option<Time>,
+    ) -> Self {
         let waiting = shelf.spool.known();
-        Shipper { shelf, telling, ids, waiting, is_again, batch: Batch::default() }
+        Shipper { shelf, telling, ids, waiting, is_again, since, batch: Batch::default() }
     }
 
     /// Makes batches of what is finished of a session and not there yet.
@@ -98,6 +110,7 @@ impl<'a> Shipper<'a> {
         let mut made = Made::default();
         let theirs = imported(&plan, &state);
         let is_seed = self.telling.profile == Profile::Seed;
+        let mut left = 0;
         for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
             let is_there = |list: &dyn Fn(&str) -> Option<String>| {
                 list(&unit.key).is_some_and(|mark| mark == unit.mark)
@@ -105,16 +118,19 @@ impl<'a> Shipper<'a> {
             let is_known = is_there(&|key| state.done.get(key).cloned())
                 || is_there(&|key| self.waiting.get(key).cloned())
                 || theirs.contains(&unit.number);
-            if !unit.is_finished {
+            if self.since.is_some_and(|since| plan.opened(unit) < since) {
+                left += 1;
+            } else if !unit.is_finished {
                 made.unfinished += 1;
             } else if is_known && !self.is_again {
                 made.known += 1;
             } else {
-                made.units += 1;
+                made.turns += usize::from(unit.is_turn());
+                made.runs += usize::from(!unit.is_turn());
                 made.spans += self.unit(&plan, unit, session, give)?;
             }
         }
-        let position = position_of(&plan, session, (made.unfinished == 0).then_some(look));
+        let position = position_of(&plan, session, (made.unfinished + left == 0).then_some(look));
         if state.position.as_ref() != Some(&position) {
             let session = session.id.clone();
             let update = Update { session, done: BTreeMap::new(), position: Some(position) };

@@ -4,11 +4,11 @@
 
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::blocking::{Client, Response};
+use reqwest::blocking::{Client, ClientBuilder, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
 
@@ -55,25 +55,18 @@ impl Http {
             return Ok(client);
         }
         let setup = |text: String| ApiError::new(Why::Setup, text);
-        let mut builder = Client::builder()
+        let builder = Client::builder()
             .user_agent(self.settings.agent.clone())
             .connect_timeout(Duration::from_secs(30))
             .timeout(self.settings.idle)
             // A key goes to the address that it was given for, and to no other.
             .redirect(Policy::none())
             .default_headers(self.headers()?);
-        if let Some(path) = &self.settings.certificates {
-            let pem = std::fs::read(path).map_err(|error| {
-                setup(format!("cannot read the certificates in `{}`: {error}", path.display()))
-            })?;
-            let found = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| {
-                setup(format!("`{}` holds no certificates: {error}", path.display()))
-            })?;
-            for certificate in found {
-                builder = builder.add_root_certificate(certificate);
-            }
-        }
-        let client = builder.build().map_err(|error| setup(error.to_string()))?;
+        let trusted = self.settings.certificates.as_deref();
+        let client = trusting(builder, trusted)
+            .map_err(setup)?
+            .build()
+            .map_err(|error| setup(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -111,6 +104,20 @@ impl Http {
         }
         Ok(headers)
     }
+}
+
+/// Trusts the certificates in a file, too.
+pub fn trusting(mut client: ClientBuilder, file: Option<&Path>) -> Result<ClientBuilder, String> {
+    let Some(path) = file else { return Ok(client) };
+    let pem = std::fs::read(path).map_err(|error| {
+        format!("cannot read the certificates in `{}`: {error}", path.display())
+    })?;
+    let found = reqwest::Certificate::from_pem_bundle(&pem)
+        .map_err(|error| format!("`{}` holds no certificates: {error}", path.display()))?;
+    for certificate in found {
+        client = client.add_root_certificate(certificate);
+    }
+    Ok(client)
 }
 
 impl Model for Http {

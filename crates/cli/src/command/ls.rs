@@ -225,7 +225,7 @@ fn records(one: &Surveyed) -> Option<u64> {
 }
 
 /// A moment: so long ago, or a date, with or without a time.
-fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let bad = || {
         let hint = "write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`";
         Failure::usage(format!("`{text}` is no time"), Some(hint))

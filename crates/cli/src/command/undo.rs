@@ -30,7 +30,7 @@ pub(crate) struct UndoArgs {
 pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     let journal = world.journal()?;
     let entries =
-        journal.entries().map_err(|error| Failure::unreadable(world.journal_folder(), error))?;
+        journal.entries().map_err(|error| Failure::unreadable(&world.journal_folder(), error))?;
     if args.list {
         return list(world, &entries);
     }

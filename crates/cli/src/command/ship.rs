@@ -1,0 +1,281 @@
+//! `quipu ship`: sessions as traces, to a receiver that has them once.
+
+mod tree;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use export::deliver::{Outbox, Trouble, WhenDown, side_by_side};
+use export::plan::Closing;
+use export::send::Stop;
+use export::ship::{Made, ShipError, Shipper, import, is_idle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use serde::Serialize;
+use transcript::place::{Home, Session};
+use transcript::time::Time;
+
+use super::JSON_VERSION;
+use super::ls::moment;
+use crate::failure::Failure;
+use crate::receiver::{Receiver, ReceiverArgs};
+use crate::text::count;
+use crate::world::World;
+
+/// Send sessions as traces to Langfuse, Phoenix or any OTLP receiver, each turn once
+///
+/// A turn becomes a trace: its answers, their calls, the sub-agents that these started. Only finished turns are sent. What has arrived is remembered, and ids are made from the session's own: sending anything twice changes nothing.
+#[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct ShipArgs {
+    /// Sessions
+    session: Vec<String>,
+    /// All sessions
+    #[arg(long, conflicts_with = "session")]
+    all: bool,
+    /// Only turns since then: `3d`, `12h`, `2w`, `2026-11-01`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    #[command(flatten)]
+    receiver: ReceiverArgs,
+    /// Print what would be sent, as a tree, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only find out whether the receiver is there and lets us in
+    #[arg(long, conflicts_with_all = ["session", "all", "dry_run"])]
+    check: bool,
+    /// Also send what the receiver has already
+    #[arg(long)]
+    again: bool,
+    /// One JSON object: what was sent; with `--dry-run` one for each span
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
+    if args.check {
+        return check(world, args);
+    }
+    let since = args.since.as_deref().map(|text| {
+        let now = Timestamp::try_from(world.now).unwrap_or(Timestamp::UNIX_EPOCH);
+        Ok::<_, Failure>(Time(moment(text, now)?.as_millisecond()))
+    });
+    let since = since.transpose()?;
+    let sessions = sessions(world, args)?;
+    if args.dry_run {
+        return tree::tree(world, args, &sessions, since);
+    }
+    let receiver = Receiver::find(world, &args.receiver)?;
+    if world.has_samples() && !receiver.is_here {
+        let hint = "name a session by its path if you do mean it";
+        return Err(Failure::usage("sample sessions are sent nowhere but here", Some(hint)));
+    }
+    send(world, args, &receiver, &sessions, since)
+}
+
+/// The sessions that are asked for, the oldest first.
+fn sessions(world: &mut World, args: &ShipArgs) -> Result<Vec<Session>, Failure> {
+    let mut found = Vec::new();
+    if args.all {
+        found = world.homes()?.list.iter().flat_map(Home::sessions).collect();
+    } else if args.session.is_empty() {
+        let hint = "give a session, or `--all`";
+        return Err(Failure::usage("no session given", Some(hint)));
+    }
+    for name in &args.session {
+        found.push(world.session(name)?);
+    }
+    found.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
+    found.dedup_by(|one, other| one.path == other.path);
+    Ok(found)
+}
+
+/// What was done, in JSON.
+#[derive(Serialize)]
+struct Report {
+    v: u32,
+    to: String,
+    sessions: usize,
+    turns: usize,
+    runs: usize,
+    spans: usize,
+    known: usize,
+    unfinished: usize,
+    spooled: usize,
+    refused: usize,
+    unreadable: usize,
+}
+
+fn send(
+    world: &mut World,
+    args: &ShipArgs,
+    receiver: &Receiver,
+    sessions: &[Session],
+    since: Option<Time>,
+) -> Result<(), Failure> {
+    let shelf = &receiver.shelf;
+    let unwritable = |error| Failure::unwritable(&shelf.folder, error);
+    let held = shelf.lock(false).map_err(unwritable)?;
+    if held.is_none() {
+        world.out.note("another quipu ships to the same receiver: waiting for it")?;
+    }
+    let _held = held.map_or_else(|| shelf.lock(true).map_err(unwritable), |held| Ok(Some(held)))?;
+    take_over(world, receiver)?;
+    let sender = receiver.sender()?;
+    let mut outbox = Outbox::new(&sender, shelf, WhenDown::Stop);
+    let mut outcome = outbox.drain(true);
+    let (mut made, mut unreadable) = (Made::default(), 0);
+    let mut notes = Vec::new();
+    if outcome.is_ok() {
+        let bar = bar(sessions);
+        let now = world.now;
+        let (told, delivered) = side_by_side(&mut outbox, |give| {
+            let mut shipper =
+                Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
+            for session in sessions {
+                let closing = Closing { is_ended: is_idle(session, now), ..Closing::default() };
+                match shipper.session(session, &closing, give) {
+                    Ok(more) => made.add(more),
+                    Err(ShipError::Closed) => break,
+                    Err(ShipError::Read(error)) => {
+                        unreadable += 1;
+                        notes.push(format!("cannot read `{}`: {error}", session.path.display()));
+                    }
+                }
+                bar.inc(session.size);
+            }
+            shipper.finish(give)
+        });
+        bar.finish_and_clear();
+        // Whoever closed has said why.
+        drop(told);
+        outcome = delivered;
+    }
+    let tally = std::mem::take(&mut outbox.tally);
+    for note in notes.iter().chain(&tally.notes) {
+        world.out.note(note)?;
+    }
+    let report = Report {
+        v: JSON_VERSION,
+        to: receiver.shown(),
+        sessions: sessions.len(),
+        turns: made.turns,
+        runs: made.runs,
+        spans: tally.spans,
+        known: made.known,
+        unfinished: made.unfinished,
+        spooled: tally.kept,
+        refused: tally.refused,
+        unreadable,
+    };
+    if args.json {
+        world.out.json(&report)?;
+    } else {
+        say(world, &report)?;
+    }
+    match outcome {
+        Err(trouble) => Err(undelivered(&trouble)),
+        Ok(()) if tally.refused > 0 => {
+            let folder = shelf.spool.refused_folder().display().to_string();
+            let hint =
+                format!("they are in `{folder}`, and are tried again with the next `quipu ship`");
+            let message = format!("the receiver refused {}", count(tally.refused as u64, "span"));
+            Err(Failure::undelivered(message, Some(&hint)))
+        }
+        Ok(()) if unreadable > 0 && !args.all => Err(Failure::some_unreadable(unreadable)),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn say(world: &mut World, report: &Report) -> Result<(), Failure> {
+    let number = |count: usize, noun: &str| self::count(count as u64, noun);
+    let sum = |turns: usize, runs: usize| match runs {
+        0 => number(turns, "turn"),
+        _ => format!("{} and {} of sub-agents", number(turns, "turn"), number(runs, "run")),
+    };
+    let to = &report.to;
+    let mut parts = vec![match report.spans {
+        0 => format!("Nothing new for {to}"),
+        spans => {
+            let units = sum(report.turns, report.runs);
+            format!("Sent {} ({units}) to {to}", number(spans, "span"))
+        }
+    }];
+    let rest =
+        [(report.known, "there already"), (report.unfinished, "not finished yet")].into_iter();
+    let rest = rest.filter(|(count, _)| *count > 0);
+    parts.extend(rest.map(|(count, what)| format!("{count} {what}")));
+    if report.spooled > 0 {
+        parts.push(format!("{} wait on disk", number(report.spooled, "span")));
+    }
+    Ok(writeln!(world.out, "{}.", parts.join("; "))?)
+}
+
+/// Why traces did not arrive, and what to do.
+pub(super) fn undelivered(trouble: &Trouble) -> Failure {
+    let hint = match trouble {
+        Trouble::Receiver(Stop::Down(_)) => {
+            "what was made is kept, and goes first next time; `quipu ship` goes on where it stopped"
+        }
+        Trouble::Receiver(Stop::Denied(_)) => "set the keys, and run it again: nothing is lost",
+        Trouble::Receiver(Stop::Wrong(_)) => {
+            "OTLP receivers listen at `…/v1/traces`; for Langfuse give `…/api/public/otel`"
+        }
+        Trouble::Receiver(Stop::Refused(_)) => {
+            "what was refused is kept; `quipu hook status` says where"
+        }
+        Trouble::Spool(_) => "make room, and run it again: the sessions still have everything",
+        Trouble::Waiting(..) => "nothing was sent past it",
+    };
+    Failure::undelivered(trouble.to_string(), Some(hint))
+}
+
+/// Takes over what seed 002's program has sent to Langfuse.
+pub(super) fn take_over(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
+    if !receiver.is_langfuse {
+        return Ok(());
+    }
+    let (home, _) = world.first_home();
+    let path = home.join("state").join("cc-langfuse_state.json");
+    match import(&receiver.shelf, &path) {
+        Ok(0) => Ok(()),
+        Ok(count) => Ok(world.out.note(&format!(
+            "cc-langfuse has sent turns of {}, as `{}` says: these are not sent again, unless with `--again`",
+            self::count(count as u64, "session"),
+            path.display()
+        ))?),
+        Err(error) => Ok(world.out.note(&format!("`{}` is not understood: {error}", path.display()))?),
+    }
+}
+
+fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
+    let receiver = Receiver::find(world, &args.receiver)?;
+    let mut sender = receiver.sender()?;
+    // A person waits.
+    sender.tries(0);
+    let (to, by) = (receiver.shown(), receiver.named_by);
+    match sender.check() {
+        Ok(()) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
+        Err(stop) => {
+            world.out.note(&format!("asked {to} (named by {by})"))?;
+            Err(undelivered(&Trouble::Receiver(stop)))
+        }
+    }
+}
+
+/// A bar, if somebody looks.
+fn bar(sessions: &[Session]) -> ProgressBar {
+    let total = sessions.iter().map(|session| session.size).sum();
+    let target = if std::io::stderr().is_terminal() && sessions.len() > 1 {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
+    let style = "{bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(style) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,200 @@
+//! `quipu ship --dry-run`: what would be sent, as a tree.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+
+use anstyle::Style;
+use export::id::SpanId;
+use export::plan::{Closing, Plan};
+use export::profile::{Told, Value};
+use export::ship::is_idle;
+use export::span::{Generation, Level, Span, What};
+use serde_json::{Map, json};
+use transcript::family::Family;
+use transcript::place::Session;
+use transcript::time::Time;
+
+use super::ShipArgs;
+use crate::command::JSON_VERSION;
+use crate::failure::Failure;
+use crate::out::{BAD, BOLD, DIM, WARN};
+use crate::receiver::{Receiver, ids, telling_nobody};
+use crate::text::{count, fit, one_line, printable, short_number, span as length};
+use crate::world::World;
+
+pub(super) fn tree(
+    world: &mut World,
+    args: &ShipArgs,
+    sessions: &[Session],
+    since: Option<Time>,
+) -> Result<(), Failure> {
+    let telling = match Receiver::look_for(world, &args.receiver)? {
+        Some(receiver) => receiver.telling,
+        None => telling_nobody(world, &args.receiver),
+    };
+    let ids = ids(world, &args.receiver);
+    for session in sessions {
+        let closing = Closing { is_ended: is_idle(session, world.now), ..Closing::default() };
+        let failed = |error| Failure::mixed(&session.path, error);
+        let family = Family::open(session).map_err(failed)?;
+        let plan = Plan::new(family, &session.id, &ids, &closing);
+        let mut drawn = Tree::default();
+        let mut unfinished = 0;
+        for unit in plan.units() {
+            if since.is_some_and(|since| plan.opened(unit) < since) {
+                continue;
+            }
+            if !unit.is_finished {
+                unfinished += 1;
+                continue;
+            }
+            let read = plan.spans(unit, &mut |span| {
+                match telling.tell(&span) {
+                    Some(told) if args.json => world.out.json(&as_json(&span, &told))?,
+                    Some(told) => drawn.add(&span, &told),
+                    None => {}
+                }
+                Ok(())
+            });
+            read.map_err(failed)?;
+        }
+        if !args.json {
+            drawn.draw(world, &session.id)?;
+            if unfinished > 0 {
+                let told = format!("{} not finished yet", count(unfinished, "turn or run"));
+                writeln!(world.out, "{}", world.out.style(DIM, &told))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A span as it would be sent.
+fn as_json(span: &Span, told: &Told) -> serde_json::Value {
+    let attributes = told.attributes.iter().map(|(name, value)| {
+        let value = match value {
+            Value::Text(text) => json!(text),
+            Value::Texts(texts) => json!(texts),
+            Value::Number(number) => json!(number),
+            Value::Float(number) => json!(number),
+        };
+        (name.to_string(), value)
+    });
+    let events =
+        told.events.iter().map(|(time, name)| json!({"time": time.to_string(), "name": name}));
+    json!({
+        "v": JSON_VERSION, "trace": span.turn.trace.to_string(), "span": span.id.to_string(),
+        "parent": span.parent.map(|id| id.to_string()), "name": span.name,
+        "start": told.times[0].to_string(), "end": told.times[1].to_string(),
+        "error": told.error, "attributes": attributes.collect::<Map<_, _>>(),
+        "events": events.collect::<Vec<_>>(),
+    })
+}
+
+/// The spans of a session, in a few words each.
+#[derive(Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    below: HashMap<SpanId, Vec<usize>>,
+    roots: Vec<usize>,
+}
+
+struct Node {
+    id: SpanId,
+    name: String,
+    facts: Vec<String>,
+    level: Level,
+    about: String,
+}
+
+/// So much of a text is shown.
+const ABOUT: usize = 60;
+
+impl Tree {
+    fn add(&mut self, span: &Span, told: &Told) {
+        let at = self.nodes.len();
+        match span.parent {
+            Some(parent) => self.below.entry(parent).or_default().push(at),
+            None => self.roots.push(at),
+        }
+        let [start, end] = told.times;
+        let mut facts = vec![length(end.0 - start.0)];
+        match &span.what {
+            What::Generation(made) => generation(made, &mut facts),
+            What::Turn { outcome, .. } if *outcome != "answered" => {
+                facts.push((*outcome).to_owned());
+            }
+            What::Agent { is_background: true, .. } => facts.push("in the background".to_owned()),
+            What::Compaction { is_auto, .. } => {
+                facts.push(if *is_auto { "automatic" } else { "asked for" }.to_owned());
+            }
+            What::Turn { .. } | What::Agent { .. } | What::Tool { .. } => {}
+        }
+        // What is sent is shown, and not what is not.
+        let sent = |names: [&str; 2]| {
+            let mut found = told.attributes.iter().filter(|(name, _)| names.contains(&&**name));
+            found.find_map(|(_, value)| match value {
+                Value::Text(text) => Some(Cow::Borrowed(text.as_str())),
+                _ => None,
+            })
+        };
+        let input = sent(["input.value", "langfuse.observation.input"]);
+        let output = sent(["output.value", "langfuse.observation.output"]);
+        let about = if matches!(span.what, What::Generation(_)) { None } else { input.or(output) };
+        let about = fit(&one_line(&about.unwrap_or_default()), ABOUT);
+        let (id, level) = (span.id, span.level.clone());
+        self.nodes.push(Node { id, name: span.name.clone(), facts, level, about });
+    }
+
+    fn draw(&self, world: &mut World, session: &str) -> io::Result<()> {
+        let title = world.out.style(BOLD, &printable(session));
+        writeln!(world.out, "{title}")?;
+        for root in &self.roots {
+            self.node(world, *root, "", "")?;
+        }
+        // Spans whose parent is not sent with them.
+        let known = |id: &SpanId| self.nodes.iter().any(|node| node.id == *id);
+        let mut lost: Vec<&usize> =
+            self.below.iter().filter(|(id, _)| !known(id)).flat_map(|(_, list)| list).collect();
+        lost.sort_unstable();
+        lost.into_iter().try_for_each(|at| self.node(world, *at, "… ", "  "))
+    }
+
+    fn node(&self, world: &mut World, at: usize, first: &str, rest: &str) -> io::Result<()> {
+        let node = &self.nodes[at];
+        let out = &mut world.out;
+        let (style, said): (Style, String) = match &node.level {
+            Level::Default => (DIM, String::new()),
+            Level::Warning(why) => (WARN, format!("  {why}")),
+            Level::Error(kind, why) if why.is_empty() => (BAD, format!("  {kind}")),
+            Level::Error(_, why) => (BAD, format!("  {why}")),
+        };
+        let name = out.style(BOLD, &printable(&node.name));
+        let facts = out.style(DIM, &printable(&node.facts.join(", ")));
+        let said = out.style(style, &fit(&printable(&said), ABOUT));
+        let about = printable(&node.about);
+        let line = format!("{first}{name}  {facts}{said}  {about}");
+        writeln!(out, "{}", line.trim_end())?;
+        let below = self.below.get(&node.id).map_or(&[][..], Vec::as_slice);
+        for (place, child) in below.iter().enumerate() {
+            let (branch, line) =
+                if place + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            self.node(world, *child, &format!("{rest}{branch}"), &format!("{rest}{line}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn generation(made: &Generation, facts: &mut Vec<String>) {
+    if let Some(spent) = made.spent {
+        let cached = spent.cache_read + spent.cache_5m + spent.cache_1h;
+        let input = short_number(spent.input + cached);
+        let least = if made.is_final { "" } else { "at least " };
+        facts.push(format!("{input} in, {least}{} out", short_number(spent.output)));
+        if let Some(cost) = made.model.as_deref().and_then(|model| spent.cost(model)) {
+            facts.push(format!("${:.4}", cost.total()));
+        }
+    }
+    facts.extend(made.stop.clone());
+}

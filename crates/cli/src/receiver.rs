@@ -1,0 +1,413 @@
+//! Who traces go to, and how they are told: flags, then the environment, then the configuration.
+//!
+//! Invariants: what lets us in goes to the address that it was given for; it is never printed, and nothing of it is in the name of a folder.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use export::deliver::Shelf;
+use export::id::{Ids, hex};
+use export::profile::{Content, Profile, Telling};
+use export::send::{Sender, Target};
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+use crate::world::World;
+
+/// What can be said on the command line.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ReceiverArgs {
+    /// The receiver: the address of Langfuse, Phoenix, or any OTLP receiver over HTTP
+    ///
+    /// Otherwise `CC_LANGFUSE_*`, `LANGFUSE_*` or `OTEL_EXPORTER_OTLP_*` in the environment say so, or `[ship]` in the configuration.
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
+    /// A header that goes with each request, as `name: value` (can be repeated)
+    #[arg(long, value_name = "HEADER")]
+    header: Vec<String>,
+    /// How much is sent: everything, no texts, or nothing that names things either
+    #[arg(long, value_name = "HOW MUCH")]
+    content: Option<How>,
+    /// Hide secrets; so it is done anyway unless the receiver is on this machine
+    #[arg(long, conflicts_with = "no_redact")]
+    redact: bool,
+    /// Do not hide secrets
+    #[arg(long)]
+    no_redact: bool,
+    /// The attributes: `lean` is understood everywhere, `seed` is as seed 002 has it
+    #[arg(long, value_name = "NAME")]
+    profile: Option<Form>,
+    /// Give everything other ids, for a second copy at a receiver that has the first
+    #[arg(long, value_name = "TEXT")]
+    id_salt: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum How {
+    Full,
+    Meta,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Form {
+    Lean,
+    Seed,
+}
+
+/// `[ship]` in the configuration.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ShipConfig {
+    to: Option<String>,
+    headers: BTreeMap<String, String>,
+    langfuse_public_key: Option<String>,
+    langfuse_secret_key: Option<String>,
+    content: Option<How>,
+    redact: Option<bool>,
+    profile: Option<Form>,
+    id_salt: Option<String>,
+    user: Option<String>,
+    tags: Vec<String>,
+    environment: Option<String>,
+    project: Option<String>,
+}
+
+/// A receiver, and how it is told.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) target: Target,
+    pub(crate) telling: Telling,
+    pub(crate) ids: Ids,
+    pub(crate) shelf: Shelf,
+    /// Who says that it is this one.
+    pub(crate) named_by: &'static str,
+    pub(crate) is_langfuse: bool,
+    /// It is on this machine.
+    pub(crate) is_here: bool,
+    timeout: Duration,
+    certificates: Option<PathBuf>,
+}
+
+/// The address, who names it, and what lets us in there.
+struct Named {
+    url: String,
+    by: &'static str,
+    /// Whether the path is complete.
+    is_whole: bool,
+    keys: Option<[String; 2]>,
+    headers: Vec<(String, String)>,
+}
+
+/// Where Langfuse is if only keys are given.
+const LANGFUSE: &str = "https://cloud.langfuse.com";
+const LANGFUSE_PATH: &str = "/api/public/otel";
+const TRACES: &str = "/v1/traces";
+
+impl Receiver {
+    /// The receiver that is named somewhere.
+    pub(crate) fn find(world: &World, args: &ReceiverArgs) -> Result<Receiver, Failure> {
+        Receiver::look_for(world, args)?.ok_or_else(|| {
+            let hint = "give `--to URL`, or set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT; see `quipu ship --help`";
+            Failure::usage("no receiver is named", Some(hint))
+        })
+    }
+
+    /// The same; nothing if none is.
+    pub(crate) fn look_for(
+        world: &World,
+        args: &ReceiverArgs,
+    ) -> Result<Option<Receiver>, Failure> {
+        let config = world.ship_config();
+        let Some(named) = named(world, args, config) else { return Ok(None) };
+        let url = address(&named)?;
+        let is_langfuse = named.keys.is_some() || url.path().contains(LANGFUSE_PATH);
+        let mut headers = HeaderMap::new();
+        if is_langfuse {
+            // Written at once, and not after minutes.
+            headers.insert("x-langfuse-ingestion-version", HeaderValue::from_static("4"));
+        }
+        let given = args.header.iter().map(|line| pair(line, ':'));
+        let given = given.collect::<Result<Vec<_>, _>>()?;
+        for (name, value) in named.headers.iter().chain(&given) {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        let telling = telling(world, args, config, is_here(&url));
+        let salt = salt(world, args);
+        let shelf = shelf(world, &url, &headers, named.keys.as_ref(), &telling.project, salt)?;
+        if let Some([public, secret]) = &named.keys {
+            headers.insert(AUTHORIZATION, basic(public, secret)?);
+        }
+        let timeout = otel(world, "TIMEOUT").and_then(|text| text.trim().parse().ok());
+        Ok(Some(Receiver {
+            target: Target {
+                url: url.to_string(),
+                headers,
+                is_packed: otel(world, "COMPRESSION").is_none_or(|name| name != "none"),
+                project: telling.project.clone(),
+                tries: 5,
+            },
+            telling,
+            ids: ids(world, args),
+            shelf,
+            named_by: named.by,
+            is_langfuse,
+            is_here: is_here(&url),
+            timeout: Duration::from_millis(timeout.unwrap_or(30_000)),
+            certificates: otel(world, "CERTIFICATE").map(PathBuf::from),
+        }))
+    }
+
+    /// What sends to it; no socket is opened yet.
+    pub(crate) fn sender(&self) -> Result<Sender, Failure> {
+        let client = reqwest::blocking::Client::builder()
+            .user_agent(concat!("quipu/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(10))
+            .timeout(self.timeout)
+            // What lets us in is for one address.
+            .redirect(reqwest::redirect::Policy::none());
+        let client = agent::api::http::trusting(client, self.certificates.as_deref());
+        let client = client.and_then(|client| client.build().map_err(|error| error.to_string()));
+        let client = client.map_err(|why| Failure::usage(why, None))?;
+        Ok(Sender::new(self.target.clone(), client))
+    }
+
+    /// The address as it may be shown: without a password.
+    pub(crate) fn shown(&self) -> String {
+        let Ok(mut url) = Url::parse(&self.target.url) else { return String::new() };
+        if url.password().is_some() {
+            // An address that has a password can have another.
+            let _ = url.set_password(Some("***"));
+        }
+        url.to_string()
+    }
+}
+
+/// Who names a receiver: the first of these.
+fn named(world: &World, args: &ReceiverArgs, config: &ShipConfig) -> Option<Named> {
+    let otel_headers = || {
+        let text = otel(world, "HEADERS").unwrap_or_default();
+        let pairs = text.split(',').filter_map(|part| pair(part, '=').ok());
+        pairs.map(|(name, value)| (name, decode(&value))).collect::<Vec<_>>()
+    };
+    let endpoint = || {
+        let own = world.variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").map(|url| (url, true));
+        own.or_else(|| Some((world.variable("OTEL_EXPORTER_OTLP_ENDPOINT")?, false)))
+    };
+    let langfuse = langfuse(world);
+    if let Some(url) = &args.to {
+        let is_theirs = url.contains(LANGFUSE_PATH)
+            || langfuse.as_ref().is_some_and(|own| own.url.starts_with(url.as_str()));
+        let headers = if endpoint().is_none() { otel_headers() } else { Vec::new() };
+        let keys = langfuse.filter(|_| is_theirs).and_then(|own| own.keys);
+        let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
+            format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
+        } else {
+            url.clone()
+        };
+        return Some(Named { url, by: "--to", is_whole: false, keys, headers });
+    }
+    if langfuse.is_some() {
+        return langfuse;
+    }
+    if let Some((url, is_whole)) = endpoint() {
+        let by = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        return Some(Named { url, by, is_whole, keys: None, headers: otel_headers() });
+    }
+    let keys = config.langfuse_public_key.clone().zip(config.langfuse_secret_key.clone());
+    let keys = keys.map(|(public, secret)| [public, secret]);
+    let url = config.to.clone().or_else(|| keys.as_ref().map(|_| LANGFUSE.to_owned()))?;
+    let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
+        format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
+    } else {
+        url
+    };
+    let headers = config.headers.clone().into_iter().collect();
+    Some(Named { url, by: "the configuration", is_whole: false, keys, headers })
+}
+
+/// What the environment says of Langfuse, with the prefix that seed 002's program has, or without.
+fn langfuse(world: &World) -> Option<Named> {
+    for (prefix, by) in [("CC_LANGFUSE", "CC_LANGFUSE_*"), ("LANGFUSE", "LANGFUSE_*")] {
+        let variable = |name: &str| world.variable(&format!("{prefix}_{name}"));
+        if let Some((public, secret)) = variable("PUBLIC_KEY").zip(variable("SECRET_KEY")) {
+            let base = variable("BASE_URL").or_else(|| variable("HOST"));
+            let base = base.unwrap_or_else(|| LANGFUSE.to_owned());
+            let url = format!("{}{LANGFUSE_PATH}", base.trim_end_matches('/'));
+            let keys = Some([public, secret]);
+            return Some(Named { url, by, is_whole: false, keys, headers: Vec::new() });
+        }
+    }
+    None
+}
+
+/// A variable of OpenTelemetry's; the one for traces wins.
+fn otel(world: &World, name: &str) -> Option<String> {
+    let own = world.variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
+    own.or_else(|| world.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
+}
+
+fn address(named: &Named) -> Result<Url, Failure> {
+    let by = named.by;
+    let bad = |why: String| {
+        let hint = "an address looks like `http://127.0.0.1:6006` or `https://cloud.langfuse.com/api/public/otel`";
+        Failure::usage(format!("`{}` ({by}) is no address: {why}", named.url), Some(hint))
+    };
+    let mut url = Url::parse(&named.url).map_err(|error| bad(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad(format!("`{}` is not spoken here, only http and https", url.scheme())));
+    }
+    if url.port() == Some(4317) {
+        let hint = "OTLP over HTTP is usually at port 4318";
+        return Err(Failure::usage(
+            format!("`{}` ({by}) is the port for gRPC, which is not spoken here", named.url),
+            Some(hint),
+        ));
+    }
+    if !named.is_whole && !url.path().ends_with(TRACES) {
+        let path = format!("{}{TRACES}", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+    }
+    Ok(url)
+}
+
+fn is_here(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The folder for what is known of a receiver: another address, project or salt is another receiver; another password is not.
+fn shelf(
+    world: &World,
+    url: &Url,
+    headers: &HeaderMap,
+    keys: Option<&[String; 2]>,
+    project: &str,
+    salt: &str,
+) -> Result<Shelf, Failure> {
+    let secret = ["authorization", "api-key", "token", "secret", "cookie"];
+    let mut parts = vec![format!("{}{}", url.host_str().unwrap_or_default(), url.path())];
+    parts.push(url.port_or_known_default().unwrap_or_default().to_string());
+    let mut plain: Vec<String> = headers
+        .iter()
+        .filter(|(name, _)| !secret.iter().any(|word| name.as_str().contains(word)))
+        .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value.as_bytes())))
+        .collect();
+    plain.sort();
+    parts.extend(plain);
+    parts.extend(keys.map(|[public, _]| public.clone()));
+    parts.extend([project.to_owned(), salt.to_owned()]);
+    let digest = Sha256::digest(parts.join("\n"));
+    let host: String = url.host_str().unwrap_or_default().chars().take(60).collect();
+    let host = host.replace(|own: char| !own.is_ascii_alphanumeric() && own != '.', "-");
+    let folder = world.ship_folder()?.join(format!("{host}-{}", hex(&digest[..6])));
+    Ok(Shelf::at(&folder))
+}
+
+fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: bool) -> Telling {
+    let usual = Telling::default();
+    let asked = match (args.redact, args.no_redact) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => config.redact,
+    };
+    let user = || {
+        let names = ["CC_LANGFUSE_USER_ID", "LANGFUSE_USER_ID"];
+        names.iter().find_map(|name| world.variable(name))
+    };
+    let mut tags = usual.tags;
+    tags.extend(config.tags.iter().cloned());
+    Telling {
+        profile: match args.profile.or(config.profile) {
+            Some(Form::Seed) => Profile::Seed,
+            Some(Form::Lean) | None => Profile::Lean,
+        },
+        content: match args.content.or(config.content) {
+            Some(How::Meta) => Content::Meta,
+            Some(How::None) => Content::None,
+            Some(How::Full) | None => Content::Full,
+        },
+        redact: asked.unwrap_or(!is_here),
+        longest: usual.longest,
+        user: user().or_else(|| config.user.clone()),
+        tags,
+        environment: world
+            .variable("LANGFUSE_TRACING_ENVIRONMENT")
+            .or_else(|| config.environment.clone()),
+        project: world
+            .variable("PHOENIX_PROJECT_NAME")
+            .or_else(|| config.project.clone())
+            .unwrap_or(usual.project),
+    }
+}
+
+/// How things are told if nobody is: what would be sent somewhere else.
+pub(crate) fn telling_nobody(world: &World, args: &ReceiverArgs) -> Telling {
+    telling(world, args, world.ship_config(), false)
+}
+
+/// The ids that things get.
+pub(crate) fn ids(world: &World, args: &ReceiverArgs) -> Ids {
+    Ids::salted(salt(world, args))
+}
+
+fn salt<'a>(world: &'a World, args: &'a ReceiverArgs) -> &'a str {
+    let named = args.id_salt.as_ref().or(world.ship_config().id_salt.as_ref());
+    named.map_or("", String::as_str)
+}
+
+fn pair(text: &str, between: char) -> Result<(String, String), Failure> {
+    let (name, value) = text.split_once(between).ok_or_else(|| {
+        let hint = "a header is written as `name: value`";
+        Failure::usage("a header has no value", Some(hint))
+    })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
+    let bad = || Failure::usage(format!("`{name}` is no header, or its value is none"), None);
+    let own = name.parse::<HeaderName>().map_err(|_| bad())?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+    value.set_sensitive(true);
+    Ok((own, value))
+}
+
+fn basic(public: &str, secret: &str) -> Result<HeaderValue, Failure> {
+    use base64::Engine as _;
+    let both = base64::engine::general_purpose::STANDARD.encode(format!("{public}:{secret}"));
+    let mut value = HeaderValue::from_str(&format!("Basic {both}"))
+        .map_err(|_| Failure::usage("the keys of Langfuse are none", None))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Values in the environment may have `%20` and the like.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let code = behind.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let code = code.and_then(|two| u8::from_str_radix(two, 16).ok());
+        if let Some(byte) = code.filter(|_| *first == b'%') {
+            bytes.push(byte);
+            rest = &behind[2..];
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+#[path = "receiver_tests.rs"]
+mod tests;
