@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, inventory,
-    ls, man, repair, ship, show, strip, tree, turns, undo,
+    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, hook,
+    inventory, ls, man, repair, ship, show, strip, tree, turns, undo,
 };
 
 /// Read, check, change and find the sessions that Claude Code keeps
@@ -65,6 +65,7 @@ pub(crate) enum Command {
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
     Ship(ship::ShipArgs),
+    Hook(hook::HookArgs),
     Cat(cat::CatArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),

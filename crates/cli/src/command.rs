@@ -18,6 +18,7 @@ pub(crate) mod fork;
 mod headline;
 pub(crate) mod history;
 mod home;
+pub(crate) mod hook;
 pub(crate) mod inventory;
 pub(crate) mod ls;
 pub(crate) mod man;
@@ -62,6 +63,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Repair(args)) => repair::repair(world, &args),
         Some(Command::Undo(args)) => undo::undo(world, &args),
         Some(Command::Ship(args)) => ship::ship(world, &args),
+        Some(Command::Hook(args)) => hook::hook(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args),
         Some(Command::Man(args)) => man::man(world, &args),

@@ -112,6 +112,14 @@ impl Failure {
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
+    /// A file that is not what it was when it was read.
+    pub(crate) fn changed(path: &Path) -> Self {
+        let message =
+            format!("`{}` is not touched: it has changed since it was read", path.display());
+        let hint = "do it again: what would change is shown anew";
+        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
+    }
+
     /// A result that is not written, because it would resume less well.
     pub(crate) fn worse(before: &str, after: &str) -> Self {
         let message = format!("not written: before it {before}, afterwards {after}");

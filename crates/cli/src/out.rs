@@ -113,6 +113,19 @@ impl Out {
         self.stdout.write_all(b"\n")
     }
 
+    /// Asks a question, to which only `y` is a yes; nothing if there is nobody to ask.
+    pub(crate) fn ask(&mut self, question: &str) -> io::Result<Option<bool>> {
+        let stdin = io::stdin();
+        if !self.is_terminal || !stdin.is_terminal() {
+            return Ok(None);
+        }
+        write!(self.stdout, "{question} [y/N] ")?;
+        self.stdout.flush()?;
+        let mut answer = String::new();
+        stdin.read_line(&mut answer)?;
+        Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
+    }
+
     /// Says something that is not data.
     pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
         // What was written before it should be seen before it.

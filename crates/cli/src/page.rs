@@ -9,7 +9,7 @@ use anstyle::Style;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::out::Out;
+use crate::out::{DIM, Out};
 
 /// A piece of text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,11 @@ impl Span {
 
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Span::new(Style::new(), text)
+    }
+
+    /// What a line is about, in a column of such names.
+    pub(crate) fn named(name: &str) -> Self {
+        Span::new(DIM, format!("  {name:<9}"))
     }
 }
 

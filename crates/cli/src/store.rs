@@ -1,4 +1,4 @@
-//! Files of sessions, written so that nothing is lost, and a journal to take it back.
+//! Files of sessions, and the client's settings, written so that nothing is lost, and a journal to take it back.
 //!
 //! A file is replaced like this: the new one is complete on disk, in the same folder under another name; a copy of the old one is complete in the journal, with an entry that
 //! says what is about to happen; then one rename. New files are written under another name first, too, and never take the place of one that is there. Invariants: whenever
@@ -51,7 +51,7 @@ pub(crate) struct Ready {
 pub(crate) struct Deed<'a> {
     /// The command.
     pub(crate) what: &'a str,
-    /// The session that it is about.
+    /// The session that it is about; `settings` for those of the client.
     pub(crate) session: &'a str,
     pub(crate) now: SystemTime,
 }

@@ -55,11 +55,19 @@ pub(crate) fn uncoloured(text: &str) -> String {
     out + rest
 }
 
-/// A word of a command line, as a shell takes it.
+/// A word of a command line that is shown, as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
+    shell_word(&one_line(word))
+}
+
+/// A word of a command line that is run, as a shell takes it.
+pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-~:".contains(c);
-    let word = one_line(word);
-    if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// The text on one line: white space squeezed, control characters visible.

@@ -20,6 +20,7 @@ use crate::pager::Choice;
 use crate::receiver::ShipConfig;
 use crate::samples;
 use crate::store::Journal;
+use crate::text::quoted;
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -84,14 +85,10 @@ impl World {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
-        let (mut list, mut real, mut missing) = (Vec::new(), HashSet::new(), Vec::new());
-        for root in &self.looked {
+        let (mut list, mut missing) = (Vec::new(), Vec::new());
+        for root in &once(self.looked.clone()) {
             match Home::at(root) {
-                // The same folder may be reached in two ways.
-                Some(home) if real.insert(fs::canonicalize(root).unwrap_or_default()) => {
-                    list.push(home);
-                }
-                Some(_) => {}
+                Some(home) => list.push(home),
                 // A folder named by hand must be right: samples in its place would only mislead.
                 None if self.named_by == NamedBy::Flags => return Err(Failure::no_home(root)),
                 None => missing.push(format!("`{}`", root.display())),
@@ -124,6 +121,13 @@ impl World {
     pub(crate) fn again(&self) -> String {
         let flags = self.looked.iter().filter(|_| self.named_by == NamedBy::Flags);
         flags.fold("quipu".to_owned(), |text, home| format!("{text} --home {}", home.display()))
+    }
+
+    /// What must be typed to get at the settings of that home alone.
+    pub(crate) fn reaching(&self, home: &Path) -> String {
+        let is_plain = self.named_by != NamedBy::Flags && home == self.first_home().0;
+        let flag = || format!("quipu --home {}", quoted(&home.display().to_string()));
+        if is_plain { "quipu".to_owned() } else { flag() }
     }
 
     /// The session that a name means.
@@ -191,6 +195,38 @@ impl World {
         // Of the two usual places clients write to the second.
         let named = self.looked.first().filter(|_| self.named_by != NamedBy::Custom);
         (named.cloned().unwrap_or_else(usual), self.user.as_deref())
+    }
+
+    /// The homes whose settings are changed: those that flags name, else the one that new sessions go to. They need not be there.
+    pub(crate) fn settings_homes(&self) -> Result<Vec<PathBuf>, Failure> {
+        let homes = match self.named_by {
+            NamedBy::Flags => self.looked.clone(),
+            NamedBy::Settings | NamedBy::Custom => vec![self.first_home().0],
+        };
+        if homes.iter().any(|home| home.as_os_str().is_empty()) {
+            let hint = "set `HOME`, or give `--home`";
+            return Err(Failure::usage("there is no folder for settings", Some(hint)));
+        }
+        Ok(once(homes))
+    }
+
+    /// The homes that are known: these, and whatever else is named, or is there without being named.
+    pub(crate) fn known_homes(&self) -> Result<Vec<PathBuf>, Failure> {
+        let mut homes = self.settings_homes()?;
+        let is_known = |home: &&PathBuf| self.named_by != NamedBy::Custom || home.is_dir();
+        homes.extend(self.looked.iter().filter(is_known).cloned());
+        Ok(once(homes))
+    }
+
+    /// The file of this program.
+    #[allow(clippy::unused_self, reason = "whoever asks about surroundings has to have the world")]
+    pub(crate) fn program(&self) -> Result<String, Failure> {
+        let path = std::env::current_exe().ok().filter(|path| path.is_file());
+        // A command that a shell runs has to be text.
+        path.and_then(|path| path.into_os_string().into_string().ok()).ok_or_else(|| {
+            let hint = "start it by a path that is there and is UTF-8";
+            Failure::usage("the path of this program is not known", Some(hint))
+        })
     }
 
     /// The time at which tests want it to stand still, in milliseconds.
@@ -261,6 +297,14 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
     }
     let usual = user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default();
     (usual, NamedBy::Custom)
+}
+
+/// Folders, each once: the same one may be reached in two ways.
+fn once(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut real = HashSet::new();
+    let name = |folder: &PathBuf| fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+    folders.retain(|folder| real.insert(name(folder)));
+    folders
 }
 
 fn load_config() -> Result<Config, Failure> {

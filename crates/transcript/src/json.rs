@@ -106,8 +106,12 @@ impl<'a> Json<'a> {
 
     /// The elements of an array, in order; none for anything else.
     pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
-        let scanner = Scanner::new(self.raw);
-        scanner.elements().map(move |range| Json { raw: scanner.bytes(range) })
+        self.places().map(move |range| Json { raw: &self.raw[range] })
+    }
+
+    /// Where the elements of an array stand, from its start; nowhere for anything else.
+    pub fn places(self) -> impl Iterator<Item = Range<usize>> + use<'a> {
+        Scanner::new(self.raw).elements()
     }
 
     /// The member of that name, if it is an object. To ask for several, use [`Json::object`].
@@ -173,7 +177,7 @@ impl<'a> Object<'a> {
     }
 
     /// Where the name (without quotes) and the value of each member stand, from the start of the object.
-    pub(crate) fn places(&self) -> Vec<[Range<usize>; 2]> {
+    pub fn places(&self) -> Vec<[Range<usize>; 2]> {
         match &self.members {
             Some(noted) => noted.iter().map(|one| [one.key.clone(), one.value.clone()]).collect(),
             None => Scanner::new(self.raw).members().map(|(key, own)| [key.range, own]).collect(),

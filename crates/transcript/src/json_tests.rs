@@ -28,6 +28,8 @@ fn numbers_keep_their_bytes() {
     let json = Json::parse(b"[1.0, 1e400, 12345678901234567890123, -0]").unwrap();
     let raw: Vec<&[u8]> = json.elements().map(Json::raw).collect();
     assert_eq!(raw, [&b"1.0"[..], b"1e400", b"12345678901234567890123", b"-0"]);
+    let places: Vec<_> = json.places().collect();
+    assert_eq!(places, [1..4, 6..11, 13..36, 38..40]);
     let integers: Vec<_> = json.elements().map(Json::integer).collect();
     assert_eq!(integers, [None, None, None, Some(0)]);
     assert_eq!(json.elements().map(Json::float).next(), Some(Some(1.0)));

@@ -14,10 +14,10 @@ use crate::world::World;
 
 /// Take back the last change, or another one
 ///
-/// A session that was changed in place is what it was before, byte for byte; files that a change made are removed. Whatever was changed since is left alone, unless `--force` says otherwise: then it is kept in the journal.
+/// A file that was changed in place is what it was before, byte for byte; files that a change made are removed. Whatever was changed since is left alone, unless `--force` says otherwise: then it is kept in the journal.
 #[derive(clap::Args, Debug)]
 pub(crate) struct UndoArgs {
-    /// The change, as `--list` names it, or the session's id or the beginning of either; the last one if nothing is given
+    /// The change, as `--list` names it, or the session's id, or the beginning of either; `settings` for those of Claude Code; the last one if nothing is given
     change: Option<String>,
     /// List the changes that can be taken back
     #[arg(long, conflicts_with = "change")]

@@ -11,7 +11,7 @@ use transcript::place::Thing;
 use super::{Job, Target, carry};
 use crate::command::JSON_VERSION;
 use crate::failure::Failure;
-use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
+use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, grouped, quoted, shown};
 use crate::world::World;
@@ -96,17 +96,17 @@ impl<'a> Told<'a> {
         }
         page.line(&head)?;
         for (name, text, style) in self.rows() {
-            page.paragraph(&Lead::hanging(named(name)), &[Span::new(style, text)])?;
+            page.paragraph(&Lead::hanging(Span::named(name)), &[Span::new(style, text)])?;
         }
         self.deeds(page)?;
         self.findings(page)?;
         if !self.along.is_empty() {
             let text = shown(&self.along.join(", "));
-            page.paragraph(&Lead::hanging(named("along")), &[Span::plain(text)])?;
+            page.paragraph(&Lead::hanging(Span::named("along")), &[Span::plain(text)])?;
         }
         if !self.left.is_empty() {
             let text = format!("{} (not part of the result)", self.left.join(", "));
-            page.paragraph(&Lead::hanging(named("left")), &[Span::plain(shown(&text))])?;
+            page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
         }
         // These are to be copied: they stay on one line.
         let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
@@ -116,7 +116,7 @@ impl<'a> Told<'a> {
             ("undo", undo.as_ref()),
         ] {
             if let Some(text) = text {
-                page.line(&[named(name), Span::plain(shown(text))])?;
+                page.line(&[Span::named(name), Span::plain(shown(text))])?;
             }
         }
         Ok(())
@@ -273,11 +273,6 @@ impl<'a> Told<'a> {
             left: &self.left,
         }
     }
-}
-
-/// What a line is about.
-fn named(name: &str) -> Span {
-    Span::new(DIM, format!("  {name:<9}"))
 }
 
 /// How many lines or findings of a kind are told.

@@ -12,6 +12,7 @@ mod follow;
 mod help;
 mod history;
 mod home;
+mod hook;
 mod large;
 mod ls;
 mod show;

@@ -1,0 +1,39 @@
+//! `quipu hook`: a command in the client's settings, put in, taken out, and looked at.
+//!
+//! Settings are the user's own. Invariant: they are changed only by what is asked for, after it was shown and agreed to.
+
+mod change;
+mod install;
+mod program;
+mod settings;
+mod status;
+mod uninstall;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use crate::world::World;
+
+/// Let Claude Code tell quipu when a turn, a sub-agent or a session ends
+///
+/// The hook is a command in the client's `settings.json`; nothing but `quipu hook install` puts it there.
+#[derive(clap::Args, Debug)]
+pub(crate) struct HookArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Install(install::InstallArgs),
+    Uninstall(uninstall::UninstallArgs),
+    Status(status::StatusArgs),
+}
+
+pub(crate) fn hook(world: &mut World, args: &HookArgs) -> Result<(), Failure> {
+    match &args.what {
+        What::Install(args) => install::install(world, args),
+        What::Uninstall(args) => uninstall::uninstall(world, args),
+        What::Status(args) => status::status(world, args),
+    }
+}

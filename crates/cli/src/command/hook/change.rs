@@ -1,0 +1,182 @@
+//! A change of the client's settings: shown, agreed to, and only then written.
+//!
+//! Invariants: nothing is written before the difference was shown and somebody said yes; all files are understood before the first is written; what is written goes through `store`, so that a copy is in the journal, and a file that has
+//! changed since it was read is left alone. Of a link, what it leads to is written.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use anstyle::Style;
+use similar::TextDiff;
+use transcript::limit::SIDECAR;
+
+use super::settings::Wrong;
+use crate::failure::Failure;
+use crate::out::{BAD, BOLD, DIM, GOOD};
+use crate::page::{Page, Span};
+use crate::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
+use crate::text::shown;
+use crate::world::World;
+
+/// Whether a change is written.
+#[derive(clap::Args, Debug)]
+pub(super) struct Consent {
+    /// Write it without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    /// Show what would change, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is to be done to settings.
+pub(super) struct Edit<'a> {
+    /// What the journal calls it.
+    pub(super) what: &'a str,
+    pub(super) new_text: &'a dyn Fn(&str) -> Result<String, Wrong>,
+    /// What is said where there is nothing to do.
+    pub(super) nothing: &'a str,
+}
+
+/// Settings as they were read.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    /// What the file was then; nothing if there was none.
+    found: Option<Metadata>,
+}
+
+impl Settings {
+    pub(super) fn read(home: &Path) -> Result<Settings, Failure> {
+        let name = home.join("settings.json");
+        let path = match fs::read_link(&name) {
+            Ok(to) => fs::canonicalize(&name).map_err(|error| {
+                let told = format!("it is a link to `{}`: {error}", to.display());
+                io::Error::new(error.kind(), told)
+            }),
+            Err(_) => std::path::absolute(&name),
+        };
+        let path = path.map_err(|error| Failure::unreadable(&name, error))?;
+        let unreadable = |error| Failure::unreadable(&path, error);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Settings { path, text: String::new(), found: None });
+            }
+            file => file.map_err(unreadable)?,
+        };
+        let found = file.metadata().map_err(unreadable)?;
+        let mut text = String::new();
+        file.take(SIDECAR).read_to_string(&mut text).map_err(unreadable)?;
+        Ok(Settings { path, text, found: Some(found) })
+    }
+}
+
+/// Shows what would change in the settings of the homes that are meant, and writes it if that is wanted.
+pub(super) fn carry_out(
+    world: &mut World,
+    edit: &Edit<'_>,
+    consent: &Consent,
+) -> Result<(), Failure> {
+    let mut changes: Vec<(Settings, String)> = Vec::new();
+    for home in world.settings_homes()? {
+        let settings = Settings::read(&home)?;
+        let text = (edit.new_text)(&settings.text);
+        let text = text.map_err(|wrong| {
+            let path = settings.path.display();
+            let hint = "mend it by hand, and do this again";
+            Failure::usage(format!("`{path}` is not touched: {wrong}"), Some(hint))
+        })?;
+        if text == settings.text {
+            let path = settings.path.display();
+            world.out.note(&format!("nothing to do in `{path}`: {}", edit.nothing))?;
+        } else if changes.iter().all(|(other, _)| other.path != settings.path) {
+            changes.push((settings, text));
+        }
+    }
+    for (settings, text) in &changes {
+        show(world, settings, text)?;
+    }
+    if changes.is_empty() || consent.dry_run {
+        return Ok(());
+    }
+    if !consent.yes {
+        match world.out.ask("Write this?")? {
+            Some(true) => {}
+            Some(false) => return Ok(world.out.note("nothing is written")?),
+            None => {
+                let hint = "give `--yes` to write this";
+                return Err(Failure::usage("nothing is written: nobody can be asked", Some(hint)));
+            }
+        }
+    }
+    let journal = world.journal()?;
+    for (settings, text) in &changes {
+        let deed = Deed { what: edit.what, session: "settings", now: world.now };
+        let entry = write(&journal, deed, settings, text)?;
+        let page = &mut Page::new(&mut world.out);
+        let path = settings.path.display().to_string();
+        page.line(&[Span::named("written"), Span::plain(shown(&path))])?;
+        page.line(&[Span::named("undo"), Span::plain(format!("quipu undo {entry}"))])?;
+    }
+    Ok(())
+}
+
+/// The difference, as `diff -u` has it.
+fn show(world: &mut World, settings: &Settings, text: &str) -> Result<(), Failure> {
+    let path = settings.path.display().to_string();
+    let before = if settings.found.is_some() { &path } else { "/dev/null" };
+    let diff = TextDiff::from_lines(settings.text.as_str(), text);
+    let diff = diff.unified_diff().header(before, &path).to_string();
+    let page = &mut Page::new(&mut world.out);
+    for line in diff.lines() {
+        let style = match line.get(..1) {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => BOLD,
+            Some("+") => GOOD,
+            Some("-") => BAD,
+            Some("@") => DIM,
+            _ => Style::new(),
+        };
+        page.line(&[Span::new(style, shown(line))])?;
+    }
+    Ok(())
+}
+
+/// Puts a text in the place of settings; what the journal calls that.
+fn write(
+    journal: &Journal,
+    deed: Deed<'_>,
+    settings: &Settings,
+    text: &str,
+) -> Result<String, Failure> {
+    let path = &settings.path;
+    let ready = Ready { temp: store::beside(path), path: path.clone() };
+    let written = || {
+        Real.create_folder(path.parent().unwrap_or(path))?;
+        let mut file = store::private(&ready.temp)?;
+        file.write_all(text.as_bytes())?;
+        if let Some(found) = &settings.found {
+            store::take_after(&file, found)?;
+        }
+        file.sync_all()?;
+        match &settings.found {
+            Some(found) => {
+                store::replace(&mut Real, journal, deed, &ready, Mark::of_metadata(found))
+            }
+            None => store::create(&mut Real, journal, deed, slice::from_ref(&ready)),
+        }
+    };
+    written().map_err(|error| {
+        store::discard(slice::from_ref(&ready));
+        match error.kind() {
+            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => Failure::changed(path),
+            _ => Failure::unwritable(path, error),
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;
