@@ -3,6 +3,7 @@
 //! One type for the whole binary: a kind, which is the exit code; what happened; at most one hint.
 
 use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -181,19 +182,26 @@ impl Failure {
             return;
         }
         let mut err = io::stderr().lock();
-        let mut line = format!("error: {}", printable(&self.message));
-        let mut cause: Option<&dyn Error> = self.source.as_ref().map(|source| source as &dyn Error);
-        while let Some(error) = cause {
-            line.extend([": ", &error.to_string()]);
-            cause = error.source();
-        }
-        let _ = writeln!(err, "{line}");
+        let _ = writeln!(err, "error: {self}");
         for row in &self.list {
             let _ = writeln!(err, "  {}", printable(row));
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(err, "hint: {hint}");
         }
+    }
+}
+
+/// What happened, and why, on one line.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.message))?;
+        let mut cause: Option<&dyn Error> = self.source.as_ref().map(|source| source as &dyn Error);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
     }
 }
 

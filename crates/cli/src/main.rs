@@ -42,8 +42,27 @@ fn named(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
+/// Whether the client runs this as a hook: there an exit code of 2 would stop its turn.
+fn is_hook(args: &[OsString]) -> bool {
+    args.windows(2).any(|two| two[0] == "hook" && two[1] == "stop")
+}
+
+/// A hook that fails is nobody's business but its log's, unless somebody asked.
+fn hook_failed(args: &[OsString]) -> ExitCode {
+    ExitCode::from(u8::from(args.iter().any(|arg| arg == "--strict")))
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(named(std::env::args_os().collect()));
+    let args = named(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) if is_hook(&args) && error.use_stderr() => {
+            // If stderr is closed there is nobody to tell.
+            let _ = error.print();
+            return hook_failed(&args);
+        }
+        Err(error) => error.exit(),
+    };
     let outcome = World::new(&cli.global).and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);
@@ -60,7 +79,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             failure.report();
-            failure.exit_code()
+            if is_hook(&args) { hook_failed(&args) } else { failure.exit_code() }
         }
     }
 }

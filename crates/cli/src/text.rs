@@ -182,10 +182,14 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
 }
 
-/// A number with its noun.
+/// A number with its noun; one whose plural is another is given with it, as `batch|batches`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
+    match (number, noun.split_once('|')) {
+        (1, Some((one, _))) => format!("1 {one}"),
+        (_, Some((_, many))) => format!("{number} {many}"),
+        (1, None) => format!("1 {noun}"),
+        (_, None) => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use crate::disk;
 use crate::send::{Sender, Stop};
 use crate::spool::{Spool, SpoolError};
 use crate::state::States;
@@ -35,8 +36,12 @@ impl Shelf {
 
     /// Keeps others from shipping to the same receiver while the file is held; nothing if another does.
     pub fn lock(&self, wait: bool) -> io::Result<Option<std::fs::File>> {
-        crate::disk::make(&self.folder)?;
-        crate::disk::lock(&self.folder.join("lock"), wait)
+        disk::lock(&self.folder.join("lock"), wait)
+    }
+
+    /// A place to wait for that; nothing if somebody waits already.
+    pub fn queue(&self) -> io::Result<Option<std::fs::File>> {
+        disk::lock(&self.folder.join("queue"), false)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// Puts a file into its place in one step. Durable if it must outlive a power cut.
-pub(crate) fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+pub fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -50,6 +50,7 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
 
 /// Holds a file for as long as what is given lives; nothing if another process does, and we do not wait.
 pub(crate) fn lock(path: &Path, wait: bool) -> io::Result<Option<File>> {
+    make(path.parent().unwrap_or(Path::new(".")))?;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     if wait {
         file.lock()?;
@@ -63,7 +64,7 @@ pub(crate) fn lock(path: &Path, wait: bool) -> io::Result<Option<File>> {
 }
 
 /// A name that can be a file's.
-pub(crate) fn safe(name: &str) -> String {
+pub fn safe(name: &str) -> String {
     let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String = name.chars().map(|own| if kept(own) { own } else { '_' }).collect();
     name.trim_start_matches('.').chars().take(120).collect()

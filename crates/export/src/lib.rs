@@ -11,7 +11,7 @@
 pub mod build;
 pub mod content;
 pub mod deliver;
-mod disk;
+pub mod disk;
 pub mod id;
 pub mod plan;
 pub mod profile;

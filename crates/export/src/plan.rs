@@ -21,8 +21,8 @@ pub struct Closing {
     pub is_stopped: bool,
     /// The session is over, or nothing was written for long.
     pub is_ended: bool,
-    /// The sub-agent that the client says is done.
-    pub agent: Option<String>,
+    /// The sub-agents that the client says are done.
+    pub agents: Vec<String>,
 }
 
 /// What there is to ship of a session.
@@ -194,7 +194,7 @@ impl Plan {
             let id = &agent.id;
             let seed = if run == 0 { id.clone() } else { format!("{id}/{opener}") };
             let root = making.fresh(&self.ids, &above.session, &seed, &opener);
-            let is_done = closing.agent.as_deref() == Some(id)
+            let is_done = closing.agents.contains(id)
                 || is_final(own, &round) && round.outcome().is_complete()
                 || agent.notified.is_some()
                 || !agent.is_background && call.is_some_and(|call| self.is_answered(call));

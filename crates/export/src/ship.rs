@@ -10,9 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use transcript::conversation::Conversation;
 use transcript::family::Family;
 use transcript::place::{Session, agents};
+use transcript::table::Answer;
 use transcript::time::Time;
+use transcript::turn::Step;
 
 use crate::deliver::{Closed, Shelf};
 use crate::disk;
@@ -220,6 +223,18 @@ pub fn is_idle(session: &Session, now: SystemTime) -> bool {
     let files = agents(session).into_iter().map(|agent| agent.path).chain([session.path.clone()]);
     let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
     newest.is_some_and(|newest| now.duration_since(newest).unwrap_or_default() > IDLE)
+}
+
+/// Whether the last turn of a session is complete and says why it ended: the client writes the last lines late.
+pub fn is_settled(session: &Session) -> io::Result<bool> {
+    let own = Conversation::open(&session.path)?;
+    let turns = own.turns().live;
+    let Some(last) = turns.last() else { return Ok(true) };
+    let mut answers = last.steps.iter().filter_map(|step| match step {
+        Step::Answer { id, .. } => Some(own.table.answer(*id)),
+        _ => None,
+    });
+    Ok(last.outcome.is_complete() && answers.next_back().is_none_or(Answer::is_final))
 }
 
 /// So many sessions back are looked for.

@@ -1,13 +1,17 @@
-//! `quipu hook`: a command in the client's settings, put in, taken out, and looked at.
+//! `quipu hook`: a command in the client's settings, put in, taken out, looked at, and what it does.
 //!
-//! Settings are the user's own. Invariant: they are changed only by what is asked for, after it was shown and agreed to.
+//! Settings are the user's own. Invariants: they are changed only by what is asked for, after it was shown and agreed to; what the hook does neither delays the client nor stops it.
 
 mod change;
 mod install;
+mod job;
+mod log;
 mod program;
 mod settings;
 mod status;
+mod stop;
 mod uninstall;
+mod work;
 
 use clap::Subcommand;
 
@@ -28,6 +32,9 @@ enum What {
     Install(install::InstallArgs),
     Uninstall(uninstall::UninstallArgs),
     Status(status::StatusArgs),
+    Stop(stop::StopArgs),
+    #[command(hide = true)]
+    Work(stop::StopArgs),
 }
 
 pub(crate) fn hook(world: &mut World, args: &HookArgs) -> Result<(), Failure> {
@@ -35,5 +42,7 @@ pub(crate) fn hook(world: &mut World, args: &HookArgs) -> Result<(), Failure> {
         What::Install(args) => install::install(world, args),
         What::Uninstall(args) => uninstall::uninstall(world, args),
         What::Status(args) => status::status(world, args),
+        What::Stop(args) => stop::stop(world, args),
+        What::Work(args) => work::work(world, args),
     }
 }

@@ -231,7 +231,7 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
 }
 
 /// Takes over what seed 002's program has sent to Langfuse.
-pub(super) fn take_over(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
+pub(in crate::command) fn take_over(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
     if !receiver.is_langfuse {
         return Ok(());
     }

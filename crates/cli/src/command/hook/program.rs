@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::text::shell_word;
 
-/// What a command of ours ends in.
+/// What a command of ours has in it.
 const LAST: [&str; 2] = ["hook", "stop"];
 
 /// The command that runs this program.
@@ -21,7 +21,7 @@ pub(super) fn of_ours<'a>(command: &'a str, own: &str) -> Option<(String, &'a st
     // More than one command is not ours alone.
     let is_one = !rest.contains([';', '&', '|', '<', '>', '(', '`', '\n']);
     let is_quipu = program == own || Path::new(&program).file_name().is_some_and(|n| n == "quipu");
-    (is_quipu && is_one && words.ends_with(&LAST)).then_some((program, rest))
+    (is_quipu && is_one && words.windows(2).any(|two| two == LAST)).then_some((program, rest))
 }
 
 /// The first word of a command, without its quotes, and the rest; nothing if there is no rest.

@@ -3,23 +3,28 @@
 use std::path::Path;
 
 use anstyle::Style;
+use export::spool::Spool;
 use serde::Serialize;
 
 use super::change::Settings;
 use super::settings::{self, EVENTS, Wrong};
+use super::{job, log};
 use crate::command::JSON_VERSION;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::shown;
+use crate::receiver::{Receiver, ReceiverArgs};
+use crate::text::{age, count, shown, size};
 use crate::world::World;
 
 /// Say whether the hook is installed, and whether it can run
 ///
-/// For each home: the events that the hook is installed for, its command, whether that program is there, and whether all hooks are switched off in the same file. Settings of projects are not looked at.
+/// For each home: the events that the hook is installed for, its command, whether that program is there, and whether all hooks are switched off in the same file. Settings of projects are not looked at. Then the receiver: where it is, what waits for it, what it refused, and the end of the log.
 #[derive(clap::Args, Debug)]
 pub(super) struct StatusArgs {
-    /// One JSON object a home
+    #[command(flatten)]
+    receiver: ReceiverArgs,
+    /// One JSON object a home, and one for the receiver
     #[arg(long)]
     json: bool,
 }
@@ -36,6 +41,87 @@ pub(super) fn status(world: &mut World, args: &StatusArgs) -> Result<(), Failure
             let install = format!("`{} hook install`", world.reaching(&home));
             tell(world, &path, &install, &found)?;
         }
+    }
+    let receiver = Receiver::look_for(world, &args.receiver)?;
+    let waits = Waits::new(world, receiver.as_ref())?;
+    if args.json {
+        return Ok(world.out.json(&waits)?);
+    }
+    delivery(world, receiver.as_ref(), &waits)
+}
+
+/// What is on its way to a receiver.
+#[derive(Serialize)]
+struct Waits {
+    v: u32,
+    receiver: Option<String>,
+    named_by: Option<&'static str>,
+    jobs: usize,
+    batches: usize,
+    bytes: u64,
+    refused: Vec<String>,
+    refused_folder: Option<String>,
+    /// Seconds since something arrived.
+    arrived: Option<u64>,
+    log: String,
+}
+
+impl Waits {
+    fn new(world: &World, receiver: Option<&Receiver>) -> Result<Waits, Failure> {
+        let shelf = receiver.map(|receiver| &receiver.shelf);
+        let spool = shelf.map(|shelf| &shelf.spool);
+        let refused = spool.map(Spool::refused).unwrap_or_default();
+        let newest = shelf.and_then(|shelf| shelf.states.newest());
+        Ok(Waits {
+            v: JSON_VERSION,
+            receiver: receiver.map(Receiver::shown),
+            named_by: receiver.map(|receiver| receiver.named_by),
+            jobs: shelf.map_or(0, job::waiting),
+            batches: spool.map_or(0, |spool| spool.waiting().len()),
+            bytes: spool.map_or(0, Spool::size),
+            refused: refused.into_iter().map(|(_, why)| why).collect(),
+            refused_folder: spool.map(|spool| spool.refused_folder().display().to_string()),
+            arrived: newest.map(|newest| world.since(newest).as_secs()),
+            log: log::path(world)?.display().to_string(),
+        })
+    }
+}
+
+/// So many lines of the log are shown.
+const LINES: usize = 5;
+
+fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Result<(), Failure> {
+    let tail = log::tail(world, LINES);
+    let page = &mut Page::new(&mut world.out);
+    page.line(&[Span::new(BOLD, "receiver".to_owned())])?;
+    let Some(receiver) = receiver else {
+        return row(
+            page,
+            "to",
+            WARN,
+            "none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration",
+        );
+    };
+    row(page, "to", GOOD, &format!("{} (named by {})", receiver.shown(), receiver.named_by))?;
+    if let Some(seconds) = waits.arrived {
+        row(page, "arrived", DIM, &format!("{} ago", age(seconds)))?;
+    }
+    if waits.jobs > 0 {
+        row(page, "jobs", WARN, &format!("{} not done yet", count(waits.jobs as u64, "job")))?;
+    }
+    if waits.batches > 0 {
+        let batches = count(waits.batches as u64, "batch of spans|batches of spans");
+        let text =
+            format!("{batches}, {}: the next hook or `quipu ship` tries again", size(waits.bytes));
+        row(page, "waiting", WARN, &text)?;
+    }
+    if let (Some(why), Some(folder)) = (waits.refused.first(), &waits.refused_folder) {
+        let batches = count(waits.refused.len() as u64, "batch|batches");
+        row(page, "refused", WARN, &format!("{batches} in `{folder}`: {why}"))?;
+    }
+    row(page, "log", DIM, &waits.log)?;
+    for line in tail {
+        page.line(&[Span::new(DIM, shown(&format!("  {line}")))])?;
     }
     Ok(())
 }

@@ -1,0 +1,113 @@
+//! What a hook was told, on disk until it is done.
+//!
+//! One file for each kind of event of a session: what comes again before it is done is the same work. Invariant: a job is removed after its work is done, and at no other time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use export::deliver::Shelf;
+use export::disk;
+use export::plan::Closing;
+use serde::{Deserialize, Serialize};
+
+/// What the client says on stdin, as far as it matters.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+pub(super) struct Job {
+    pub(super) session_id: String,
+    pub(super) transcript_path: PathBuf,
+    #[serde(default)]
+    hook_event_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent_id: Option<String>,
+}
+
+/// All that is to be done for one session.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) session: String,
+    pub(super) path: PathBuf,
+    pub(super) closing: Closing,
+    /// The files that are done with it.
+    files: Vec<PathBuf>,
+}
+
+impl Job {
+    /// Puts it where the work is looked for.
+    pub(super) fn put(&self, of: &Shelf) -> io::Result<()> {
+        let agent = self.agent_id.as_deref().unwrap_or_default();
+        let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
+        disk::put(&folder(of).join(format!("{name}.json")), &serde_json::to_vec(self)?, false)
+    }
+
+    fn close(&self, closing: &mut Closing) {
+        match self.hook_event_name.as_str() {
+            "SubagentStop" => closing.agents.extend(self.agent_id.clone()),
+            "SessionEnd" => closing.is_ended = true,
+            // A hook that does not say what it is for is the one that seed 002 knows.
+            _ => closing.is_stopped = true,
+        }
+    }
+}
+
+fn folder(shelf: &Shelf) -> PathBuf {
+    shelf.folder.join("jobs")
+}
+
+/// The files of jobs.
+fn files(shelf: &Shelf) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder(shelf)).into_iter().flatten().flatten();
+    let is_job = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".json") && !name.starts_with('.')
+    };
+    let mut found: Vec<PathBuf> = found.map(|entry| entry.path()).filter(is_job).collect();
+    found.sort();
+    found
+}
+
+/// How many jobs wait.
+pub(super) fn waiting(shelf: &Shelf) -> usize {
+    files(shelf).len()
+}
+
+/// What there is to do, by session; files that say nothing are removed.
+pub(super) fn all(shelf: &Shelf) -> Vec<Work> {
+    let mut found: BTreeMap<String, Work> = BTreeMap::new();
+    for path in files(shelf) {
+        let read =
+            fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Job>(&bytes).ok());
+        let Some(job) = read else {
+            let _ = fs::remove_file(&path);
+            continue;
+        };
+        let work = found.entry(job.session_id.clone()).or_insert_with(|| Work {
+            session: job.session_id.clone(),
+            path: job.transcript_path.clone(),
+            closing: Closing::default(),
+            files: Vec::new(),
+        });
+        job.close(&mut work.closing);
+        work.files.push(path);
+    }
+    found.into_values().collect()
+}
+
+impl Work {
+    /// It is done. What cannot be removed is done once more, which changes nothing.
+    pub(super) fn done(&self) {
+        for path in &self.files {
+            let _ = fs::remove_file(path);
+        }
+    }
+
+    /// Whether the client may still write the last lines.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.closing.is_stopped
+    }
+
+    pub(super) fn transcript(&self) -> &Path {
+        &self.path
+    }
+}
