@@ -43,7 +43,7 @@ impl Plan {
             making.answer(*id, blocks, before, next, take)?;
             before = first(at);
         }
-        making.orphans(take)
+        Ok(())
     }
 
     fn setting(&self, unit: &Unit) -> io::Result<Setting> {
@@ -185,13 +185,19 @@ impl Making<'_> {
     fn events(&self) -> io::Result<Vec<(Time, String)>> {
         let mut found = Vec::new();
         for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
-            let Step::Event(row) = step else { continue };
-            if self.own.table.boundary(*row).is_some() {
-                continue;
-            }
-            let told = self.own.look(*row, event)?;
-            if told.matters {
-                found.push((self.time(*row), told.text));
+            match step {
+                Step::Event(row) if self.own.table.boundary(*row).is_none() => {
+                    let told = self.own.look(*row, event)?;
+                    found.extend(told.matters.then(|| (self.time(*row), told.text)));
+                }
+                // No span of its own: the call may still come.
+                Step::Orphan(block) => {
+                    let said = self.own.look_at(*block, |own| result(&own?))?;
+                    let said = said.map(|said| first_line(&said.text)).unwrap_or_default();
+                    let row = self.own.table.part(*block).row;
+                    found.push((self.time(row), format!("a result without its call: {said}")));
+                }
+                Step::Event(_) | Step::Said(_) | Step::Answer { .. } => {}
             }
         }
         found.sort();
@@ -349,31 +355,6 @@ impl Making<'_> {
             level,
             events: Vec::new(),
         })
-    }
-
-    /// Results whose calls are nowhere: what is left of calls.
-    fn orphans(&self, take: Take<'_>) -> io::Result<()> {
-        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
-            let Step::Orphan(answer) = step else { continue };
-            let part = self.own.table.part(*answer);
-            let call = self.id(part.id);
-            let record =
-                format!("{}/{}", record_id(self.own, part.row), self.own.table.place(*answer));
-            take(Span {
-                turn: Arc::clone(&self.setting),
-                id: self.plan.span(self.unit, &format!("{record}/result")),
-                parent: Some(self.unit.root),
-                what: What::Tool { call, answer: self.time(part.row) },
-                name: "unknown tool".to_owned(),
-                start: self.time(part.row),
-                end: self.time(part.row),
-                input: None,
-                output: self.own.look_at(*answer, |own| result(&own?))?,
-                level: Level::Warning("no call".to_owned()),
-                events: Vec::new(),
-            })?;
-        }
-        Ok(())
     }
 
     fn compactions(&self, take: Take<'_>) -> io::Result<()> {

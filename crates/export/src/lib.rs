@@ -1,7 +1,7 @@
 //! Sessions as traces, and what delivers them.
 //!
 //! - [`plan`] says what there is to ship of a session, and what of it is finished; [`build`] makes its [`span`]s, texts included;
-//! - [`id`] names them, so that a receiver knows what it has already;
+//! - [`id`] names them, so that a receiver knows what it has already; [`origin`] knows of turns that several sessions have;
 //! - [`profile`] says how a receiver is told; [`wire`] puts spans into batches; [`send`] brings a batch to a receiver;
 //! - [`ship`] goes through sessions and makes batches of what a receiver does not have; [`deliver`] brings them there one after the other, or into the [`spool`]; [`state`] is what arrived.
 //!
@@ -13,6 +13,7 @@ pub mod content;
 pub mod deliver;
 pub mod disk;
 pub mod id;
+pub mod origin;
 pub mod plan;
 pub mod profile;
 mod round;

@@ -12,6 +12,7 @@ use transcript::table::{AnswerId, BlockId, RowId};
 use transcript::time::Time;
 
 use crate::id::{Ids, SpanId, TraceId, hex};
+use crate::origin::Copied;
 use crate::round::{Round, group, rounds, times};
 
 /// What is known of whether a session goes on.
@@ -62,6 +63,11 @@ pub struct Unit {
 }
 
 impl Unit {
+    /// The session that it was said in.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Whether it is a turn of the session itself.
     pub fn is_turn(&self) -> bool {
         self.owner == Owner::Main
@@ -80,8 +86,8 @@ struct Above {
 }
 
 impl Plan {
-    /// What there is of a session. `name` is what it is called if no record says.
-    pub fn new(family: Family, name: &str, ids: &Ids, closing: &Closing) -> Plan {
+    /// What there is of a session. `name` is what it is called if no record says; `copied` knows which turns were said in another.
+    pub fn new(family: Family, name: &str, ids: &Ids, closing: &Closing, copied: &Copied) -> Plan {
         let mut plan = Plan {
             times: HashMap::from([(Owner::Main, times(&family.main))]),
             family,
@@ -91,7 +97,7 @@ impl Plan {
         };
         let mut making =
             Making { used: HashSet::new(), above: HashMap::new(), said: HashSet::new() };
-        plan.add_turns(name, closing, &mut making);
+        plan.add_turns(name, closing, copied, &mut making);
         plan.add_runs(name, closing, &mut making);
         plan
     }
@@ -111,7 +117,7 @@ impl Plan {
         self.time(Owner::Main, unit.opened)
     }
 
-    fn add_turns(&mut self, name: &str, closing: &Closing, making: &mut Making) {
+    fn add_turns(&mut self, name: &str, closing: &Closing, copied: &Copied, making: &mut Making) {
         let own = &self.family.main;
         let mut number = 0;
         for mut round in rounds(own, own.turns()) {
@@ -122,6 +128,7 @@ impl Plan {
             number += 1;
             let opener = record_id(own, round.first);
             let session = own.table.text(own.table.row(round.first).session).unwrap_or(name);
+            let session = copied.from(&opener).unwrap_or(session);
             let trace = self.ids.trace(session, &opener);
             let is_settled = round.outcome().is_complete()
                 && (closing.is_stopped || is_measured(&round) || is_final(own, &round));

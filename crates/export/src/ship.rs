@@ -20,6 +20,7 @@ use transcript::turn::Step;
 use crate::deliver::{Closed, Shelf};
 use crate::disk;
 use crate::id::{Ids, hex};
+use crate::origin::Origins;
 use crate::plan::{Closing, Plan, Unit};
 use crate::profile::{Profile, Telling};
 use crate::state::{Position, State, Update};
@@ -43,6 +44,7 @@ pub struct Shipper<'a> {
     is_again: bool,
     /// Older turns are left alone.
     since: Option<Time>,
+    origins: Origins,
     batch: Batch,
 }
 
@@ -93,7 +95,8 @@ impl<'a> Shipper<'a> {
         since: Option<Time>,
     ) -> Self {
         let waiting = shelf.spool.known();
-        Shipper { shelf, telling, ids, waiting, is_again, since, batch: Batch::default() }
+        let (origins, batch) = (Origins::default(), Batch::default());
+        Shipper { shelf, telling, ids, waiting, is_again, since, origins, batch }
     }
 
     /// Makes batches of what is finished of a session and not there yet.
@@ -109,7 +112,9 @@ impl<'a> Shipper<'a> {
         if !self.is_again && position.is_some_and(|own| own.look.as_ref() == Some(&look)) {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
-        let plan = Plan::new(Family::open(session)?, &session.id, self.ids, closing);
+        let copied = self.origins.of(session);
+        let plan = Plan::new(Family::open(session)?, &session.id, self.ids, closing, &copied);
+        let mut others: HashMap<&str, State> = HashMap::new();
         let mut made = Made::default();
         let theirs = imported(&plan, &state);
         let is_seed = self.telling.profile == Profile::Seed;
@@ -118,7 +123,14 @@ impl<'a> Shipper<'a> {
             let is_there = |list: &dyn Fn(&str) -> Option<String>| {
                 list(&unit.key).is_some_and(|mark| mark == unit.mark)
             };
+            // What was said in another session may have arrived with that.
+            let other = (unit.session() != session.id).then(|| {
+                others
+                    .entry(unit.session())
+                    .or_insert_with(|| self.shelf.states.load(unit.session()))
+            });
             let is_known = is_there(&|key| state.done.get(key).cloned())
+                || other.is_some_and(|other| is_there(&|key| other.done.get(key).cloned()))
                 || is_there(&|key| self.waiting.get(key).cloned())
                 || theirs.contains(&unit.number);
             if self.since.is_some_and(|since| plan.opened(unit) < since) {

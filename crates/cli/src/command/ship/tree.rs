@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 
 use anstyle::Style;
 use export::id::SpanId;
+use export::origin::Origins;
 use export::plan::{Closing, Plan};
 use export::profile::{Told, Value};
 use export::ship::is_idle;
@@ -34,11 +35,12 @@ pub(super) fn tree(
         None => telling_nobody(world, &args.receiver),
     };
     let ids = ids(world, &args.receiver);
+    let mut origins = Origins::default();
     for session in sessions {
         let closing = Closing { is_ended: is_idle(session, world.now), ..Closing::default() };
         let failed = |error| Failure::mixed(&session.path, error);
         let family = Family::open(session).map_err(failed)?;
-        let plan = Plan::new(family, &session.id, &ids, &closing);
+        let plan = Plan::new(family, &session.id, &ids, &closing, &origins.of(session));
         let mut drawn = Tree::default();
         let mut unfinished = 0;
         for unit in plan.units() {

@@ -1,0 +1,100 @@
+//! A session is shipped bit by bit while it grows: what arrives is what would arrive if it were shipped once, at the end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+
+use export::plan::Closing;
+use export::span::Span;
+use transcript::place::is_agent;
+
+use super::{ended, plan, spans};
+
+/// What must not change when a span is sent again: a receiver would have two of it, or it would hang elsewhere.
+fn fixed(span: &Span) -> String {
+    let (id, parent, trace) = (span.id, span.parent, span.turn.trace);
+    format!("{trace} {id} {parent:?} {} {} {}", span.name, span.start, span.turn.number)
+}
+
+fn all_fixed<'a>(found: impl IntoIterator<Item = &'a Vec<Span>>) -> BTreeSet<String> {
+    found.into_iter().flatten().map(fixed).collect()
+}
+
+/// Places to stop at: ends of lines, so many of them.
+fn stops(bytes: &[u8], most: usize) -> Vec<usize> {
+    let ends: Vec<usize> = bytes
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at + 1)
+        .collect();
+    let step = ends.len().div_ceil(most).max(1);
+    ends.into_iter().step_by(step).collect()
+}
+
+/// Ships a file as it grows, and gives what arrived.
+fn grown(bytes: &[u8], path: &Path, most: usize) -> BTreeSet<String> {
+    let mut known: HashMap<String, String> = HashMap::new();
+    let mut arrived = BTreeSet::new();
+    let stops = stops(bytes, most);
+    let count = stops.len();
+    for (at, stop) in stops.into_iter().chain([bytes.len()]).enumerate() {
+        fs::File::create(path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, &bytes[..stop]))
+            .unwrap();
+        let closing = if at == count { ended() } else { Closing::default() };
+        let plan = plan(path, &closing);
+        let marks: BTreeMap<&String, &String> =
+            plan.units().iter().map(|unit| (&unit.key, &unit.mark)).collect();
+        for (key, own) in spans(&plan) {
+            if known.get(&key) != Some(marks[&key]) {
+                known.insert(key.clone(), marks[&key].clone());
+                arrived.extend(all_fixed([&own]));
+            }
+        }
+    }
+    arrived
+}
+
+/// Edited by hand: what is a sidechain at first lies on the way to the last record in the end, and is conversation then.
+const ODD: &str = "sidechain_on_the_chain.jsonl";
+
+#[test]
+fn bit_by_bit_is_the_same_as_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut files, mut wrong) = (0, Vec::new());
+    for file in testkit::real_files() {
+        let is_odd = file.path.file_name().is_some_and(|name| name == ODD);
+        if is_agent(&file.path) || file.bytes.len() > 2 << 20 || is_odd {
+            continue;
+        }
+        files += 1;
+        let path = folder.path().join(file.path.file_name().unwrap());
+        let arrived = grown(&file.bytes, &path, 16);
+        let whole = all_fixed(spans(&plan(&path, &ended())).values());
+        if arrived != whole {
+            let more: Vec<_> = arrived.difference(&whole).take(3).collect();
+            let less: Vec<_> = whole.difference(&arrived).take(3).collect();
+            wrong.push(format!("{}: more {more:#?} less {less:#?}", file.path.display()));
+        }
+    }
+    eprintln!("{files} files");
+    assert!(wrong.is_empty(), "{} of {files}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn spans_hang_together() {
+    for file in testkit::real_files().iter().filter(|file| !is_agent(&file.path)) {
+        let found = spans(&plan(&file.path, &ended()));
+        let all: Vec<&Span> = found.values().flatten().collect();
+        let name = file.path.display();
+        let ids: BTreeMap<_, _> = all.iter().map(|span| (span.id, span.turn.trace)).collect();
+        assert_eq!(ids.len(), all.len(), "{name}: an id twice");
+        for span in all {
+            assert!(span.start <= span.end, "{name}: {span:?}");
+            if let Some(parent) = span.parent {
+                assert_eq!(ids.get(&parent), Some(&span.turn.trace), "{name}: {span:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What sessions become as spans: on real files, and on the transcript of the reference captures.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests may")]
+
+mod grow;
+mod tell;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use export::id::Ids;
+use export::origin::Copied;
+use export::plan::{Closing, Plan};
+use export::span::Span;
+use transcript::family::Family;
+use transcript::place::Session;
+
+/// What there is of the session in a file.
+fn plan(path: &Path, closing: &Closing) -> Plan {
+    let session = Session::at(path).unwrap();
+    let family = Family::open(&session).unwrap();
+    Plan::new(family, &session.id, &Ids::default(), closing, &Copied::default())
+}
+
+/// The spans of what is finished, by unit.
+fn spans(plan: &Plan) -> BTreeMap<String, Vec<Span>> {
+    let mut found = BTreeMap::new();
+    for unit in plan.units().iter().filter(|unit| unit.is_finished) {
+        let mut own = Vec::new();
+        plan.spans(unit, &mut |span| {
+            own.push(span);
+            Ok(())
+        })
+        .unwrap();
+        assert!(found.insert(unit.key.clone(), own).is_none(), "two units have one key");
+    }
+    found
+}
+
+fn ended() -> Closing {
+    Closing { is_ended: true, ..Closing::default() }
+}
