@@ -63,7 +63,7 @@ fn time(nanos: &Value) -> String {
 }
 
 /// What both say in their own form, in the same words.
-fn facts(own: &Value, times: [String; 2]) -> Facts {
+fn facts(own: &Value, times: &[String; 2]) -> Facts {
     let text = |name: &str| own[name].as_str().map(str::to_owned);
     let data = |name: &str| {
         text(name).map(|text| serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text)))
@@ -137,8 +137,7 @@ fn why(kind: &str, fact: &str, theirs: &str) -> Option<&'static str> {
 fn what_differs_from_the_reference_is_listed() {
     let ours = ours();
     let telling = Telling::default();
-    let mut table =
-        "| span | fact | cc-langfuse | quipu | why |\n|---|---|---|---|---|\n".to_owned();
+    let mut rows: BTreeMap<(String, String), (usize, String)> = BTreeMap::new();
     let mut same = 0;
     let mut theirs = theirs();
     assert_eq!(ours.len(), theirs.len());
@@ -157,8 +156,8 @@ fn what_differs_from_the_reference_is_listed() {
         });
         let other = theirs.remove(at.unwrap());
         let times = [time(&other["start"]), time(&other["end"])];
-        let other = facts(&other["attributes"], times);
-        let own = facts(&own, told.times.map(|time| time.to_string()));
+        let other = facts(&other["attributes"], &times);
+        let own = facts(&own, &told.times.map(|time| time.to_string()));
         let names: std::collections::BTreeSet<_> = own.keys().chain(other.keys()).collect();
         for name in names {
             let none = "–".to_owned();
@@ -169,10 +168,18 @@ fn what_differs_from_the_reference_is_listed() {
             }
             let reason = why(&kind, name, yours);
             let reason = reason.unwrap_or_else(|| panic!("{} {name}: {yours} → {mine}", span.name));
-            let _ = writeln!(table, "| {} | {name} | {yours} | {mine} | {reason} |", span.name);
+            let row = rows
+                .entry((kind.clone(), name.clone()))
+                .or_insert_with(|| (0, format!("{} | {yours} | {mine} | {reason}", span.name)));
+            row.0 += 1;
         }
     }
-    let _ = writeln!(table, "\n{same} facts are the same.");
+    let mut table = "| type | fact | times | for example | cc-langfuse | quipu | why |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for ((kind, fact), (count, row)) in &rows {
+        let _ = writeln!(table, "| {kind} | {fact} | {count} | {row} |");
+    }
+    let different: usize = rows.values().map(|(count, _)| count).sum();
+    let _ = writeln!(table, "\n{same} facts are the same, {different} differ.");
     testkit::compare("traces.md", "reference", &table, "-p export --test all tell");
 }
 
