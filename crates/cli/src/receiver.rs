@@ -154,7 +154,8 @@ impl Receiver {
                 headers,
                 is_packed: otel(world, "COMPRESSION").is_none_or(|name| name != "none"),
                 project: telling.project.clone(),
-                tries: 5,
+                // A person waits; work in the background has more patience.
+                tries: 3,
             },
             telling,
             ids: ids(world, args),

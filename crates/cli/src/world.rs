@@ -273,6 +273,12 @@ impl World {
         self.user.as_ref().is_some_and(|user| root == user.join(".claude"))
     }
 
+    /// What time it is by now; work in the background may take long.
+    #[allow(clippy::unused_self, reason = "whoever reads the clock has to have the world")]
+    pub(crate) fn clock(&self) -> SystemTime {
+        now()
+    }
+
     /// How long ago that was.
     pub(crate) fn since(&self, moment: SystemTime) -> Duration {
         self.now.duration_since(moment).unwrap_or_default()

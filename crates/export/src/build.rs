@@ -387,5 +387,14 @@ impl Making<'_> {
 }
 
 fn first_line(text: &str) -> String {
-    text.trim().lines().next().unwrap_or_default().to_owned()
+    // The client puts its own errors into a tag.
+    let text = text.trim();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    text.strip_suffix("</tool_use_error>")
+        .unwrap_or(text)
+        .trim()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -73,6 +73,8 @@ pub enum Trouble {
 pub struct Tally {
     /// Spans that the receiver took.
     pub spans: usize,
+    /// How many of them had waited on disk.
+    pub waited: usize,
     /// Spans that went to the spool.
     pub kept: usize,
     /// Spans that the receiver refused.
@@ -113,7 +115,10 @@ impl<'a> Outbox<'a> {
                     .push(format!("`{}` is damaged, and was put aside", path.display()));
                 continue;
             };
-            match self.send(batch) {
+            let before = self.tally.spans;
+            let sent = self.send(batch);
+            self.tally.waited += self.tally.spans - before;
+            match sent {
                 // It stays where it is.
                 Err((Trouble::Receiver(stop), _)) => {
                     let is_final = matches!(stop, Stop::Refused(_));

@@ -26,7 +26,9 @@ use crate::profile::{Profile, Telling};
 use crate::state::{Position, State, Update};
 use crate::wire::{self, Batch};
 
-/// After so long without a word nobody is expected to go on with a turn.
+/// After so long without a word an answer that does not say why it ended has ended: some clients never write that.
+pub const QUIET: Duration = Duration::from_secs(5 * 60);
+/// After so long nobody is expected to go on with a turn that is open: commands may take long.
 pub const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// Takes a batch that is full.
@@ -230,11 +232,12 @@ fn look(session: &Session) -> io::Result<String> {
     Ok(hex(&hash.finalize()[..8]))
 }
 
-/// Whether nothing was written to a session and its sub-agents for long.
-pub fn is_idle(session: &Session, now: SystemTime) -> bool {
+/// What the time tells of a session: how long nothing was written to it and to its sub-agents.
+pub fn by_time(session: &Session, now: SystemTime) -> Closing {
     let files = agents(session).into_iter().map(|agent| agent.path).chain([session.path.clone()]);
     let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
-    newest.is_some_and(|newest| now.duration_since(newest).unwrap_or_default() > IDLE)
+    let silent = newest.and_then(|newest| now.duration_since(newest).ok()).unwrap_or_default();
+    Closing { is_stopped: silent > QUIET, is_ended: silent > IDLE, ..Closing::default() }
 }
 
 /// Whether the last turn of a session is complete and says why it ended: the client writes the last lines late.

@@ -6,9 +6,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use export::deliver::{Outbox, Trouble, WhenDown, side_by_side};
-use export::plan::Closing;
 use export::send::Stop;
-use export::ship::{Made, ShipError, Shipper, import, is_idle};
+use export::ship::{Made, ShipError, Shipper, by_time, import};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -99,6 +98,7 @@ struct Report {
     turns: usize,
     runs: usize,
     spans: usize,
+    waited: usize,
     known: usize,
     unfinished: usize,
     spooled: usize,
@@ -133,7 +133,7 @@ fn send(
             let mut shipper =
                 Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
             for session in sessions {
-                let closing = Closing { is_ended: is_idle(session, now), ..Closing::default() };
+                let closing = by_time(session, now);
                 match shipper.session(session, &closing, give) {
                     Ok(more) => made.add(more),
                     Err(ShipError::Closed) => break,
@@ -162,6 +162,7 @@ fn send(
         turns: made.turns,
         runs: made.runs,
         spans: tally.spans,
+        waited: tally.waited,
         known: made.known,
         unfinished: made.unfinished,
         spooled: tally.kept,
@@ -195,12 +196,17 @@ fn say(world: &mut World, report: &Report) -> Result<(), Failure> {
     };
     let to = &report.to;
     let mut parts = vec![match report.spans {
+        0 if report.spooled + report.refused > 0 => format!("Nothing arrived at {to}"),
         0 => format!("Nothing new for {to}"),
+        spans if report.waited == spans => format!("Sent {} to {to}", number(spans, "span")),
         spans => {
             let units = sum(report.turns, report.runs);
             format!("Sent {} ({units}) to {to}", number(spans, "span"))
         }
     }];
+    if report.waited > 0 {
+        parts.push(format!("{} had waited on disk", report.waited));
+    }
     let rest =
         [(report.known, "there already"), (report.unfinished, "not finished yet")].into_iter();
     let rest = rest.filter(|(count, _)| *count > 0);
@@ -258,7 +264,17 @@ fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
         Ok(()) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
         Err(stop) => {
             world.out.note(&format!("asked {to} (named by {by})"))?;
-            Err(undelivered(&Trouble::Receiver(stop)))
+            let hint = match &stop {
+                Stop::Down(_) => Some("is it running, and is this its address?"),
+                Stop::Denied(_) => {
+                    Some("for Langfuse: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY of the project")
+                }
+                Stop::Wrong(_) => Some(
+                    "OTLP receivers listen at `…/v1/traces`; for Langfuse give `…/api/public/otel`",
+                ),
+                Stop::Refused(_) => None,
+            };
+            Err(Failure::undelivered(stop.to_string(), hint))
         }
     }
 }

@@ -187,6 +187,8 @@ fn homes_that_nobody_names() {
       hook     not installed: `quipu hook install` puts it there
     [HOME]/.config/claude/settings.json
       hook     not installed: `quipu --home [HOME]/.config/claude hook install` puts it there
+    receiver
+      to       none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration
     ");
 }
 

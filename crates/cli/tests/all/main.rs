@@ -15,6 +15,7 @@ mod home;
 mod hook;
 mod large;
 mod ls;
+mod ship;
 mod show;
 mod surgery;
 mod tables;

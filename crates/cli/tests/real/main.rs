@@ -9,6 +9,7 @@ mod chat;
 mod client;
 mod count;
 mod hashes;
+mod hook;
 mod lab;
 mod resume;
 mod sdk;

@@ -104,7 +104,7 @@ impl Work {
 
     /// Whether the client may still write the last lines.
     pub(super) fn is_fresh(&self) -> bool {
-        self.closing.is_stopped
+        self.closing.is_stopped || self.closing.is_ended
     }
 
     pub(super) fn transcript(&self) -> &Path {

@@ -23,7 +23,7 @@ pub(super) fn path(world: &World) -> Result<PathBuf, Failure> {
 /// Writes a line.
 pub(super) fn write(world: &World, text: &str) {
     // Whoever looks for it finds that it is missing.
-    let _ = path(world).map(|path| add(&path, world.now, text));
+    let _ = path(world).map(|path| add(&path, world.clock(), text));
 }
 
 fn add(path: &Path, now: SystemTime, text: &str) -> io::Result<()> {

@@ -94,15 +94,13 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     let tail = log::tail(world, LINES);
     let page = &mut Page::new(&mut world.out);
     page.line(&[Span::new(BOLD, "receiver".to_owned())])?;
-    let Some(receiver) = receiver else {
-        return row(
-            page,
-            "to",
-            WARN,
-            "none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration",
-        );
-    };
-    row(page, "to", GOOD, &format!("{} (named by {})", receiver.shown(), receiver.named_by))?;
+    match receiver {
+        Some(receiver) => {
+            let text = format!("{} (named by {})", receiver.shown(), receiver.named_by);
+            row(page, "to", GOOD, &text)?;
+        }
+        None => row(page, "to", WARN, NOBODY)?,
+    }
     if let Some(seconds) = waits.arrived {
         row(page, "arrived", DIM, &format!("{} ago", age(seconds)))?;
     }
@@ -111,20 +109,24 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     }
     if waits.batches > 0 {
         let batches = count(waits.batches as u64, "batch of spans|batches of spans");
-        let text =
-            format!("{batches}, {}: the next hook or `quipu ship` tries again", size(waits.bytes));
+        let bytes = size(waits.bytes);
+        let text = format!("{batches}, {bytes}: the next hook or `quipu ship` tries again");
         row(page, "waiting", WARN, &text)?;
     }
     if let (Some(why), Some(folder)) = (waits.refused.first(), &waits.refused_folder) {
         let batches = count(waits.refused.len() as u64, "batch|batches");
         row(page, "refused", WARN, &format!("{batches} in `{folder}`: {why}"))?;
     }
-    row(page, "log", DIM, &waits.log)?;
+    if !tail.is_empty() {
+        row(page, "log", DIM, &waits.log)?;
+    }
     for line in tail {
         page.line(&[Span::new(DIM, shown(&format!("  {line}")))])?;
     }
     Ok(())
 }
+
+const NOBODY: &str = "none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration";
 
 /// What settings say about the hook.
 struct Found {

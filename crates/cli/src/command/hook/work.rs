@@ -26,6 +26,9 @@ const QUIET: Duration = Duration::from_millis(300);
 /// So long the last lines are waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// So often a request is tried again.
+const TRIES: u32 = 5;
+
 pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
     leave();
     let receiver = Receiver::find(world, &args.receiver)?;
@@ -55,7 +58,8 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
         return Ok(());
     }
     take_over(world, receiver)?;
-    let sender = receiver.sender()?;
+    let mut sender = receiver.sender()?;
+    sender.tries(TRIES);
     for work in found {
         settle(&work);
         let told = match ship(receiver, &sender, &work) {

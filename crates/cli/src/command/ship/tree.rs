@@ -7,9 +7,9 @@ use std::io::{self, Write as _};
 use anstyle::Style;
 use export::id::SpanId;
 use export::origin::Origins;
-use export::plan::{Closing, Plan};
+use export::plan::Plan;
 use export::profile::{Told, Value};
-use export::ship::is_idle;
+use export::ship::by_time;
 use export::span::{Generation, Level, Span, What};
 use serde_json::{Map, json};
 use transcript::family::Family;
@@ -37,7 +37,7 @@ pub(super) fn tree(
     let ids = ids(world, &args.receiver);
     let mut origins = Origins::default();
     for session in sessions {
-        let closing = Closing { is_ended: is_idle(session, world.now), ..Closing::default() };
+        let closing = by_time(session, world.now);
         let failed = |error| Failure::mixed(&session.path, error);
         let family = Family::open(session).map_err(failed)?;
         let plan = Plan::new(family, &session.id, &ids, &closing, &origins.of(session));
@@ -151,7 +151,8 @@ impl Tree {
 
     fn draw(&self, world: &mut World, session: &str) -> io::Result<()> {
         let title = world.out.style(BOLD, &printable(session));
-        writeln!(world.out, "{title}")?;
+        let none = if self.nodes.is_empty() { "  nothing to send" } else { "" };
+        writeln!(world.out, "{title}{none}")?;
         for root in &self.roots {
             self.node(world, *root, "", "")?;
         }
