@@ -40,8 +40,8 @@ pub struct Shipper<'a> {
     shelf: &'a Shelf,
     telling: &'a Telling,
     ids: &'a Ids,
-    /// Units that wait on disk, with their marks.
-    waiting: HashMap<String, String>,
+    /// Units that wait on disk or were made already, with their marks.
+    known: HashMap<String, String>,
     /// What the receiver has is sent again.
     is_again: bool,
     /// Older turns are left alone.
@@ -96,9 +96,9 @@ impl<'a> Shipper<'a> {
         is_again: bool,
         since: Option<Time>,
     ) -> Self {
-        let waiting = shelf.spool.known();
+        let known = if is_again { HashMap::new() } else { shelf.spool.known() };
         let (origins, batch) = (Origins::default(), Batch::default());
-        Shipper { shelf, telling, ids, waiting, is_again, since, origins, batch }
+        Shipper { shelf, telling, ids, known, is_again, since, origins, batch }
     }
 
     /// Makes batches of what is finished of a session and not there yet.
@@ -122,29 +122,25 @@ impl<'a> Shipper<'a> {
         let is_seed = self.telling.profile == Profile::Seed;
         let mut left = 0;
         for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
-            let is_there = |list: &dyn Fn(&str) -> Option<String>| {
-                list(&unit.key).is_some_and(|mark| mark == unit.mark)
-            };
             // What was said in another session may have arrived with that.
-            let other = (unit.session() != session.id).then(|| {
-                others
-                    .entry(unit.session())
-                    .or_insert_with(|| self.shelf.states.load(unit.session()))
-            });
-            let is_known = is_there(&|key| state.done.get(key).cloned())
-                || other.is_some_and(|other| is_there(&|key| other.done.get(key).cloned()))
-                || is_there(&|key| self.waiting.get(key).cloned())
-                || theirs.contains(&unit.number);
+            let of = match unit.session() {
+                own if own == session.id => &state,
+                other => others.entry(other).or_insert_with(|| self.shelf.states.load(other)),
+            };
+            let has_arrived =
+                of.done.get(&unit.key) == Some(&unit.mark) || theirs.contains(&unit.number);
+            let is_known = self.known.get(&unit.key) == Some(&unit.mark);
             if self.since.is_some_and(|since| plan.opened(unit) < since) {
                 left += 1;
             } else if !unit.is_finished {
                 made.unfinished += 1;
-            } else if is_known && !self.is_again {
+            } else if is_known || has_arrived && !self.is_again {
                 made.known += 1;
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
-                made.spans += self.unit(&plan, unit, session, give)?;
+                made.spans += self.unit(&plan, unit, give)?;
+                self.known.insert(unit.key.clone(), unit.mark.clone());
             }
         }
         let position = position_of(&plan, session, (made.unfinished + left == 0).then_some(look));
@@ -156,13 +152,7 @@ impl<'a> Shipper<'a> {
         Ok(made)
     }
 
-    fn unit(
-        &mut self,
-        plan: &Plan,
-        unit: &Unit,
-        session: &Session,
-        give: Give<'_>,
-    ) -> Result<usize, ShipError> {
+    fn unit(&mut self, plan: &Plan, unit: &Unit, give: Give<'_>) -> Result<usize, ShipError> {
         let (telling, batch) = (self.telling, &mut self.batch);
         let (mut count, mut is_closed) = (0, false);
         let read = plan.spans(unit, &mut |span| {
@@ -181,7 +171,8 @@ impl<'a> Shipper<'a> {
         }
         read?;
         let done = BTreeMap::from([(unit.key.clone(), unit.mark.clone())]);
-        self.batch.note(Update { session: session.id.clone(), done, position: None });
+        let session = unit.session().to_owned();
+        self.batch.note(Update { session, done, position: None });
         Ok(count)
     }
 

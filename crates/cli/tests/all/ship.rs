@@ -301,3 +301,45 @@ fn who_is_asked() {
     assert_eq!(user, Some("dev".into()));
     assert_snapshot!(portless(&text, receiver.port()));
 }
+
+/// A fork begins with a copy, under its own session's name: what was said once is there once.
+#[test]
+fn copies_in_a_fork() {
+    let env = Env::bare();
+    let id = "375118cd-78a9-4864-8e28-5134e91c89ff";
+    let sample = testkit::root().join(format!("samples/projects/-home-dev-demo/{id}.jsonl"));
+    let text = fs::read_to_string(sample).unwrap();
+    let put = |id: &str, text: &str| {
+        env.put(&format!(".claude/projects/-home-dev-demo/{id}.jsonl"), text);
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    put(id, &text);
+    let fork = "00000000-78a9-4864-8e28-5134e91c89ff";
+    let mut forked = text.replace(id, fork);
+    let new = |uuid: &str, parent: &str, rest: &str| {
+        format!(
+            r#"{{"parentUuid":"{parent}","uuid":"{uuid}","sessionId":"{fork}","timestamp":"2026-11-19T00:00:00.000Z","isSidechain":false,{rest}}}"#
+        ) + "\n"
+    };
+    let last = text.lines().rev().find_map(|line| {
+        let record: serde_json::Value = serde_json::from_str(line).ok()?;
+        (record["type"] == "assistant").then(|| record["uuid"].as_str().unwrap().to_owned())
+    });
+    let said = r#""type":"user","message":{"role":"user","content":"And in the fork?"}"#;
+    let answer = r#""type":"assistant","message":{"id":"msg_fork","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"Here."}],"stop_reason":"end_turn"}"#;
+    forked += &new("f1", &last.unwrap(), said);
+    forked += &new("f2", "f1", answer);
+    let alone = everything(&env);
+    put(fork, &forked);
+    for order in [[fork, id], [id, fork]] {
+        let receiver = Receiver::start().unwrap();
+        for session in order {
+            run(&env, &receiver, &["ship", session, "--to", "URL"]);
+        }
+        let have = held(&receiver);
+        assert!(have.is_superset(&alone), "{order:?}");
+        assert_eq!(have.len(), alone.len() + 2, "{order:?}");
+        assert_eq!(receiver.count().spans, receiver.count().distinct, "{order:?}: sent twice");
+        forget(&env);
+    }
+}

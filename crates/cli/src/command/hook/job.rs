@@ -1,6 +1,7 @@
 //! What a hook was told, on disk until it is done.
 //!
-//! One file for each kind of event of a session: what comes again before it is done is the same work. Invariant: a job is removed after its work is done, and at no other time.
+//! One file for each kind of event of a session: what comes again before it is taken is the same work. Whoever takes a job moves it away first, so that one that comes meanwhile is another. Invariant: a job
+//! is removed after its work is done, and at no other time; one that was taken by a process that was killed is taken again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,9 +56,13 @@ fn folder(shelf: &Shelf) -> PathBuf {
     shelf.folder.join("jobs")
 }
 
-/// The files of jobs.
-fn files(shelf: &Shelf) -> Vec<PathBuf> {
-    let found = fs::read_dir(folder(shelf)).into_iter().flatten().flatten();
+/// Those that somebody works on, or did when they were killed.
+fn taken(shelf: &Shelf) -> PathBuf {
+    folder(shelf).join("taken")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_job = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.ends_with(".json") && !name.starts_with('.')
@@ -69,13 +74,18 @@ fn files(shelf: &Shelf) -> Vec<PathBuf> {
 
 /// How many jobs wait.
 pub(super) fn waiting(shelf: &Shelf) -> usize {
-    files(shelf).len()
+    files(&folder(shelf)).len() + files(&taken(shelf)).len()
 }
 
-/// What there is to do, by session; files that say nothing are removed.
-pub(super) fn all(shelf: &Shelf) -> Vec<Work> {
+/// Takes what there is to do, by session; files that say nothing are removed.
+pub(super) fn take(shelf: &Shelf) -> io::Result<Vec<Work>> {
+    let taken = taken(shelf);
+    fs::create_dir_all(&taken)?;
+    for path in files(&folder(shelf)) {
+        fs::rename(&path, taken.join(path.file_name().unwrap_or_default()))?;
+    }
     let mut found: BTreeMap<String, Work> = BTreeMap::new();
-    for path in files(shelf) {
+    for path in files(&taken) {
         let read =
             fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Job>(&bytes).ok());
         let Some(job) = read else {
@@ -91,7 +101,7 @@ pub(super) fn all(shelf: &Shelf) -> Vec<Work> {
         job.close(&mut work.closing);
         work.files.push(path);
     }
-    found.into_values().collect()
+    Ok(found.into_values().collect())
 }
 
 impl Work {

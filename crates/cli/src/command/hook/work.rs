@@ -53,7 +53,7 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
     let _held = shelf.lock(true).map_err(unwritable)?;
     // From here on another may wait: it will see what comes after this look.
     drop(waits);
-    let found = job::all(shelf);
+    let found = job::take(shelf).map_err(unwritable)?;
     if found.is_empty() {
         return Ok(());
     }

@@ -49,9 +49,12 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
 /// Nothing is left to do.
 fn is_done(env: &Env) -> bool {
     let shelves = fs::read_dir(env.path(".local/state/quipu/ship")).into_iter().flatten().flatten();
-    let mut jobs =
-        shelves.flat_map(|shelf| fs::read_dir(shelf.path().join("jobs")).into_iter().flatten());
-    jobs.next().is_none()
+    let mut jobs = shelves.flat_map(|shelf| {
+        let jobs = shelf.path().join("jobs");
+        let folders = [jobs.join("taken"), jobs];
+        folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
+    });
+    jobs.all(|job| job.file_name() == "taken")
 }
 
 fn log(env: &Env) -> String {
