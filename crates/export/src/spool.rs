@@ -33,6 +33,7 @@ struct Head {
 pub struct Spool {
     waiting: PathBuf,
     refused: PathBuf,
+    most: u64,
 }
 
 /// Why a batch does not wait.
@@ -49,13 +50,13 @@ pub enum SpoolError {
 impl Spool {
     /// In the folder of a receiver.
     pub fn at(folder: &Path) -> Spool {
-        Spool { waiting: folder.join("spool"), refused: folder.join("refused") }
+        Spool { waiting: folder.join("spool"), refused: folder.join("refused"), most: MOST }
     }
 
     /// Puts a batch behind those that wait.
     pub fn add(&self, batch: &Batch, project: &str) -> Result<(), SpoolError> {
         let held = size(&self.waiting);
-        if held > MOST {
+        if held > self.most {
             return Err(SpoolError::Full(held));
         }
         put(&self.waiting, batch, project, None)
@@ -99,7 +100,7 @@ impl Spool {
         heads.flat_map(|head| head.updates).flat_map(|update| update.done).collect()
     }
 
-    /// Reads a batch. One that cannot be understood is put aside: it must not stop those behind it.
+    /// Reads a batch. One that cannot be understood is put aside, under a name that nobody counts: it must not stop those behind it, and what was in it is made again.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Option<Batch>> {
         let bytes = fs::read(path)?;
         let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
@@ -109,7 +110,8 @@ impl Spool {
         });
         if batch.is_none() {
             disk::make(&self.refused)?;
-            fs::rename(path, self.refused.join(path.file_name().unwrap_or_default()))?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            fs::rename(path, self.refused.join(format!("{name}.damaged")))?;
         }
         Ok(batch)
     }
@@ -164,4 +166,62 @@ fn head(path: &Path) -> Option<Head> {
     let mut line = Vec::new();
     io::BufRead::read_until(&mut io::BufReader::new(file), b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn batch(key: &str) -> Batch {
+        let done = BTreeMap::from([(key.to_owned(), "mark".to_owned())]);
+        let mut batch = Batch::default();
+        batch.push("2.1.45", opentelemetry_proto::tonic::trace::v1::Span::default());
+        batch.note(Update { session: "s".to_owned(), done, position: None });
+        batch
+    }
+
+    #[test]
+    fn batches_wait_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::at(folder.path());
+        for key in ["a", "b", "c"] {
+            spool.add(&batch(key), "project").unwrap();
+        }
+        let waiting = spool.waiting();
+        let read: Vec<_> = waiting.iter().map(|path| spool.read(path).unwrap().unwrap()).collect();
+        assert_eq!(read, ["a", "b", "c"].map(batch));
+        let mut known: Vec<String> = spool.known().into_keys().collect();
+        known.sort();
+        assert_eq!(known, ["a", "b", "c"]);
+        // What is taken out at the front makes no room for another in front of the rest.
+        Spool::remove(&waiting[0]).unwrap();
+        spool.add(&batch("d"), "project").unwrap();
+        let last = spool.waiting().pop().unwrap();
+        assert_eq!(spool.read(&last).unwrap(), Some(batch("d")));
+    }
+
+    #[test]
+    fn what_is_damaged_stops_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::at(folder.path());
+        spool.add(&batch("a"), "project").unwrap();
+        let path = spool.waiting().pop().unwrap();
+        let bytes = fs::read(&path).unwrap();
+        fs::File::create(&path).unwrap().write_all(&bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!(spool.read(&path).unwrap(), None);
+        assert!(spool.waiting().is_empty() && spool.known().is_empty());
+        assert!(spool.refused_folder().join("0000000001.batch.damaged").is_file());
+    }
+
+    #[test]
+    fn it_does_not_grow_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool { most: 100, ..Spool::at(folder.path()) };
+        spool.add(&batch("a"), "project").unwrap();
+        let full = spool.add(&batch("b"), "project");
+        assert!(matches!(full, Err(SpoolError::Full(_))), "{full:?}");
+    }
 }

@@ -79,12 +79,15 @@ fn settle(work: &Work) {
     let size = || fs::metadata(work.transcript()).map_or(0, |found| found.len());
     let start = Instant::now();
     let (mut last, mut since) = (size(), Instant::now());
+    let mut looked = None;
     while work.is_fresh() && start.elapsed() < PATIENCE {
-        let is_quiet = since.elapsed() >= QUIET;
-        // The last word may come after a pause.
-        let session = Session::at(work.transcript());
-        if is_quiet && session.and_then(|session| is_settled(&session)).unwrap_or(true) {
-            return;
+        // The last word may come after a pause: what is quiet but not complete is waited for.
+        if since.elapsed() >= QUIET && looked != Some(last) {
+            looked = Some(last);
+            let session = Session::at(work.transcript());
+            if session.and_then(|session| is_settled(&session)).unwrap_or(true) {
+                return;
+            }
         }
         sleep(QUIET / 3);
         if size() != last {
