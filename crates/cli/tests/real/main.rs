@@ -1,4 +1,4 @@
-//! Against real components: the real client, the SDK that hosts it, and `jq` as another counter.
+//! Against real components: the real client, the SDK that hosts it, Phoenix as a receiver of traces, and `jq` as another counter.
 //!
 //! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted model on
 //! loopback, in a home of its own, with a made-up key.
@@ -11,5 +11,6 @@ mod count;
 mod hashes;
 mod hook;
 mod lab;
+mod phoenix;
 mod resume;
 mod sdk;
