@@ -13,7 +13,7 @@ use crate::command::{
 
 /// Read, check, change and find the sessions that Claude Code keeps
 ///
-/// Without a command: an overview of your sessions. They are only ever read, but by the commands that say so; no network is used.
+/// Without a command: an overview of your sessions. They are only ever read, but by the commands that say so; only `chat` and `ship` use the network, and the hook that you install.
 ///
 /// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
 #[derive(Debug, Parser)]

@@ -90,7 +90,8 @@ pub(crate) struct Receiver {
     pub(crate) shelf: Shelf,
     /// Who says that it is this one.
     pub(crate) named_by: &'static str,
-    pub(crate) is_langfuse: bool,
+    /// It is where seed 002's program sends to.
+    pub(crate) is_theirs: bool,
     /// It is on this machine.
     pub(crate) is_here: bool,
     timeout: Duration,
@@ -127,7 +128,7 @@ impl Receiver {
         args: &ReceiverArgs,
     ) -> Result<Option<Receiver>, Failure> {
         let config = world.ship_config();
-        let Some(named) = named(world, args, config) else { return Ok(None) };
+        let Some(named) = named(world, args, config)? else { return Ok(None) };
         let url = address(&named)?;
         let is_langfuse = named.keys.is_some() || url.path().contains(LANGFUSE_PATH);
         let mut headers = HeaderMap::new();
@@ -147,7 +148,13 @@ impl Receiver {
         if let Some([public, secret]) = &named.keys {
             headers.insert(AUTHORIZATION, basic(public, secret)?);
         }
-        let timeout = otel(world, "TIMEOUT").and_then(|text| text.trim().parse().ok());
+        let timeout = otel(world, "TIMEOUT").map(|text| {
+            let hint = "it is a number of milliseconds";
+            let bad =
+                || Failure::usage(format!("OTEL_EXPORTER_OTLP_TIMEOUT is `{text}`"), Some(hint));
+            text.trim().parse().map_err(|_| bad())
+        });
+        let timeout = timeout.transpose()?;
         Ok(Some(Receiver {
             target: Target {
                 url: url.to_string(),
@@ -161,7 +168,7 @@ impl Receiver {
             ids: ids(world, args),
             shelf,
             named_by: named.by,
-            is_langfuse,
+            is_theirs: named.by.contains("LANGFUSE") && salt.is_empty(),
             is_here: is_here(&url),
             timeout: Duration::from_millis(timeout.unwrap_or(30_000)),
             certificates: otel(world, "CERTIFICATE").map(PathBuf::from),
@@ -176,79 +183,119 @@ impl Receiver {
             .timeout(self.timeout)
             // What lets us in is for one address.
             .redirect(reqwest::redirect::Policy::none());
+        // What stays on this machine, secrets and all, goes through nobody's hands.
+        let client = if self.is_here { client.no_proxy() } else { client };
         let client = agent::api::http::trusting(client, self.certificates.as_deref());
         let client = client.and_then(|client| client.build().map_err(|error| error.to_string()));
         let client = client.map_err(|why| Failure::usage(why, None))?;
         Ok(Sender::new(self.target.clone(), client))
     }
 
-    /// The address as it may be shown: without a password.
+    /// The address as it may be shown.
     pub(crate) fn shown(&self) -> String {
-        let Ok(mut url) = Url::parse(&self.target.url) else { return String::new() };
-        if url.password().is_some() {
-            // An address that has a password can have another.
-            let _ = url.set_password(Some("***"));
-        }
-        url.to_string()
+        masked(&self.target.url)
     }
 }
 
+/// An address without what lets anybody in: a password, and what stands behind the path.
+fn masked(address: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else {
+        return address.rsplit('@').next().unwrap_or_default().to_owned();
+    };
+    if url.password().is_some() {
+        // An address that has a password can have another.
+        let _ = url.set_password(Some("***"));
+    }
+    if url.query().is_some() {
+        url.set_query(Some("***"));
+    }
+    url.to_string()
+}
+
 /// Who names a receiver: the first of these.
-fn named(world: &World, args: &ReceiverArgs, config: &ShipConfig) -> Option<Named> {
+fn named(
+    world: &World,
+    args: &ReceiverArgs,
+    config: &ShipConfig,
+) -> Result<Option<Named>, Failure> {
     let otel_headers = || {
         let text = otel(world, "HEADERS").unwrap_or_default();
-        let pairs = text.split(',').filter_map(|part| pair(part, '=').ok());
-        pairs.map(|(name, value)| (name, decode(&value))).collect::<Vec<_>>()
+        let parts = text.split(',').filter(|part| !part.trim().is_empty());
+        let pairs = parts.map(|part| pair(part, '=').map(|(name, value)| (name, decode(&value))));
+        pairs.collect::<Result<Vec<_>, _>>()
     };
-    let endpoint = || {
-        let own = world.variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").map(|url| (url, true));
-        own.or_else(|| Some((world.variable("OTEL_EXPORTER_OTLP_ENDPOINT")?, false)))
-    };
-    let langfuse = langfuse(world);
+    let endpoint = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
+        .into_iter()
+        .find_map(|name| Some((name, world.variable(name)?)));
+    let langfuse = langfuse(world)?;
     if let Some(url) = &args.to {
-        let is_theirs = url.contains(LANGFUSE_PATH)
-            || langfuse.as_ref().is_some_and(|own| own.url.starts_with(url.as_str()));
-        let headers = if endpoint().is_none() { otel_headers() } else { Vec::new() };
-        let keys = langfuse.filter(|_| is_theirs).and_then(|own| own.keys);
+        // Keys go where they are from: same scheme, host and port.
+        let place = |text: &str| Url::parse(text).ok().map(|url| url.origin());
+        let is_theirs = |own: &Named| place(url).is_some_and(|to| place(&own.url) == Some(to));
+        let headers = if endpoint.is_none() { otel_headers()? } else { Vec::new() };
+        let keys = langfuse.filter(is_theirs).and_then(|own| own.keys);
         let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
             format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
         } else {
             url.clone()
         };
-        return Some(Named { url, by: "--to", is_whole: false, keys, headers });
+        return Ok(Some(Named { url, by: "--to", is_whole: false, keys, headers }));
     }
     if langfuse.is_some() {
-        return langfuse;
+        return Ok(langfuse);
     }
-    if let Some((url, is_whole)) = endpoint() {
-        let by = "OTEL_EXPORTER_OTLP_ENDPOINT";
-        return Some(Named { url, by, is_whole, keys: None, headers: otel_headers() });
+    if let Some((by, url)) = endpoint {
+        if otel(world, "PROTOCOL").is_some_and(|name| name == "grpc") {
+            let hint = "give the address for `http/protobuf`, usually port 4318";
+            let told = "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, which is not spoken here";
+            return Err(Failure::usage(told, Some(hint)));
+        }
+        let is_whole = by.contains("TRACES");
+        return Ok(Some(Named { url, by, is_whole, keys: None, headers: otel_headers()? }));
     }
-    let keys = config.langfuse_public_key.clone().zip(config.langfuse_secret_key.clone());
-    let keys = keys.map(|(public, secret)| [public, secret]);
-    let url = config.to.clone().or_else(|| keys.as_ref().map(|_| LANGFUSE.to_owned()))?;
+    let keys = both(
+        [config.langfuse_public_key.clone(), config.langfuse_secret_key.clone()],
+        ["langfuse_public_key", "langfuse_secret_key"],
+    )?;
+    let url = config.to.clone().or_else(|| keys.as_ref().map(|_| LANGFUSE.to_owned()));
+    let Some(url) = url else { return Ok(None) };
     let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
         format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
     } else {
         url
     };
     let headers = config.headers.clone().into_iter().collect();
-    Some(Named { url, by: "the configuration", is_whole: false, keys, headers })
+    Ok(Some(Named { url, by: "the configuration", is_whole: false, keys, headers }))
+}
+
+/// Two keys of which none is any good alone.
+fn both(keys: [Option<String>; 2], names: [&str; 2]) -> Result<Option<[String; 2]>, Failure> {
+    match keys {
+        [Some(public), Some(secret)] => Ok(Some([public, secret])),
+        [None, None] => Ok(None),
+        [public, _] => {
+            let [here, missing] = if public.is_some() { names } else { [names[1], names[0]] };
+            let hint = "Langfuse wants both";
+            Err(Failure::usage(format!("{here} is set, and {missing} is not"), Some(hint)))
+        }
+    }
 }
 
 /// What the environment says of Langfuse, with the prefix that seed 002's program has, or without.
-fn langfuse(world: &World) -> Option<Named> {
+fn langfuse(world: &World) -> Result<Option<Named>, Failure> {
     for (prefix, by) in [("CC_LANGFUSE", "CC_LANGFUSE_*"), ("LANGFUSE", "LANGFUSE_*")] {
         let variable = |name: &str| world.variable(&format!("{prefix}_{name}"));
-        if let Some((public, secret)) = variable("PUBLIC_KEY").zip(variable("SECRET_KEY")) {
+        let names = ["PUBLIC_KEY", "SECRET_KEY"];
+        let whole = names.map(|name| format!("{prefix}_{name}"));
+        let keys = both(names.map(variable), [&whole[0], &whole[1]])?;
+        if keys.is_some() {
             let base = variable("BASE_URL").or_else(|| variable("HOST"));
             let base = base.unwrap_or_else(|| LANGFUSE.to_owned());
             let url = format!("{}{LANGFUSE_PATH}", base.trim_end_matches('/'));
-            let keys = Some([public, secret]);
-            return Some(Named { url, by, is_whole: false, keys, headers: Vec::new() });
+            return Ok(Some(Named { url, by, is_whole: false, keys, headers: Vec::new() }));
         }
     }
-    None
+    Ok(None)
 }
 
 /// A variable of OpenTelemetry's; the one for traces wins.
@@ -258,10 +305,10 @@ fn otel(world: &World, name: &str) -> Option<String> {
 }
 
 fn address(named: &Named) -> Result<Url, Failure> {
-    let by = named.by;
+    let (by, shown) = (named.by, masked(&named.url));
     let bad = |why: String| {
         let hint = "an address looks like `http://127.0.0.1:6006` or `https://cloud.langfuse.com/api/public/otel`";
-        Failure::usage(format!("`{}` ({by}) is no address: {why}", named.url), Some(hint))
+        Failure::usage(format!("`{shown}` ({by}) is no address: {why}"), Some(hint))
     };
     let mut url = Url::parse(&named.url).map_err(|error| bad(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -270,7 +317,7 @@ fn address(named: &Named) -> Result<Url, Failure> {
     if url.port() == Some(4317) {
         let hint = "OTLP over HTTP is usually at port 4318";
         return Err(Failure::usage(
-            format!("`{}` ({by}) is the port for gRPC, which is not spoken here", named.url),
+            format!("`{shown}` ({by}) is the port for gRPC, which is not spoken here"),
             Some(hint),
         ));
     }
@@ -286,7 +333,7 @@ fn is_here(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The folder for what is known of a receiver: another address, project or salt is another receiver; another password is not.
+/// The folder for what is known of a receiver: another address, project (or what headers call so) or salt is another receiver; another password is not.
 fn shelf(
     world: &World,
     url: &Url,
@@ -295,12 +342,16 @@ fn shelf(
     project: &str,
     salt: &str,
 ) -> Result<Shelf, Failure> {
-    let secret = ["authorization", "api-key", "token", "secret", "cookie"];
+    let routes = ["experiment", "project", "tenant", "org", "dataset", "workspace"];
+    let secret = ["key", "token", "auth", "secret", "cookie"];
     let mut parts = vec![format!("{}{}", url.host_str().unwrap_or_default(), url.path())];
     parts.push(url.port_or_known_default().unwrap_or_default().to_string());
     let mut plain: Vec<String> = headers
         .iter()
-        .filter(|(name, _)| !secret.iter().any(|word| name.as_str().contains(word)))
+        .filter(|(name, _)| {
+            let has = |words: &[&str]| words.iter().any(|word| name.as_str().contains(word));
+            has(&routes) && !has(&secret)
+        })
         .map(|(name, value)| format!("{name}={}", String::from_utf8_lossy(value.as_bytes())))
         .collect();
     plain.sort();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use transcript::content::{Block, BlockKind};
 use transcript::conversation::Conversation;
+use transcript::entry::Kind;
 use transcript::event::event;
 use transcript::family::Owner;
 use transcript::input::{Input, typed};
@@ -32,7 +33,11 @@ impl Plan {
     /// The spans of a unit, its root first.
     pub fn spans(&self, unit: &Unit, take: Take<'_>) -> io::Result<()> {
         let own = self.family.of(unit.owner);
-        let making = Making { plan: self, unit, own, setting: Arc::new(self.setting(unit)?) };
+        let steps = unit.round.turns.iter().flat_map(|turn| &turn.steps);
+        let mut heard: Vec<RowId> = steps.filter_map(|step| heard(own, step)).collect();
+        heard.sort_unstable();
+        let setting = Arc::new(self.setting(unit)?);
+        let making = Making { plan: self, unit, own, setting, heard };
         take(making.root()?)?;
         making.compactions(take)?;
         let answers = &unit.round.answers;
@@ -67,6 +72,16 @@ struct Making<'a> {
     unit: &'a Unit,
     own: &'a Conversation,
     setting: Arc<Setting>,
+    /// What was said to the model, in the order of the file.
+    heard: Vec<RowId>,
+}
+
+/// A record that somebody said to the model with.
+fn heard(own: &Conversation, step: &Step) -> Option<RowId> {
+    let Step::Said(row) = step else { return None };
+    let input = own.table.row(*row).input?;
+    let speaks = matches!(input, Input::Queued | Input::Hook | Input::Interrupt) || input.opens();
+    speaks.then_some(*row)
 }
 
 impl Making<'_> {
@@ -218,6 +233,8 @@ impl Making<'_> {
                     let words = |own: Option<Block<'_>>| Some(media(&own?)?.words());
                     others.extend(self.own.look_at(one, words)?);
                 }
+                // A picture in what was said meanwhile is no block of its own.
+                (Said::Media(kind, form, _), None) => others.push(format!("[{kind} {form}]")),
                 (Said::Other(_, bytes), _) => {
                     others.push(String::from_utf8_lossy(&bytes).into_owned());
                 }
@@ -232,17 +249,9 @@ impl Making<'_> {
     fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
         let Some(after) = after else { return self.said(self.unit.round.first) };
         let mut texts = Vec::new();
-        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
-            let Step::Said(row) = step else { continue };
-            let is_new = after < *row && *row < until;
-            let input = self.own.table.row(*row).input;
-            let speaks = matches!(
-                input,
-                Some(Input::Queued | Input::Hook | Input::Interrupt | Input::Notification)
-            ) || input.is_some_and(Input::opens);
-            if is_new && speaks {
-                texts.extend(self.said(*row)?.map(|said| said.text));
-            }
+        let from = self.heard.partition_point(|row| *row <= after);
+        for row in self.heard[from..].iter().take_while(|row| **row < until) {
+            texts.extend(self.said(*row)?.map(|said| said.text));
         }
         Ok((!texts.is_empty()).then(|| Text::plain(texts.join("\n\n"))))
     }
@@ -250,15 +259,19 @@ impl Making<'_> {
     /// The record that an answer answers: a prompt, or the last result.
     fn answered(&self, first: RowId) -> Option<Time> {
         let mut at = self.own.graph.link(first).parent();
+        let mut meanwhile = None;
         for _ in 0..NEAR {
             let here = at?;
             let row = self.own.table.row(here);
-            if row.input.is_some() || row.answer.is_some() {
-                return row.time;
+            let is_said = row.input.is_some() || row.answer.is_some();
+            if is_said && row.kind != Kind::Attachment {
+                return row.time.max(meanwhile);
             }
+            // What was typed while a tool ran was not heard before that had ended.
+            meanwhile = meanwhile.max(row.time.filter(|_| is_said));
             at = self.own.graph.link(here).parent();
         }
-        None
+        meanwhile
     }
 
     fn answer(
@@ -309,6 +322,7 @@ impl Making<'_> {
                 thinking: usage.and_then(|usage| usage.thinking),
                 first: (table.row(answer.first).time.is_some()).then_some(first),
                 next: next.max(first),
+                is_first: before.is_none(),
                 calls: calls.len(),
                 text: self.text(blocks)?,
                 speed: self.id(usage.and_then(|usage| usage.speed)),
@@ -368,14 +382,18 @@ impl Making<'_> {
             let Step::Event(row) = step else { continue };
             let Some(boundary) = self.own.table.boundary(*row) else { continue };
             let record = record_id(self.own, *row);
+            let taken = self.own.look(*row, |entry| {
+                entry.get("compactMetadata").and_then(|own| own.get("durationMs")?.integer())
+            })?;
+            let end = self.time(*row);
             take(Span {
                 turn: Arc::clone(&self.setting),
                 id: self.plan.span(self.unit, &record),
                 parent: Some(self.unit.root),
                 what: What::Compaction { is_auto: boundary.is_auto, tokens: boundary.tokens },
                 name: "compaction".to_owned(),
-                start: self.time(*row),
-                end: self.time(*row),
+                start: Time(end.0.saturating_sub(taken.unwrap_or(0).max(0))),
+                end,
                 input: None,
                 output: summary.map(|row| self.said(row)).transpose()?.flatten(),
                 level: Level::Default,

@@ -79,8 +79,8 @@ pub struct Tally {
     pub kept: usize,
     /// Spans that the receiver refused.
     pub refused: usize,
-    /// Texts that were cut because the receiver found them too long.
-    pub shortened: usize,
+    /// Spans that the receiver took and did not keep, as it says itself.
+    pub lost: usize,
     /// What else somebody should know.
     pub notes: Vec<String>,
 }
@@ -110,21 +110,25 @@ impl<'a> Outbox<'a> {
         for path in refused.chain(spool.waiting()) {
             let read = spool.read(&path).map_err(|error| Trouble::Waiting(path.clone(), error))?;
             let Some(batch) = read else {
-                self.tally
-                    .notes
-                    .push(format!("`{}` is damaged, and was put aside", path.display()));
+                let name = path.display();
+                let told = format!("`{name}` is damaged: it was put aside, and is made again");
+                self.tally.notes.push(told);
+                self.shelf.states.doubt().map_err(|error| Trouble::Waiting(path, error))?;
                 continue;
             };
-            let before = self.tally.spans;
+            let (before, count) = (self.tally.spans, batch.len());
             let sent = self.send(batch);
             self.tally.waited += self.tally.spans - before;
             match sent {
                 // It stays where it is.
                 Err((Trouble::Receiver(stop), _)) => {
                     let is_final = matches!(stop, Stop::Refused(_));
-                    if is_final && !path.starts_with(spool.refused_folder()) {
+                    if is_final && path.starts_with(spool.refused_folder()) {
+                        self.tally.refused += count;
+                        self.tally.notes.push(stop.to_string());
+                    } else if is_final {
                         self.put_aside(&path, &stop)?;
-                    } else if !is_final {
+                    } else {
                         self.down = Some(stop.clone());
                         return match self.when_down {
                             WhenDown::Keep => Ok(()),
@@ -197,8 +201,12 @@ impl<'a> Outbox<'a> {
                 }
             };
             self.tally.spans += count - sent.refused.len();
-            self.tally.shortened += sent.shortened;
+            self.tally.lost += sent.lost;
             self.tally.notes.extend(sent.warning);
+            if sent.shortened > 0 {
+                let told = "texts were cut once more, because the receiver finds them too long";
+                self.tally.notes.push(format!("{} {told}", sent.shortened));
+            }
             if !sent.refused.is_empty() {
                 let why = sent.why.unwrap_or_default();
                 if let Err(trouble) = self.refuse(&sent.refused, &why) {
@@ -233,6 +241,7 @@ pub fn side_by_side<T>(
         let carrier = scope.spawn(move || take.into_iter().try_for_each(|one| outbox.deliver(one)));
         let made = work(&mut |batch| give.send(batch).map_err(|_| Closed));
         drop(give);
-        (made, carrier.join().unwrap_or(Ok(())))
+        // Who breaks down has not delivered.
+        (made, carrier.join().unwrap_or_else(|broken| std::panic::resume_unwind(broken)))
     })
 }

@@ -50,7 +50,6 @@ impl Ids {
     }
 }
 
-/// No id is all zeros: receivers take that for none.
 fn first<const N: usize>(digest: &[u8; 32]) -> [u8; N] {
     std::array::from_fn(|at| digest[at])
 }

@@ -1,36 +1,53 @@
-//! Where turns come from that stand in several files.
+//! Turns that stand in several files, and which of these tells them.
 //!
-//! A fork begins with a copy of the session that it was made of, and newer clients write the new session's id into the copied records: nothing in them tells. But they keep their ids, so the files
-//! begin with the same record, and the older file is where it was said. Invariant: a turn is counted once, however many sessions go on from it, as long as the session that it was said in is still there.
+//! A fork begins with a copy of the session that it was made of, and so do sessions that older clients resumed. Copied records keep their ids; whether they name the old session or the new one, and whether their times are the old ones,
+//! differs from version to version. So a copy is known by its ids, and told by the file in which it was said: one that its records name, or, of those that begin with the same record, the one that they themselves show to be the first; if they do not, the oldest. Invariant: a turn is told by one file only, as long as
+//! that is there.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use transcript::file::Lines;
-use transcript::place::{Session, sessions_in};
-use transcript::table::Table;
+use transcript::place::{Agent, Beside, Session, agents_among, sessions_in};
+use transcript::table::{Id, RowId, Table};
 
-/// The sessions that a session has copies from.
+/// The sessions that a session may have copies from.
 #[derive(Debug, Default)]
 pub struct Copied {
-    /// The oldest first.
-    from: Vec<(String, Table)>,
+    from: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    session: String,
+    table: Table,
+    records: HashMap<Id, RowId>,
+    /// It begins with the same record, and is older.
+    is_older: bool,
 }
 
 impl Copied {
-    /// The session that a record was said in, by its id; nothing if it is no copy.
-    pub fn from(&self, record: &str) -> Option<&str> {
-        let has = |table: &Table| table.ids.find(record).is_some();
-        self.from.iter().find(|(_, table)| has(table)).map(|(session, _)| session.as_str())
+    /// Whether another session tells a record, by its id. `named` is the session that the copy names.
+    pub fn has(&self, record: &str, named: Option<&str>) -> bool {
+        self.from.iter().any(|source| {
+            let id = source.table.ids.find(record);
+            let Some(row) = id.and_then(|id| source.records.get(&id)) else { return false };
+            // A file that says itself that it has it from another does not tell it: two could wait for each other.
+            let there = source.table.text(source.table.row(*row).session);
+            let is_own = there.is_none_or(|there| there == source.session);
+            is_own && (source.is_older || named == Some(&source.session))
+        })
     }
 }
 
-/// Finds where copies come from. Each project's folder is looked through once.
+/// Finds where copies come from, and whose sub-agents' files are whose. Each project's folder is looked through once.
 #[derive(Debug, Default)]
 pub struct Origins {
     projects: HashMap<PathBuf, Vec<Head>>,
+    beside: HashMap<PathBuf, Beside>,
 }
 
 #[derive(Debug)]
@@ -42,26 +59,57 @@ struct Head {
 }
 
 impl Origins {
+    /// The files of a session's sub-agents.
+    pub fn agents(&mut self, session: &Session) -> Vec<Agent> {
+        let folder = session.path.parent().unwrap_or(Path::new("")).to_owned();
+        let beside = self.beside.entry(folder);
+        agents_among(session, beside.or_insert_with_key(|folder| Beside::in_project(folder)))
+    }
+
     /// What a session has copies from.
-    pub fn of(&mut self, session: &Session) -> Copied {
+    pub fn of(&mut self, session: &Session, own: &Table) -> Copied {
         let folder = session.path.parent().unwrap_or(Path::new("")).to_owned();
         let heads = self.projects.entry(folder).or_insert_with_key(|folder| {
             sessions_in(folder).into_iter().filter_map(Head::of).collect()
         });
-        let Some(own) = heads.iter().find(|head| head.session.path == session.path) else {
+        let Some(head) = heads.iter().find(|head| head.session.path == session.path) else {
             return Copied::default();
         };
-        let age = |head: &Head| (head.born, head.session.id.clone());
-        let mut older: Vec<&Head> = heads
-            .iter()
-            .filter(|head| own.first.is_some() && head.first == own.first && age(head) < age(own))
-            .collect();
-        older.sort_by_key(|head| age(head));
-        let read = older.into_iter().filter_map(|head| {
-            let table = Table::read(Lines::new(File::open(&head.session.path).ok()?)).ok()?;
-            Some((head.session.id.clone(), table))
+        let named: HashSet<&str> =
+            own.rows().iter().filter_map(|row| own.text(row.session)).collect();
+        let others = heads.iter().filter(|other| other.session.id != session.id);
+        let from = others.filter_map(|other| {
+            let is_twin = head.first.is_some() && other.first == head.first;
+            if !is_twin && !named.contains(other.session.id.as_str()) {
+                return None;
+            }
+            let table = Table::read(Lines::new(File::open(&other.session.path).ok()?)).ok()?;
+            let records = table.numbered().filter_map(|(id, row)| Some((row.uuid?, id))).collect();
+            let mut source =
+                Source { session: other.session.id.clone(), table, records, is_older: false };
+            let by_age = || {
+                let age = |head: &Head| (head.born, head.session.id.clone());
+                age(other).cmp(&age(head))
+            };
+            source.is_older = is_twin && source.compare(own).then_with(by_age).is_lt();
+            Some(source)
         });
-        Copied { from: read.collect() }
+        Copied { from: from.collect() }
+    }
+}
+
+impl Source {
+    /// Which of two files with the same records was first, as far as these tell: the one in which they are older, or else the one that has more between them, which a copy leaves out.
+    fn compare(&self, own: &Table) -> Ordering {
+        let (mut times, mut last) = (Ordering::Equal, Ordering::Equal);
+        for row in own.rows() {
+            let id = own.text(row.uuid).and_then(|uuid| self.table.ids.find(uuid));
+            let Some(there) = id.and_then(|id| self.records.get(&id)) else { continue };
+            let there = self.table.row(*there);
+            times = times.then(there.time.cmp(&row.time));
+            last = row.line.cmp(&there.line);
+        }
+        times.then(last)
     }
 }
 

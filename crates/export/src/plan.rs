@@ -15,15 +15,22 @@ use crate::id::{Ids, SpanId, TraceId, hex};
 use crate::origin::Copied;
 use crate::round::{Round, group, rounds, times};
 
-/// What is known of whether a session goes on.
+/// What is known of whether a session goes on. What was said after it became known may be the beginning of something else: so it is known for what the file held then.
 #[derive(Clone, Debug, Default)]
 pub struct Closing {
-    /// The client says that the turn is over.
-    pub is_stopped: bool,
-    /// The session is over, or nothing was written for long.
-    pub is_ended: bool,
+    /// The client says that the turn is over that was opened last before this byte.
+    pub stopped: u64,
+    /// The session was over when its file had so many bytes, or nothing was written for long.
+    pub ended: u64,
     /// The sub-agents that the client says are done.
     pub agents: Vec<String>,
+}
+
+impl Closing {
+    /// All of it is over.
+    pub fn ended() -> Closing {
+        Closing { ended: u64::MAX, ..Closing::default() }
+    }
 }
 
 /// What there is to ship of a session.
@@ -48,8 +55,8 @@ pub struct Unit {
     pub is_finished: bool,
     /// The record that opens it, by its id.
     pub opener: String,
-    /// Its last line in the file.
-    pub line: u64,
+    /// The line of that record, and its last line.
+    pub lines: [u64; 2],
     /// Which turn of the session it is or belongs to, from 1.
     pub number: usize,
     pub(crate) round: Round,
@@ -60,6 +67,10 @@ pub struct Unit {
     pub(crate) session: String,
     /// The record that opens the turn that it is or belongs to.
     pub(crate) opened: RowId,
+    /// Where that begins in the session's file.
+    at: u64,
+    /// Another session tells it: this one has a copy.
+    pub is_copy: bool,
 }
 
 impl Unit {
@@ -82,7 +93,10 @@ struct Above {
     session: String,
     number: usize,
     opened: RowId,
+    /// Where that begins in the file.
+    at: u64,
     is_finished: bool,
+    is_copy: bool,
 }
 
 impl Plan {
@@ -95,8 +109,7 @@ impl Plan {
             calls: HashMap::new(),
             ids: ids.clone(),
         };
-        let mut making =
-            Making { used: HashSet::new(), above: HashMap::new(), said: HashSet::new() };
+        let mut making = Making::default();
         plan.add_turns(name, closing, copied, &mut making);
         plan.add_runs(name, closing, &mut making);
         plan
@@ -122,21 +135,26 @@ impl Plan {
         let mut number = 0;
         for mut round in rounds(own, own.turns()) {
             making.drop_copies(own, &mut round, true);
-            if !round.counts() {
+            if !round.counts(own) {
                 continue;
             }
             number += 1;
             let opener = record_id(own, round.first);
             let session = own.table.text(own.table.row(round.first).session).unwrap_or(name);
-            let session = copied.from(&opener).unwrap_or(session);
             let trace = self.ids.trace(session, &opener);
+            let is_copy = copied.has(&opener, own.table.text(own.table.row(round.first).session))
+                && last_record(own, &round).is_none_or(|row| {
+                    let known = own.table.row(row);
+                    copied.has(&record_id(own, row), own.table.text(known.session))
+                });
+            let at = own.table.row(round.first).offset;
             let is_settled = round.outcome().is_complete()
-                && (closing.is_stopped || is_measured(&round) || is_final(own, &round));
+                && (at < closing.stopped || is_measured(&round) || is_final(own, &round));
             let unit = Unit {
                 key: trace.to_string(),
                 mark: mark(own, &round),
-                is_finished: !round.is_last || is_settled || closing.is_ended,
-                line: round.last_line(own),
+                is_finished: !round.is_last || is_settled || at < closing.ended,
+                lines: [own.table.row(round.first).line, round.last_line(own)],
                 number,
                 owner: Owner::Main,
                 root: self.ids.span(session, &opener),
@@ -144,11 +162,13 @@ impl Plan {
                 parent: None,
                 session: session.to_owned(),
                 opened: round.first,
+                at,
+                is_copy,
                 opener,
                 round,
             };
             making.used.insert(unit.root);
-            let calls = making.calls(own, &self.ids, &unit);
+            let calls = making.calls(&self.family, &self.ids, &unit);
             self.calls.extend(calls);
             self.units.push(unit);
         }
@@ -183,7 +203,8 @@ impl Plan {
             Body::Side(_) => group(own, self.family.turns(agent), []),
         };
         let times = times(own);
-        let calls = self.calls_of(at);
+        let mut calls = making.of_agent.remove(&at).unwrap_or_default();
+        calls.sort_by_key(|(owner, call)| (self.time(*owner, self.row_of(*owner, *call)), *call));
         let mut units = Vec::new();
         for mut round in found {
             making.drop_copies(own, &mut round, false);
@@ -193,23 +214,24 @@ impl Plan {
             let run = units.len();
             // One that was gone on with hangs on the calls that did so, in their order.
             let call = calls.get(run).or(calls.last()).copied();
-            let Some(above) = self.above(making, call, times[round.first.index()], agent, name)
-            else {
-                continue;
-            };
+            let start = times[round.first.index()];
+            let above = self.above(making, call, start, agent, name, closing);
+            let Some(above) = above else { continue };
             let opener = record_id(own, round.first);
             let id = &agent.id;
             let seed = if run == 0 { id.clone() } else { format!("{id}/{opener}") };
             let root = making.fresh(&self.ids, &above.session, &seed, &opener);
-            let is_done = closing.agents.contains(id)
-                || is_final(own, &round) && round.outcome().is_complete()
-                || agent.notified.is_some()
+            let is_told = closing.agents.contains(id)
+                || is_final(own, &round)
+                || agent.notified.is_some_and(|(owner, row)| self.time(owner, row) >= start);
+            let is_done = is_told && round.outcome().is_complete()
                 || !agent.is_background && call.is_some_and(|call| self.is_answered(call));
             let unit = Unit {
                 key: root.to_string(),
                 mark: mark(own, &round),
-                is_finished: above.is_finished && (!round.is_last || is_done || closing.is_ended),
-                line: round.last_line(own),
+                is_finished: above.is_finished
+                    && (!round.is_last || is_done || closing.ended > above.at),
+                lines: [own.table.row(round.first).line, round.last_line(own)],
                 number: above.number,
                 owner,
                 root,
@@ -217,28 +239,18 @@ impl Plan {
                 parent: above.parent,
                 session: above.session,
                 opened: above.opened,
+                at: above.at,
+                is_copy: above.is_copy,
                 opener,
                 round,
             };
             units.push(unit);
         }
         let calls: Vec<_> =
-            units.iter().flat_map(|unit| making.calls(own, &self.ids, unit)).collect();
+            units.iter().flat_map(|unit| making.calls(&self.family, &self.ids, unit)).collect();
         self.calls.extend(calls);
         self.units.extend(units);
         self.times.insert(owner, times);
-    }
-
-    /// The calls that a sub-agent was started or gone on with by, in the order of their files.
-    fn calls_of(&self, at: usize) -> Vec<(Owner, BlockId)> {
-        let mut found: Vec<(Owner, BlockId)> = self
-            .calls
-            .keys()
-            .filter(|(owner, call)| self.family.started(*owner, *call).contains(&at))
-            .copied()
-            .collect();
-        found.sort_by_key(|(owner, call)| (self.time(*owner, self.row_of(*owner, *call)), *call));
-        found
     }
 
     fn row_of(&self, owner: Owner, block: BlockId) -> RowId {
@@ -253,6 +265,7 @@ impl Plan {
         start: Time,
         agent: &SubAgent,
         name: &str,
+        closing: &Closing,
     ) -> Option<Above> {
         if let Some(above) = call.and_then(|call| making.above.get(&call)) {
             let parent = call.and_then(|call| self.calls.get(&call)).copied();
@@ -269,7 +282,10 @@ impl Plan {
                 session: name.to_owned(),
                 number: 0,
                 opened: RowId(0),
-                is_finished: true,
+                // A turn may still come, and it would belong to that.
+                at: 0,
+                is_finished: closing.ended > 0,
+                is_copy: false,
             });
         };
         Some(Above {
@@ -278,7 +294,9 @@ impl Plan {
             session: turn.session.clone(),
             number: turn.number,
             opened: turn.round.first,
+            at: turn.at,
             is_finished: turn.is_finished,
+            is_copy: turn.is_copy,
         })
     }
 
@@ -298,9 +316,12 @@ impl Plan {
 }
 
 /// What is known while a plan is made.
+#[derive(Default)]
 struct Making {
     used: HashSet<SpanId>,
     above: HashMap<(Owner, BlockId), Above>,
+    /// The calls that each sub-agent was started or gone on with by.
+    of_agent: HashMap<usize, Vec<(Owner, BlockId)>>,
     /// The messages that were met, by their ids.
     said: HashSet<String>,
 }
@@ -328,10 +349,11 @@ impl Making {
     /// The spans of the calls of a unit.
     fn calls(
         &mut self,
-        own: &Conversation,
+        family: &Family,
         ids: &Ids,
         unit: &Unit,
     ) -> Vec<((Owner, BlockId), SpanId)> {
+        let own = family.of(unit.owner);
         let mut found = Vec::new();
         let blocks = unit.round.answers.iter().flat_map(|(_, blocks)| blocks);
         for block in blocks.filter(|block| own.table.part(**block).kind.is_call()) {
@@ -345,9 +367,14 @@ impl Making {
                 session: unit.session.clone(),
                 number: unit.number,
                 opened: unit.opened,
+                at: unit.at,
                 is_finished: unit.is_finished,
+                is_copy: unit.is_copy,
             };
             self.above.insert((unit.owner, *block), above);
+            for agent in family.started(unit.owner, *block) {
+                self.of_agent.entry(*agent).or_default().push((unit.owner, *block));
+            }
             found.push(((unit.owner, *block), id));
         }
         found
@@ -364,6 +391,12 @@ pub(crate) fn record_id(own: &Conversation, row: RowId) -> String {
 pub(crate) fn answer_id(own: &Conversation, id: AnswerId) -> String {
     let answer = own.table.answer(id);
     own.table.text(answer.id).map_or_else(|| record_id(own, answer.first), str::to_owned)
+}
+
+/// The last record of its answers.
+fn last_record(own: &Conversation, round: &Round) -> Option<RowId> {
+    let blocks = round.answers.iter().flat_map(|(_, blocks)| blocks);
+    blocks.map(|block| own.table.part(*block).row).max()
 }
 
 fn is_measured(round: &Round) -> bool {

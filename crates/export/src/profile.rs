@@ -10,7 +10,7 @@ mod seed;
 use std::borrow::Cow;
 
 use serde_json::Value as Data;
-use transcript::secret::secrets;
+use transcript::secret::likely;
 use transcript::time::Time;
 
 use crate::content::Text;
@@ -91,6 +91,8 @@ pub enum Value {
 /// A span as a receiver is told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
+    /// What it is called.
+    pub name: String,
     /// When it began and ended.
     pub times: [Time; 2],
     /// Whether it is a call to somebody else.
@@ -130,12 +132,16 @@ impl Telling {
     }
 
     fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if text.contains('\0') {
+            // Databases behind receivers do not take these.
+            return Cow::Owned(self.hide(&text.replace('\0', "\u{fffd}")).into_owned());
+        }
         if !self.redact {
             return Cow::Borrowed(text);
         }
         let mut shown = String::new();
         let mut end = 0;
-        for secret in secrets(text.as_bytes()) {
+        for secret in likely(text.as_bytes()) {
             // A secret is ASCII on both sides; if not, more is hidden rather than less.
             let start = floor(text, secret.range.start);
             shown.push_str(&text[end..start.max(end)]);
@@ -147,6 +153,17 @@ impl Telling {
         }
         shown.push_str(&text[end..]);
         Cow::Owned(shown)
+    }
+
+    /// What a span is called. Where nothing may be named, the names that people give are left out: those of servers and of agents.
+    fn name(&self, span: &Span) -> String {
+        match &span.what {
+            What::Agent { .. } if !self.has_names() => "sub-agent".to_owned(),
+            What::Tool { .. } if !self.has_names() && span.name.starts_with("mcp__") => {
+                "mcp".to_owned()
+            }
+            _ => self.text(&span.name),
+        }
     }
 
     fn has_texts(&self) -> bool {
@@ -215,7 +232,7 @@ fn error(telling: &Telling, span: &Span) -> Option<String> {
     Some(telling.text(said))
 }
 
-/// The name that a span is told under: the model's, the tool's, the agent's.
+/// What Langfuse calls such a span.
 fn kind(what: &What) -> &'static str {
     match what {
         What::Turn { .. } | What::Agent { .. } => "agent",

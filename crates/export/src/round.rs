@@ -34,10 +34,14 @@ impl Round {
         self.turns.last().map_or(Outcome::Unanswered, |turn| turn.outcome)
     }
 
-    /// Whether a model took part, or should have.
-    pub(crate) fn counts(&self) -> bool {
+    /// Whether a model took part, or should have: also to sum up what was said.
+    pub(crate) fn counts(&self, own: &Conversation) -> bool {
+        let is_boundary =
+            |step: &Step| matches!(step, Step::Event(row) if own.table.boundary(*row).is_some());
+        let is_opened = self.input.is_some_and(Input::opens);
+        let mut steps = self.turns.iter().flat_map(|turn| &turn.steps);
         !self.answers.is_empty()
-            || (self.input.is_some_and(Input::opens) && self.outcome() != Outcome::Local)
+            || is_opened && (self.outcome() != Outcome::Local || steps.any(is_boundary))
     }
 
     /// The last line of it.

@@ -1,6 +1,6 @@
 //! One batch to one receiver: what is tried again, what is halved, what is kept.
 //!
-//! Any 2xx is success; what else is in the answer differs from receiver to receiver. Invariants: a span is given up only if the receiver refuses it alone; the number of requests for one batch is bounded;
+//! Any 2xx is success; what else is in the answer differs from receiver to receiver. Invariants: a span is given up only if the receiver refuses it alone, or with others after many requests; the number of requests for one batch is bounded;
 //! no header that lets us in is ever printed.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,6 +12,7 @@ use prost::Message as _;
 use reqwest::blocking::{Client, Response};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 
+use crate::state::Update;
 use crate::wire::{Batch, pack, request, shrink};
 
 /// Where traces go, and what lets us in.
@@ -53,6 +54,8 @@ pub struct Sent {
     pub refused: Batch,
     /// What it said of the first.
     pub why: Option<String>,
+    /// Spans that it took and did not keep, and what it said of them.
+    pub lost: usize,
     /// What it said although it took them.
     pub warning: Option<String>,
     /// Texts that were cut once more, because the receiver found them too long.
@@ -76,9 +79,12 @@ pub struct Sender {
 
 /// What one request came to.
 enum Answer {
-    Taken(Option<String>),
+    /// It has them; if it did not keep some, how many, and why.
+    Taken(Option<(usize, String)>),
     TooLarge(String),
     Bad(String),
+    /// It failed over them, again and again.
+    Broken(String),
 }
 
 impl Sender {
@@ -97,11 +103,13 @@ impl Sender {
         &self.target
     }
 
-    /// Sends a request without spans: whether the receiver is there, and lets us in.
-    pub fn check(&self) -> Result<(), Stop> {
+    /// Sends a request without spans: whether the receiver is there, and lets us in. What it says if it wants some: `MLflow` does.
+    pub fn check(&self) -> Result<Option<String>, Stop> {
         match self.post(&Batch::default())? {
-            Answer::Taken(_) => Ok(()),
-            Answer::TooLarge(told) | Answer::Bad(told) => Err(Stop::Refused(told)),
+            Answer::Taken(_) => Ok(None),
+            Answer::Bad(told) => Ok(Some(told)),
+            Answer::TooLarge(told) => Err(Stop::Refused(told)),
+            Answer::Broken(told) => Err(Stop::Down(told)),
         }
     }
 
@@ -119,9 +127,12 @@ impl Sender {
             }
             requests += 1;
             match self.post(&part) {
-                Ok(Answer::Taken(warning)) => {
+                Ok(Answer::Taken(lost)) => {
                     taken += part.len();
-                    outcome.warning = outcome.warning.or(warning);
+                    if let Some((count, why)) = lost {
+                        outcome.lost += count;
+                        outcome.warning.get_or_insert(why);
+                    }
                 }
                 Ok(Answer::TooLarge(told)) => {
                     if let Some(rest) = part.halve() {
@@ -133,7 +144,12 @@ impl Sender {
                         outcome.refuse(part, &told);
                     }
                 }
-                Ok(Answer::Bad(told)) => {
+                // One that fails over some spans and takes others must not hold up all.
+                Ok(Answer::Broken(told)) if self.check().is_err() => {
+                    open.push(part);
+                    return Err(give_back(batch, open, outcome, updates, Stop::Down(told)));
+                }
+                Ok(Answer::Bad(told) | Answer::Broken(told)) => {
                     let may_look = requests < MOST_REQUESTS;
                     match part.halve().filter(|_| may_look) {
                         Some(rest) => open.extend([rest, part]),
@@ -142,13 +158,7 @@ impl Sender {
                 }
                 Err(stop) => {
                     open.push(part);
-                    open.reverse();
-                    for part in open {
-                        batch.join(part);
-                    }
-                    batch.join(outcome.refused);
-                    batch.updates = updates;
-                    return Err(stop);
+                    return Err(give_back(batch, open, outcome, updates, stop));
                 }
             }
         }
@@ -175,18 +185,20 @@ impl Sender {
         };
         let mut failures = 0;
         loop {
-            let (told, asked) = match self.once(bytes.clone(), is_packed) {
+            let (told, asked, is_broken) = match self.once(bytes.clone(), is_packed) {
                 Ok(response) => match judge(response) {
                     Judged::Final(answer) => return answer,
-                    Judged::Later(told, asked) => (told, asked),
+                    Judged::Later(told, asked, is_broken) => (told, asked, is_broken),
                 },
-                Err(error) if error.is_builder() => return Err(Stop::Wrong(cause(&error))),
-                Err(error) => (cause(&error), None),
+                Err(error) => match cause(&error) {
+                    Ok(told) => (told, None, false),
+                    Err(stop) => return Err(stop),
+                },
             };
             failures += 1;
             let wait = asked.unwrap_or_else(|| backoff(failures, chance()));
             if failures > self.target.tries || wait > LONGEST_ASKED {
-                return Err(Stop::Down(told));
+                return if is_broken { Ok(Answer::Broken(told)) } else { Err(Stop::Down(told)) };
             }
             std::thread::sleep(wait);
         }
@@ -200,6 +212,19 @@ impl Sender {
         }
         request.body(bytes).send()
     }
+}
+
+/// Puts what did not arrive back into its batch, in its order.
+fn give_back(
+    batch: &mut Batch,
+    open: Vec<Batch>,
+    outcome: Sent,
+    updates: Vec<Update>,
+    stop: Stop,
+) -> Stop {
+    open.into_iter().rev().chain([outcome.refused]).for_each(|part| batch.join(part));
+    batch.updates = updates;
+    stop
 }
 
 impl Sent {
@@ -219,8 +244,8 @@ fn span_name(span: &opentelemetry_proto::tonic::trace::v1::Span) -> String {
 
 enum Judged {
     Final(Result<Answer, Stop>),
-    /// It may be tried again, after that time if the receiver says so.
-    Later(String, Option<Duration>),
+    /// It may be tried again, after that time if the receiver says so; whether it failed by itself.
+    Later(String, Option<Duration>, bool),
 }
 
 fn judge(response: Response) -> Judged {
@@ -242,24 +267,24 @@ fn judge(response: Response) -> Judged {
         400 | 422 => Ok(Answer::Bad(told)),
         401 | 403 => Err(Stop::Denied(told)),
         300..400 => Err(Stop::Wrong(format!("it has moved to `{moved}`"))),
+        501 => Err(Stop::Wrong(told)),
         408 | 429 | 500.. => {
             // Seconds. A date is as good as nothing said: the usual time will do.
             let after = after.and_then(|text| text.trim().parse::<f64>().ok());
-            return Judged::Later(
-                told,
-                after.and_then(|own| Duration::try_from_secs_f64(own).ok()),
-            );
+            let is_broken = status == 500;
+            let after = after.and_then(|own| Duration::try_from_secs_f64(own).ok());
+            return Judged::Later(told, after, is_broken);
         }
         _ => Err(Stop::Wrong(told)),
     })
 }
 
-/// What the receiver says of spans that it did not keep although it took the request.
-fn partial(body: &[u8]) -> Option<String> {
+/// What the receiver says of spans that it did not keep although it took the request: how many, and why.
+fn partial(body: &[u8]) -> Option<(usize, String)> {
     let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
-    (partial.rejected_spans > 0).then(|| {
-        format!("it did not keep {} spans: {}", partial.rejected_spans, partial.error_message)
-    })
+    let count = usize::try_from(partial.rejected_spans).ok().filter(|count| *count > 0)?;
+    let why = if partial.error_message.is_empty() { "no word why" } else { &partial.error_message };
+    Some((count, format!("the receiver took a request and did not keep all of it: {why}")))
 }
 
 /// A status and the beginning of what comes with it.
@@ -270,13 +295,24 @@ fn told(status: u16, body: &[u8]) -> String {
     if short.is_empty() { status.to_string() } else { format!("{status} {short}") }
 }
 
-/// The innermost cause tells the most; the address may have a password in it.
-fn cause(error: &reqwest::Error) -> String {
+/// Why nobody answered. The innermost cause tells the most; the address may have a password in it. What does not pass by itself is an end.
+fn cause(error: &reqwest::Error) -> Result<String, Stop> {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    let told = cause.to_string();
+    let has = |words: &[&str]| words.iter().any(|word| told.contains(word));
+    if error.is_builder() {
+        Err(Stop::Wrong(told))
+    } else if has(&["corrupt message", "InvalidContentType"]) {
+        Err(Stop::Wrong("it does not speak TLS; is it `http://`?".to_owned()))
+    } else if has(&["certificate", "UnknownIssuer", "CaUsedAsEndEntity"]) {
+        let hint = "OTEL_EXPORTER_OTLP_CERTIFICATE names a file with one that is";
+        Err(Stop::Wrong(format!("its certificate is not trusted: {told}; {hint}")))
+    } else {
+        Ok(told)
+    }
 }
 
 /// How long to wait after so many failures. `chance` is from 0 to 1.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: what is not finished is left for later; a batch says of a unit that it is done only if the last of its spans is in it, or in one before it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use transcript::conversation::Conversation;
 use transcript::family::Family;
-use transcript::place::{Session, agents};
+use transcript::place::{Agent, Session};
 use transcript::table::Answer;
 use transcript::time::Time;
 use transcript::turn::Step;
@@ -34,16 +34,16 @@ pub const IDLE: Duration = Duration::from_secs(60 * 60);
 /// Takes a batch that is full.
 pub type Give<'a> = &'a mut dyn FnMut(Batch) -> Result<(), Closed>;
 
+/// The mark of a turn that another session tells.
+const COPY: &str = "copy";
+
 /// Goes through sessions and makes batches.
 #[derive(Debug)]
 pub struct Shipper<'a> {
     shelf: &'a Shelf,
     telling: &'a Telling,
     ids: &'a Ids,
-    /// Units that wait on disk or were made already, with their marks.
-    known: HashMap<String, String>,
-    /// What the receiver has is sent again.
-    is_again: bool,
+    known: Known<'a>,
     /// Older turns are left alone.
     since: Option<Time>,
     origins: Origins,
@@ -87,6 +87,44 @@ pub enum ShipError {
     Closed,
 }
 
+/// What a receiver has, or will have.
+#[derive(Debug)]
+pub struct Known<'a> {
+    shelf: &'a Shelf,
+    /// What it has is sent again.
+    is_again: bool,
+    /// Units that wait on disk or were made already, with their marks.
+    made: HashSet<(String, String)>,
+    /// What has arrived of a session: that of the last unit that was asked about.
+    last: Option<(String, State)>,
+}
+
+impl<'a> Known<'a> {
+    /// What it has by now; nothing, if all of it is to be sent again.
+    pub fn new(shelf: &'a Shelf, is_again: bool) -> Known<'a> {
+        let made = if is_again { HashSet::new() } else { shelf.spool.known() };
+        Known { shelf, is_again, made, last: None }
+    }
+
+    /// Whether it has a unit, or will have.
+    pub fn has(&mut self, unit: &Unit) -> bool {
+        if self.made.contains(&(unit.key.clone(), unit.mark.clone())) {
+            return true;
+        }
+        if self.is_again {
+            return false;
+        }
+        // A turn may name another session than the one that its file is called by.
+        if self.last.as_ref().is_none_or(|(session, _)| session != unit.session()) {
+            let state = self.shelf.states.load(unit.session());
+            self.last = Some((unit.session().to_owned(), state));
+        }
+        let state = self.last.as_ref().map(|(_, state)| state);
+        let mark = state.and_then(|state| state.done.get(&unit.key));
+        mark.is_some_and(|mark| *mark == unit.mark || mark == COPY)
+    }
+}
+
 impl<'a> Shipper<'a> {
     /// For one receiver.
     pub fn new(
@@ -96,60 +134,74 @@ impl<'a> Shipper<'a> {
         is_again: bool,
         since: Option<Time>,
     ) -> Self {
-        let known = if is_again { HashMap::new() } else { shelf.spool.known() };
+        let known = Known::new(shelf, is_again);
         let (origins, batch) = (Origins::default(), Batch::default());
-        Shipper { shelf, telling, ids, known, is_again, since, origins, batch }
+        Shipper { shelf, telling, ids, known, since, origins, batch }
     }
 
-    /// Makes batches of what is finished of a session and not there yet.
+    /// Makes batches of what is finished of a session and not there yet. What is not known of whether it goes on, the time tells.
     pub fn session(
         &mut self,
         session: &Session,
-        closing: &Closing,
+        known: &Closing,
+        now: SystemTime,
         give: Give<'_>,
     ) -> Result<Made, ShipError> {
         let state = self.shelf.states.load(&session.id);
-        let look = look(session)?;
+        self.known.last = None;
+        let agents = self.origins.agents(session);
+        let look = look(session, &agents)?;
+        let mut closing = by_time(session, &agents, now);
+        closing.stopped = closing.stopped.max(known.stopped);
+        closing.ended = closing.ended.max(known.ended);
+        closing.agents.clone_from(&known.agents);
         let position = state.position.as_ref();
-        if !self.is_again && position.is_some_and(|own| own.look.as_ref() == Some(&look)) {
+        if !self.known.is_again && position.is_some_and(|own| own.look.as_ref() == Some(&look)) {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
-        let copied = self.origins.of(session);
-        let plan = Plan::new(Family::open(session)?, &session.id, self.ids, closing, &copied);
-        let mut others: HashMap<&str, State> = HashMap::new();
+        let family = Family::open_with(session, agents)?;
+        let is_whole = family.unreadable.is_empty();
+        let copied = self.origins.of(session, &family.main.table);
+        let plan = Plan::new(family, &session.id, self.ids, &closing, &copied);
         let mut made = Made::default();
         let theirs = imported(&plan, &state);
         let is_seed = self.telling.profile == Profile::Seed;
         let mut left = 0;
         for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
-            // What was said in another session may have arrived with that.
-            let of = match unit.session() {
-                own if own == session.id => &state,
-                other => others.entry(other).or_insert_with(|| self.shelf.states.load(other)),
-            };
-            let has_arrived =
-                of.done.get(&unit.key) == Some(&unit.mark) || theirs.contains(&unit.number);
-            let is_known = self.known.get(&unit.key) == Some(&unit.mark);
+            if unit.is_copy {
+                // The session that has it may be deleted; it was told all the same.
+                self.note_copy(unit, &state);
+                continue;
+            }
             if self.since.is_some_and(|since| plan.opened(unit) < since) {
                 left += 1;
             } else if !unit.is_finished {
                 made.unfinished += 1;
-            } else if is_known || has_arrived && !self.is_again {
+            } else if self.known.has(unit) || theirs.contains(&unit.number) && !self.known.is_again
+            {
                 made.known += 1;
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
                 made.spans += self.unit(&plan, unit, give)?;
-                self.known.insert(unit.key.clone(), unit.mark.clone());
+                self.known.made.insert((unit.key.clone(), unit.mark.clone()));
             }
         }
-        let position = position_of(&plan, session, (made.unfinished + left == 0).then_some(look));
+        let position =
+            position_of(&plan, session, (is_whole && made.unfinished + left == 0).then_some(look));
         if state.position.as_ref() != Some(&position) {
             let session = session.id.clone();
             let update = Update { session, done: BTreeMap::new(), position: Some(position) };
             self.batch.note(update);
         }
         Ok(made)
+    }
+
+    fn note_copy(&mut self, unit: &Unit, state: &State) {
+        if unit.is_finished && !state.done.contains_key(&unit.key) {
+            let done = BTreeMap::from([(unit.key.clone(), COPY.to_owned())]);
+            self.batch.note(Update { session: unit.session().to_owned(), done, position: None });
+        }
     }
 
     fn unit(&mut self, plan: &Plan, unit: &Unit, give: Give<'_>) -> Result<usize, ShipError> {
@@ -190,7 +242,7 @@ fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position
     let turns = || plan.units().iter().filter(|unit| unit.is_turn() && unit.is_finished);
     Position {
         path: session.path.clone(),
-        line: turns().map(|unit| unit.line).max().unwrap_or(0),
+        line: turns().map(|unit| unit.lines[1]).max().unwrap_or(0),
         byte: table.end,
         turns: turns().count(),
         last_prompt: turns().next_back().map(|unit| unit.opener.clone()),
@@ -201,12 +253,13 @@ fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position
 /// The turns that another program has sent.
 fn imported(plan: &Plan, state: &State) -> HashSet<usize> {
     let Some(line) = state.imported else { return HashSet::new() };
-    let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.line <= line);
+    // Lines that came after its hook are part of a turn that it has sent.
+    let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.lines[0] <= line);
     turns.map(|unit| unit.number).collect()
 }
 
 /// What the files of a session look like: the same as long as nobody writes to them.
-fn look(session: &Session) -> io::Result<String> {
+fn look(session: &Session, agents: &[Agent]) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut add = |path: &Path| -> io::Result<()> {
         let found = fs::metadata(path)?;
@@ -217,18 +270,17 @@ fn look(session: &Session) -> io::Result<String> {
         Ok(())
     };
     add(&session.path)?;
-    for agent in agents(session) {
-        add(&agent.path)?;
-    }
+    agents.iter().try_for_each(|agent| add(&agent.path))?;
     Ok(hex(&hash.finalize()[..8]))
 }
 
 /// What the time tells of a session: how long nothing was written to it and to its sub-agents.
-pub fn by_time(session: &Session, now: SystemTime) -> Closing {
-    let files = agents(session).into_iter().map(|agent| agent.path).chain([session.path.clone()]);
+pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing {
+    let files = agents.iter().map(|agent| &agent.path).chain([&session.path]);
     let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
     let silent = newest.and_then(|newest| now.duration_since(newest).ok()).unwrap_or_default();
-    Closing { is_stopped: silent > QUIET, is_ended: silent > IDLE, ..Closing::default() }
+    let all = |is_so: bool| if is_so { u64::MAX } else { 0 };
+    Closing { stopped: all(silent > QUIET), ended: all(silent > IDLE), ..Closing::default() }
 }
 
 /// Whether the last turn of a session is complete and says why it ended: the client writes the last lines late.
@@ -245,6 +297,12 @@ pub fn is_settled(session: &Session) -> io::Result<bool> {
 
 /// So many sessions back are looked for.
 const LONGEST_LINE: usize = 16;
+
+/// A session that another goes on with is over if nothing was written to it since that one was made, but for a moment.
+pub fn is_left(older: &Session, newer: &Session) -> bool {
+    let born = fs::metadata(&newer.path).and_then(|found| found.created());
+    born.is_ok_and(|born| older.modified < born + Duration::from_secs(10))
+}
 
 /// The sessions that a session goes on with and that ended without a word, the oldest first (seed 002, section 10: leaving plan mode changes the session, and no hook runs).
 pub fn before(session: &Session) -> Vec<Session> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use transcript::price::Spent;
+use transcript::price::{Cost, Spent};
 use transcript::time::Time;
 
 use crate::content::Text;
@@ -118,6 +118,8 @@ pub struct Generation {
     pub first: Option<Time>,
     /// When the next one began, or the turn ended.
     pub next: Time,
+    /// Whether it is the first of its turn.
+    pub is_first: bool,
     /// How many calls it made.
     pub calls: usize,
     /// Its text alone.
@@ -126,6 +128,15 @@ pub struct Generation {
     pub speed: Option<String>,
     /// The service tier, where the API says so.
     pub tier: Option<String>,
+}
+
+impl Generation {
+    /// What it cost; nothing if that is not known. The fast way has prices of its own, which are not.
+    pub fn cost(&self) -> Option<Cost> {
+        let is_usual = self.speed.as_deref().is_none_or(|speed| speed == "standard");
+        let model = self.model.as_deref().filter(|_| is_usual)?;
+        self.spent?.request_cost(model)
+    }
 }
 
 /// How it went.

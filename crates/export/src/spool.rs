@@ -1,9 +1,9 @@
 //! Batches that could not be delivered, on disk, in the order in which they are to be.
 //!
 //! A batch is one file: a line of JSON that says what it brings, then the request as it goes over the wire. It is renamed into place when it is complete, and removed after the receiver has it; so
-//! it is delivered once more rather than lost. Batches that the receiver does not take stand apart, with what it said. Invariant: the spool does not grow beyond [`MOST`].
+//! it is delivered once more rather than lost. Batches that the receiver does not take stand apart, with what it said. Invariant: neither grows beyond [`MOST`].
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,10 @@ impl Spool {
 
     /// Puts a batch aside that the receiver does not take.
     pub(crate) fn refuse(&self, batch: &Batch, project: &str, why: &str) -> Result<(), SpoolError> {
+        let held = size(&self.refused);
+        if held > self.most {
+            return Err(SpoolError::Full(held));
+        }
         put(&self.refused, batch, project, Some(why))
     }
 
@@ -94,7 +98,7 @@ impl Spool {
     }
 
     /// The units that wait or were not taken, with their marks: nobody need make them again.
-    pub fn known(&self) -> HashMap<String, String> {
+    pub fn known(&self) -> HashSet<(String, String)> {
         let files = [&self.waiting, &self.refused].into_iter().flat_map(|folder| files(folder));
         let heads = files.filter_map(|path| head(&path));
         heads.flat_map(|head| head.updates).flat_map(|update| update.done).collect()
@@ -105,9 +109,11 @@ impl Spool {
         let bytes = fs::read(path)?;
         let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
         let head = serde_json::from_slice::<Head>(&bytes[..at]).ok();
+        let wanted = head.as_ref().map(|head| head.spans);
         let batch = head.and_then(|head| {
             Batch::decode(bytes.get(at + 1..).unwrap_or_default(), head.updates).ok()
         });
+        let batch = batch.filter(|batch| Some(batch.len()) == wanted);
         if batch.is_none() {
             disk::make(&self.refused)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -193,7 +199,7 @@ mod tests {
         let waiting = spool.waiting();
         let read: Vec<_> = waiting.iter().map(|path| spool.read(path).unwrap().unwrap()).collect();
         assert_eq!(read, ["a", "b", "c"].map(batch));
-        let mut known: Vec<String> = spool.known().into_keys().collect();
+        let mut known: Vec<String> = spool.known().into_iter().map(|(key, _)| key).collect();
         known.sort();
         assert_eq!(known, ["a", "b", "c"]);
         // What is taken out at the front makes no room for another in front of the rest.
@@ -210,8 +216,11 @@ mod tests {
         spool.add(&batch("a"), "project").unwrap();
         let path = spool.waiting().pop().unwrap();
         let bytes = fs::read(&path).unwrap();
-        fs::File::create(&path).unwrap().write_all(&bytes[..bytes.len() - 1]).unwrap();
-        assert_eq!(spool.read(&path).unwrap(), None);
+        let head = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for end in [bytes.len() - 1, head, 3, 0] {
+            fs::File::create(&path).unwrap().write_all(&bytes[..end]).unwrap();
+            assert_eq!(spool.read(&path).unwrap(), None);
+        }
         assert!(spool.waiting().is_empty() && spool.known().is_empty());
         assert!(spool.refused_folder().join("0000000001.batch.damaged").is_file());
     }

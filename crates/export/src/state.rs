@@ -102,6 +102,20 @@ impl States {
         disk::put(&self.path(session), &bytes, false)
     }
 
+    /// Looks at all sessions again, whatever they look like: something that was to arrive is gone.
+    pub fn doubt(&self) -> io::Result<()> {
+        for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let Some(session) = name.strip_suffix(".json") else { continue };
+            let mut state = self.load(session);
+            if let Some(position) = state.position.as_mut().filter(|own| own.look.is_some()) {
+                position.look = None;
+                self.save(session, &state)?;
+            }
+        }
+        Ok(())
+    }
+
     /// When something arrived last.
     pub fn newest(&self) -> Option<std::time::SystemTime> {
         let files = fs::read_dir(&self.folder).ok()?.flatten();

@@ -168,9 +168,14 @@ pub fn span(own: &Span, told: Told) -> Sent {
         trace_id: own.turn.trace.0.to_vec(),
         span_id: own.id.0.to_vec(),
         parent_span_id: own.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
-        name: own.name.clone(),
+        name: told.name,
         kind: kind.into(),
-        start_time_unix_nano: nanos(told.times[0]),
+        // A time before 1970 is none.
+        start_time_unix_nano: nanos(if told.times[0].0 < 0 {
+            told.times[1]
+        } else {
+            told.times[0]
+        }),
         end_time_unix_nano: nanos(told.times[1].max(told.times[0])),
         attributes: attributes.collect(),
         events: events.collect(),

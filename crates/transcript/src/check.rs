@@ -288,7 +288,7 @@ fn report(
 
 /// What there is to say about the sub-agents of a session.
 fn of_agents(own: Conversation, session: &Session) -> Vec<Finding> {
-    let (family, seen) = Family::around::<Examined>(own, session);
+    let (family, seen) = Family::around::<Examined>(own, agents(session));
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
         Body::File(own) => Some(around::name(&own.path)),
         Body::Side(_) => None,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use name::{Candidates, NameError, find};
-pub use side::{Agent, Belonging, Thing, agents, belongings, sessions_with_agents};
+pub use side::{Agent, Belonging, Beside, Thing, agents, agents_among, belongings};
 pub use slug::{slug, slug_uncut};
 
 use crate::file::Lines;

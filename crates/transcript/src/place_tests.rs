@@ -175,7 +175,7 @@ fn only_transcripts_are_taken_from_a_home() {
     let (folder, home) = home();
     put(folder.path(), "projects/-p/memory/notes.jsonl", "{\"note\":1}\n");
     assert_eq!(home.transcripts().len(), 8);
-    let with = sessions_with_agents(&folder.path().join("projects/-p"));
+    let with = Beside::in_project(&folder.path().join("projects/-p")).sessions();
     assert_eq!(with.len(), 2);
     assert_eq!(home.unreadable(), Vec::<PathBuf>::new());
 }

@@ -11,28 +11,49 @@ use crate::table::Usage;
 /// What a model takes, and what it costs: US dollars for a million tokens.
 #[derive(Clone, Debug)]
 pub struct Price {
-    input: f64,
-    output: f64,
-    cache_5m: f64,
-    cache_1h: f64,
-    cache_read: f64,
+    usual: Rates,
+    /// For requests that are longer than [`LONG`], where these cost more.
+    long: Option<Rates>,
     /// How many tokens it reads.
     pub max_input_tokens: Option<u64>,
     /// How many tokens it writes.
     pub max_output_tokens: Option<u64>,
 }
 
-impl Price {
-    fn read(own: &Object<'_>) -> Option<Price> {
-        let number = |name: &str| own.get(name).and_then(Json::float);
-        let count = |name: &str| u64::try_from(own.get(name)?.integer()?).ok();
+/// What a million tokens cost.
+#[derive(Clone, Debug)]
+struct Rates {
+    input: f64,
+    output: f64,
+    cache_5m: f64,
+    cache_1h: f64,
+    cache_read: f64,
+}
+
+impl Rates {
+    /// The members whose names end so. What is not listed follows from the price of input.
+    fn read(own: &Object<'_>, end: &str) -> Option<Rates> {
+        let number = |name: &str| own.get(&format!("{name}{end}")).and_then(Json::float);
         let input = number("input")?;
-        Some(Price {
+        Some(Rates {
             input,
             output: number("output")?,
             cache_5m: number("cache_write_5m").unwrap_or(input * 1.25),
             cache_1h: number("cache_write_1h").unwrap_or(input * 2.0),
             cache_read: number("cache_read").unwrap_or(input * 0.1),
+        })
+    }
+}
+
+/// A request with more input than this is a long one.
+const LONG: u64 = 200_000;
+
+impl Price {
+    fn read(own: &Object<'_>) -> Option<Price> {
+        let count = |name: &str| u64::try_from(own.get(name)?.integer()?).ok();
+        Some(Price {
+            usual: Rates::read(own, "")?,
+            long: Rates::read(own, "_above_200k"),
             max_input_tokens: count("max_input_tokens"),
             max_output_tokens: count("max_output_tokens"),
         })
@@ -117,19 +138,29 @@ impl Spent {
         self.searches += more.searches;
     }
 
-    /// What it costs; nothing if that is not known.
-    #[allow(clippy::cast_precision_loss, reason = "nobody uses so many tokens")]
+    /// What it costs; nothing if that is not known. Of several requests: none of them is taken for a long one.
     pub fn cost(self, model: &str) -> Option<Cost> {
+        known(model).map(|price| self.at(&price.usual))
+    }
+
+    /// What one request costs; nothing if that is not known.
+    pub fn request_cost(self, model: &str) -> Option<Cost> {
         let price = known(model)?;
+        let read = self.input + self.cache_read + self.cache_5m + self.cache_1h;
+        Some(self.at(price.long.as_ref().filter(|_| read > LONG).unwrap_or(&price.usual)))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "nobody uses so many tokens")]
+    fn at(self, rates: &Rates) -> Cost {
         let of = |count: u64, each: f64| count as f64 * each / 1e6;
-        Some(Cost {
-            input: of(self.input, price.input),
-            output: of(self.output, price.output),
-            cache_5m: of(self.cache_5m, price.cache_5m),
-            cache_1h: of(self.cache_1h, price.cache_1h),
-            cache_read: of(self.cache_read, price.cache_read),
+        Cost {
+            input: of(self.input, rates.input),
+            output: of(self.output, rates.output),
+            cache_5m: of(self.cache_5m, rates.cache_5m),
+            cache_1h: of(self.cache_1h, rates.cache_1h),
+            cache_read: of(self.cache_read, rates.cache_read),
             searches: self.searches as f64 * SEARCHES / 1e3,
-        })
+        }
     }
 }
 
@@ -144,6 +175,9 @@ mod tests {
         let cost = spent.cost("claude-sonnet-4-6").unwrap().total();
         assert!((cost - 0.007_467).abs() < 1e-9, "{cost}");
         assert_eq!(spent.cost("some-model"), None);
+        let long = Spent { input: 1, cache_read: 200_000, ..Spent::default() };
+        let cost = long.request_cost("claude-sonnet-4-20250514").unwrap().total();
+        assert!((cost - 0.120_006).abs() < 1e-9, "{cost}");
     }
 
     #[test]

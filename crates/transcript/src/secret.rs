@@ -92,10 +92,13 @@ enum Shape {
     Bot,
     Url,
     Assigned,
+    /// The same, by a name that people also use for other things.
+    Called,
 }
 
 use Shape::{
-    After, Around, Assigned, Bearer, Bot, Capitals, Exactly, Hex, Jwt, PrivateKey, Url, Word,
+    After, Around, Assigned, Bearer, Bot, Called, Capitals, Exactly, Hex, Jwt, PrivateKey, Url,
+    Word,
 };
 
 const DASHES: &[u8] = b"-_";
@@ -254,7 +257,9 @@ fn place(text: &[u8], start: usize, end: usize, shape: Shape) -> Option<Range<us
                 .then(|| start - digits..end + count)
         }
         Url => url_password(text, end),
-        Assigned => assigned(text, end),
+        Assigned => assigned(text, end, 16, 2),
+        // More than a password needs nobody to have thought up.
+        Called => assigned(text, end, 8, 1),
     }
 }
 
@@ -392,11 +397,11 @@ fn url_password(text: &[u8], end: usize) -> Option<Range<usize>> {
 }
 
 /// What is assigned to a name in capitals.
-fn assigned(text: &[u8], end: usize) -> Option<Range<usize>> {
+fn assigned(text: &[u8], end: usize, least: usize, numbers: usize) -> Option<Range<usize>> {
     let count = |from: usize, allowed: &dyn Fn(u8) -> bool| {
         text[from..].iter().take_while(|byte| allowed(**byte)).count()
     };
-    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'\\' | b'`');
     let is_space = |byte: u8| byte == b' ';
     let mut at = end + count(end, &is_name);
@@ -416,7 +421,50 @@ fn assigned(text: &[u8], end: usize) -> Option<Range<usize>> {
         || value.contains(&b'.')
             && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte));
     let is_path = value.contains(&b'/') && !value.iter().any(u8::is_ascii_uppercase);
-    (len >= 16 && digits >= 2 && !is_code && !is_path && is_random(value)).then(|| at..at + len)
+    let is_secret = len >= least && digits >= numbers && !is_code && !is_path;
+    (is_secret && (least < 16 || is_random(value))).then(|| at..at + len)
+}
+
+/// What may be a secret: names of passwords and keys in small letters, and beginnings that other words have, too.
+const LIKELY: &[(&str, Family, Shape)] = &[
+    ("password", Family::Assigned, Called),
+    ("passwd", Family::Assigned, Called),
+    ("secret", Family::Assigned, Called),
+    ("api_key", Family::Assigned, Called),
+    ("api-key", Family::Assigned, Called),
+    ("apikey", Family::Assigned, Called),
+    ("access_key", Family::Assigned, Called),
+    ("token", Family::Assigned, Called),
+    ("basic ", Family::Bearer, Bearer),
+    ("hf_", Family::HuggingFace, Word(b"", 30)),
+    ("SG.", Family::Mail, Word(b"-_.", 40)),
+    ("eyJ", Family::Jwt, Jwt),
+];
+
+#[allow(clippy::expect_used, reason = "the patterns are known when this is compiled, and few")]
+static LIKELY_FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let builder = &mut AhoCorasick::builder();
+    let names = LIKELY.iter().map(|(name, _, _)| name);
+    let builder = builder.match_kind(MatchKind::LeftmostFirst).ascii_case_insensitive(true);
+    builder.build(names).expect("a few short patterns")
+});
+
+/// The secrets in a text and what may be one, in order, without overlap: for those who would rather hide too much.
+pub fn likely(text: &[u8]) -> Vec<Secret> {
+    let more = LIKELY_FINDER.find_iter(text).filter_map(|found| {
+        let (_, family, shape) = LIKELY[found.pattern().as_usize()];
+        let range = place(text, found.start(), found.end(), shape)?;
+        Some(Secret { family, range })
+    });
+    let mut all: Vec<Secret> = secrets(text).chain(more).collect();
+    all.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
+    let mut end = 0;
+    all.retain(|secret| {
+        let is_new = secret.range.start >= end;
+        end = end.max(secret.range.end);
+        is_new
+    });
+    all
 }
 
 #[cfg(test)]

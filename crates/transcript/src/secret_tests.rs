@@ -131,3 +131,29 @@ fn any_bytes_are_looked_through() {
         }
     }
 }
+
+#[test]
+fn likely_ones_are_for_those_who_hide() {
+    let hidden = |text: &str| {
+        let mut shown = text.to_owned();
+        for secret in likely(text.as_bytes()).into_iter().rev() {
+            shown.replace_range(secret.range, "*");
+        }
+        shown
+    };
+    for (text, wanted) in [
+        ("aws_secret_access_key = wJalrXUtnFEMI7MDENG", "aws_secret_access_key = *"),
+        ("db_password: 'hunter2hunter'", "db_password: '*'"),
+        (r#"{"password": "c0rrect-horse"}"#, r#"{"password": "*"}"#),
+        ("api_key=0123456789abcdef", "api_key=*"),
+        ("hf_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0a\n", "*\n"),
+        ("authorization: Basic QWxhZGRpbjpvcGVuMTIzNDU2Nzg5", "authorization: Basic *"),
+        (
+            "the password is on the note, max_tokens: 4096",
+            "the password is on the note, max_tokens: 4096",
+        ),
+        ("const token = readToken(file1)", "const token = readToken(file1)"),
+    ] {
+        assert_eq!(hidden(text), wanted);
+    }
+}

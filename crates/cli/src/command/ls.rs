@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use transcript::file::Lines;
 use transcript::inventory::Inventory;
-use transcript::place::{Home, Session, sessions_in, sessions_with_agents, slug, slug_uncut};
+use transcript::place::{Beside, Home, Session, sessions_in, slug, slug_uncut};
 
 use super::JSON_VERSION;
 use super::survey::{Surveyed, headline, short_path, survey};
@@ -205,7 +205,8 @@ type Agents = HashMap<PathBuf, HashSet<String>>;
 fn flags(one: &Surveyed, agents: &mut Agents) -> Vec<&'static str> {
     let mut flags = one.troubles();
     let project = one.session.path.parent().unwrap_or(Path::new("")).to_owned();
-    let beside = agents.entry(project).or_insert_with_key(|project| sessions_with_agents(project));
+    let beside =
+        agents.entry(project).or_insert_with_key(|project| Beside::in_project(project).sessions());
     let folder = one.session.folder();
     let inside = folder.is_dir();
     let has_agents =

@@ -6,8 +6,9 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use export::deliver::{Outbox, Trouble, WhenDown, side_by_side};
+use export::plan::Closing;
 use export::send::Stop;
-use export::ship::{Made, ShipError, Shipper, by_time, import};
+use export::ship::{Made, ShipError, Shipper, import};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -65,9 +66,12 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
         return tree::tree(world, args, &sessions, since);
     }
     let receiver = Receiver::find(world, &args.receiver)?;
-    if world.has_samples() && !receiver.is_here {
-        let hint = "name a session by its path if you do mean it";
-        return Err(Failure::usage("sample sessions are sent nowhere but here", Some(hint)));
+    if world.has_samples() && (args.all || !receiver.is_here) {
+        let hint = "`--dry-run` shows what would be; one that is named is sent to a receiver on this machine";
+        return Err(Failure::usage(
+            "there are no sessions but samples, and these are not sent",
+            Some(hint),
+        ));
     }
     send(world, args, &receiver, &sessions, since)
 }
@@ -120,7 +124,9 @@ fn send(
         world.out.note("another quipu ships to the same receiver: waiting for it")?;
     }
     let _held = held.map_or_else(|| shelf.lock(true).map_err(unwritable), |held| Ok(Some(held)))?;
-    take_over(world, receiver)?;
+    if let Some(note) = take_over(world, receiver) {
+        world.out.note(&note)?;
+    }
     let sender = receiver.sender()?;
     let mut outbox = Outbox::new(&sender, shelf, WhenDown::Stop);
     let mut outcome = outbox.drain(true);
@@ -133,8 +139,7 @@ fn send(
             let mut shipper =
                 Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
             for session in sessions {
-                let closing = by_time(session, now);
-                match shipper.session(session, &closing, give) {
+                match shipper.session(session, &Closing::default(), now, give) {
                     Ok(more) => made.add(more),
                     Err(ShipError::Closed) => break,
                     Err(ShipError::Read(error)) => {
@@ -182,6 +187,10 @@ fn send(
                 format!("they are in `{folder}`, and are tried again with the next `quipu ship`");
             let message = format!("the receiver refused {}", count(tally.refused as u64, "span"));
             Err(Failure::undelivered(message, Some(&hint)))
+        }
+        Ok(()) if tally.lost > 0 => {
+            let message = format!("the receiver did not keep {}", count(tally.lost as u64, "span"));
+            Err(Failure::undelivered(message, Some("`--again` sends them once more")))
         }
         Ok(()) if unreadable > 0 && !args.all => Err(Failure::some_unreadable(unreadable)),
         Ok(()) => Ok(()),
@@ -236,21 +245,23 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
     Failure::undelivered(trouble.to_string(), Some(hint))
 }
 
-/// Takes over what seed 002's program has sent to Langfuse.
-pub(in crate::command) fn take_over(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
-    if !receiver.is_langfuse {
-        return Ok(());
+/// Takes over what seed 002's program has sent, if this is where it sends to. What somebody should know of it.
+pub(in crate::command) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
+    if !receiver.is_theirs {
+        return None;
     }
     let (home, _) = world.first_home();
     let path = home.join("state").join("cc-langfuse_state.json");
+    let shown = path.display();
     match import(&receiver.shelf, &path) {
-        Ok(0) => Ok(()),
-        Ok(count) => Ok(world.out.note(&format!(
-            "cc-langfuse has sent turns of {}, as `{}` says: these are not sent again, unless with `--again`",
-            self::count(count as u64, "session"),
-            path.display()
-        ))?),
-        Err(error) => Ok(world.out.note(&format!("`{}` is not understood: {error}", path.display()))?),
+        Ok(0) => None,
+        Ok(number) => {
+            let sessions = count(number as u64, "session");
+            Some(format!(
+                "cc-langfuse has sent turns of {sessions}, as `{shown}` says: these are not sent again, unless with `--again`"
+            ))
+        }
+        Err(error) => Some(format!("`{shown}` is not understood: {error}")),
     }
 }
 
@@ -261,7 +272,13 @@ fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     sender.tries(0);
     let (to, by) = (receiver.shown(), receiver.named_by);
     match sender.check() {
-        Ok(()) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
+        Ok(None) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
+        Ok(Some(told)) => {
+            let text = format!(
+                "{to} is there and lets us in (named by {by}). It wants more than an empty request: {told}"
+            );
+            Ok(writeln!(world.out, "{text}")?)
+        }
         Err(stop) => {
             world.out.note(&format!("asked {to} (named by {by})"))?;
             let hint = match &stop {

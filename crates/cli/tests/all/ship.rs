@@ -340,6 +340,17 @@ fn copies_in_a_fork() {
         assert!(have.is_superset(&alone), "{order:?}");
         assert_eq!(have.len(), alone.len() + 2, "{order:?}");
         assert_eq!(receiver.count().spans, receiver.count().distinct, "{order:?}: sent twice");
+        // The client deletes old sessions: what was told is told.
+        let path = env.path(&format!(".claude/projects/-home-dev-demo/{id}.jsonl"));
+        fs::remove_file(path).unwrap();
+        put(fork, &(forked.clone() + &new("f3", "f2", said)));
+        run(&env, &receiver, &["ship", fork, "--to", "URL", "--json"]);
+        let left: Vec<_> = held(&receiver).difference(&have).cloned().collect();
+        assert!(left.iter().all(|span| span.contains("Turn 4")), "{order:?}: {left:?}");
+        put(id, &text);
+        fs::remove_file(env.path(&format!(".claude/projects/-home-dev-demo/{fork}.jsonl")))
+            .unwrap();
+        put(fork, &forked);
         forget(&env);
     }
 }

@@ -28,7 +28,7 @@ fn wanted(lab: &Lab) -> BTreeSet<String> {
         let old = SystemTime::now() - Duration::from_secs(7_200);
         fs::File::options().append(true).open(file.path).unwrap().set_modified(old).unwrap();
     }
-    let text = lab.quipu(&["ship", "--all", "--dry-run", "--json"]);
+    let text = lab.quipu(&["ship", "--all", "--dry-run", "--again", "--json"]);
     let spans = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     spans.map(|span| format!("{} {}", span["span"], span["name"])).collect()
 }

@@ -435,7 +435,7 @@ fn reference(folder: &Path, session: &str) -> PathBuf {
     home
 }
 
-/// The homes of the recordings, but for those with forks: there two files tell one turn, and which of them Phoenix keeps depends on which comes first.
+/// The homes of the recordings.
 fn recordings() -> Vec<PathBuf> {
     let folders = |folder: &Path| {
         let mut found: Vec<PathBuf> =
@@ -443,10 +443,8 @@ fn recordings() -> Vec<PathBuf> {
         found.sort();
         found
     };
-    let homes = folders(&testkit::fixtures().join("recordings"))
-        .into_iter()
-        .flat_map(|version| folders(&version));
-    homes.filter(|home| !home.to_string_lossy().ends_with("f_resume")).collect()
+    let versions = folders(&testkit::fixtures().join("recordings"));
+    versions.iter().flat_map(|version| folders(version)).collect()
 }
 
 #[test]

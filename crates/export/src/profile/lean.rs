@@ -31,6 +31,7 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Told {
     own.level(&span.level);
     let events = if telling.has_texts() { span.events.as_slice() } else { &[] };
     Told {
+        name: telling.name(span),
         times: [span.start, span.end],
         is_client: matches!(span.what, What::Generation(_)),
         error: error(telling, span),
@@ -58,6 +59,10 @@ fn setting(own: &mut Attributes<'_>, span: &Span) {
     if let Some(version) = &turn.version {
         own.text("langfuse.trace.metadata.version", version);
     }
+    // Some dialects have no times; then these are nobody's.
+    if span.end.0 <= 0 {
+        own.put("langfuse.trace.metadata.time", "unknown");
+    }
     if telling.has_names() {
         let named = [
             ("langfuse.trace.metadata.cwd", &turn.cwd),
@@ -83,14 +88,16 @@ fn identity(own: &mut Attributes<'_>, span: &Span) {
         }
         What::Generation(generation) => generated(own, generation),
         What::Tool { call, .. } => {
-            own.text("gen_ai.tool.name", &span.name);
+            let name = own.telling.name(span);
+            own.put("gen_ai.tool.name", name);
             own.put("gen_ai.tool.type", "function");
             if let Some(call) = call {
                 own.text("gen_ai.tool.call.id", call);
             }
         }
         What::Agent { agent, purpose, description, is_background, is_guess } => {
-            own.text("gen_ai.agent.name", &span.name);
+            let name = own.telling.name(span);
+            own.put("gen_ai.agent.name", name);
             own.text("gen_ai.agent.id", agent);
             own.put("langfuse.observation.metadata.purpose", *purpose);
             if *is_background {
@@ -173,7 +180,7 @@ fn spent(own: &mut Attributes<'_>, made: &Generation) {
     if !made.is_final {
         own.put("langfuse.observation.metadata.usage", "lower bound");
     }
-    let Some(cost) = made.model.as_deref().and_then(|model| spent.cost(model)) else { return };
+    let Some(cost) = made.cost() else { return };
     let mut details = json!({"input": cost.input, "output": cost.output});
     let cached = [
         ("cache_read_input_tokens", cost.cache_read),
@@ -188,6 +195,11 @@ fn spent(own: &mut Attributes<'_>, made: &Generation) {
     own.put("langfuse.observation.cost_details", details.to_string());
     own.float("llm.cost.total", cost.total());
     own.float("gen_ai.usage.cost", cost.total());
+    // It has a form of its own, and prices the cache wrongly without.
+    let total = cost.total();
+    let parts =
+        json!({"input_cost": total - cost.output, "output_cost": cost.output, "total_cost": total});
+    own.put("mlflow.llm.cost", parts.to_string());
 }
 
 fn content(own: &mut Attributes<'_>, names: [&'static str; 3], text: Option<&Text>) {

@@ -32,7 +32,7 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Option<Told> {
             if let Some(model) = &made.model {
                 own.text("langfuse.observation.model.name", model);
             }
-            if let Some(input) = &span.input {
+            if let Some(input) = span.input.as_ref().filter(|_| made.is_first) {
                 said(&mut own, "langfuse.observation.input", "user", &input.text);
             }
             said(&mut own, "langfuse.observation.output", "assistant", &made.text);
@@ -48,7 +48,8 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Option<Told> {
         }
         What::Tool { call, answer } => {
             times[0] = *answer;
-            own.text("langfuse.observation.metadata.tool_name", &span.name);
+            let name = telling.name(span);
+            own.put("langfuse.observation.metadata.tool_name", name);
             if let Some(call) = call {
                 own.text("langfuse.observation.metadata.tool_id", call);
             }
@@ -65,7 +66,8 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Option<Told> {
     own.level(&span.level);
     let attributes = own.list;
     let error = error(telling, span);
-    Some(Told { times, is_client: false, error, attributes, events: Vec::new() })
+    let name = telling.name(span);
+    Some(Told { name, times, is_client: false, error, attributes, events: Vec::new() })
 }
 
 fn words(text: Option<&Text>) -> &str {

@@ -37,5 +37,5 @@ fn spans(plan: &Plan) -> BTreeMap<String, Vec<Span>> {
 }
 
 fn ended() -> Closing {
-    Closing { is_ended: true, ..Closing::default() }
+    Closing::ended()
 }

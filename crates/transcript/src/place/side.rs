@@ -4,7 +4,7 @@
 //! `subagents` in the folder of the session's name, and, in seed 004, in `subagents` beside it. Where the
 //! folder does not say whose they are, the session id in their first records does.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -87,6 +87,12 @@ impl Thing {
 
 /// The sub-agents' files of a session, by path.
 pub fn agents(session: &Session) -> Vec<Agent> {
+    let project = session.path.parent();
+    agents_among(session, &project.map(Beside::in_project).unwrap_or_default())
+}
+
+/// The same, where it is known what stands beside sessions.
+pub fn agents_among(session: &Session, beside: &Beside) -> Vec<Agent> {
     let mut found = Vec::new();
     // Named agents may have folders of their own.
     let mut open = vec![session.folder().join("subagents")];
@@ -95,13 +101,34 @@ pub fn agents(session: &Session) -> Vec<Agent> {
         open.extend(inside.folders);
         found.extend(inside.files.into_iter().filter(|path| is_jsonl(path) && is_agent(path)));
     }
-    if let Some(project) = session.path.parent() {
-        found.extend(beside(project).filter(|path| {
-            *path != session.path && session_of(path).is_some_and(|named| named == session.id)
-        }));
-    }
+    found.extend(beside.of.get(&session.id).into_iter().flatten().cloned());
+    found.retain(|path| *path != session.path);
     found.sort();
     found.into_iter().map(agent).collect()
+}
+
+/// The sub-agents' files of a project that do not stand in the folder of a session, by the sessions that they name.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    of: HashMap<String, Vec<PathBuf>>,
+}
+
+impl Beside {
+    /// Those of a project. Each of them is looked into: whoever goes through many sessions does it once.
+    pub fn in_project(project: &Path) -> Beside {
+        let mut of: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        for path in beside(project) {
+            if let Some(session) = session_of(&path) {
+                of.entry(session).or_default().push(path);
+            }
+        }
+        Beside { of }
+    }
+
+    /// The sessions that they name.
+    pub fn sessions(self) -> HashSet<String> {
+        self.of.into_keys().collect()
+    }
 }
 
 fn agent(path: PathBuf) -> Agent {
@@ -109,11 +136,6 @@ fn agent(path: PathBuf) -> Agent {
     let id = id.strip_prefix("agent-").unwrap_or(&id).to_owned();
     let meta = path.with_extension("meta.json");
     Agent { id, meta: meta.is_file().then_some(meta), path }
-}
-
-/// The ids of the sessions that the sub-agents' files beside sessions name.
-pub fn sessions_with_agents(project: &Path) -> HashSet<String> {
-    beside(project).filter_map(|path| session_of(&path)).collect()
 }
 
 /// The sub-agents' files that do not stand in the folder of a session.

@@ -3,6 +3,7 @@
 use super::change::{self, Consent, Edit};
 use super::settings;
 use crate::failure::Failure;
+use crate::receiver::{Receiver, ReceiverArgs};
 use crate::world::World;
 
 /// Put the hook into Claude Code's settings
@@ -22,5 +23,10 @@ pub(super) fn install(world: &mut World, args: &InstallArgs) -> Result<(), Failu
         new_text: &|text| settings::install(text, &program),
         nothing: "the hook is installed already",
     };
-    change::carry_out(world, &edit, &args.consent)
+    change::carry_out(world, &edit, &args.consent)?;
+    // The client may know of one that this shell does not.
+    if Receiver::look_for(world, &ReceiverArgs::default())?.is_none() {
+        world.out.note("no receiver is named here: until Claude Code knows one, nothing is sent; `quipu hook status` says how to name it")?;
+    }
+    Ok(())
 }

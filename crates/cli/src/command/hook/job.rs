@@ -22,6 +22,11 @@ pub(super) struct Job {
     hook_event_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent_transcript_path: Option<PathBuf>,
+    /// How many bytes the transcript had when this was told: what was opened later is not meant.
+    #[serde(default)]
+    bytes: u64,
 }
 
 /// All that is to be done for one session.
@@ -30,11 +35,20 @@ pub(super) struct Work {
     pub(super) session: String,
     pub(super) path: PathBuf,
     pub(super) closing: Closing,
+    /// Transcripts of sub-agents that may still be written to.
+    agents: Vec<PathBuf>,
     /// The files that are done with it.
     files: Vec<PathBuf>,
 }
 
 impl Job {
+    /// What was told, with what is known by now of the transcript.
+    pub(super) fn seen(mut self, cwd: &Path) -> Job {
+        self.transcript_path = cwd.join(&self.transcript_path);
+        self.bytes = fs::metadata(&self.transcript_path).map_or(0, |found| found.len());
+        self
+    }
+
     /// Puts it where the work is looked for.
     pub(super) fn put(&self, of: &Shelf) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
@@ -45,9 +59,9 @@ impl Job {
     fn close(&self, closing: &mut Closing) {
         match self.hook_event_name.as_str() {
             "SubagentStop" => closing.agents.extend(self.agent_id.clone()),
-            "SessionEnd" => closing.is_ended = true,
+            "SessionEnd" => closing.ended = closing.ended.max(self.bytes),
             // A hook that does not say what it is for is the one that seed 002 knows.
-            _ => closing.is_stopped = true,
+            _ => closing.stopped = closing.stopped.max(self.bytes),
         }
     }
 }
@@ -86,9 +100,7 @@ pub(super) fn take(shelf: &Shelf) -> io::Result<Vec<Work>> {
     }
     let mut found: BTreeMap<String, Work> = BTreeMap::new();
     for path in files(&taken) {
-        let read =
-            fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Job>(&bytes).ok());
-        let Some(job) = read else {
+        let Ok(job) = serde_json::from_slice::<Job>(&fs::read(&path)?) else {
             let _ = fs::remove_file(&path);
             continue;
         };
@@ -96,9 +108,11 @@ pub(super) fn take(shelf: &Shelf) -> io::Result<Vec<Work>> {
             session: job.session_id.clone(),
             path: job.transcript_path.clone(),
             closing: Closing::default(),
+            agents: Vec::new(),
             files: Vec::new(),
         });
         job.close(&mut work.closing);
+        work.agents.extend(job.agent_transcript_path);
         work.files.push(path);
     }
     Ok(found.into_values().collect())
@@ -112,9 +126,15 @@ impl Work {
         }
     }
 
-    /// Whether the client may still write the last lines.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.closing.is_stopped || self.closing.is_ended
+    /// Whether a turn ended, the last lines of which may still be written.
+    pub(super) fn is_turn(&self) -> bool {
+        self.closing.stopped.max(self.closing.ended) > 0
+    }
+
+    /// How large the files are by now.
+    pub(super) fn size(&self) -> u64 {
+        let files = self.agents.iter().chain([&self.path]);
+        files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
     pub(super) fn transcript(&self) -> &Path {

@@ -102,7 +102,9 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         None => row(page, "to", WARN, NOBODY)?,
     }
     if let Some(seconds) = waits.arrived {
-        row(page, "arrived", DIM, &format!("{} ago", age(seconds)))?;
+        let ago =
+            if seconds < 60 { "just now".to_owned() } else { format!("{} ago", age(seconds)) };
+        row(page, "arrived", DIM, &ago)?;
     }
     if waits.jobs > 0 {
         row(page, "jobs", WARN, &format!("{} not done yet", count(waits.jobs as u64, "job")))?;

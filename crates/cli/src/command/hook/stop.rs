@@ -47,11 +47,10 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
         return Err(bad("it is told nothing".to_owned()));
     }
     io::stdin().take(MOST).read_to_end(&mut told).map_err(|error| bad(error.to_string()))?;
-    let mut job: Job = serde_json::from_slice(&told).map_err(|error| bad(error.to_string()))?;
-    job.transcript_path = world.cwd.join(&job.transcript_path);
+    let job: Job = serde_json::from_slice(&told).map_err(|error| bad(error.to_string()))?;
     let receiver = Receiver::find(world, &args.receiver)?;
     let unwritable = |error| Failure::unwritable(&receiver.shelf.folder, error);
-    job.put(&receiver.shelf).map_err(unwritable)?;
+    job.seen(&world.cwd).put(&receiver.shelf).map_err(unwritable)?;
     start().map_err(unwritable)
 }
 
@@ -65,5 +64,8 @@ fn start() -> io::Result<()> {
     let mut work = Command::new(std::env::current_exe()?);
     work.args(arguments);
     work.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // What ends the client and its hooks does not end it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut work, 0);
     work.spawn().map(drop)
 }

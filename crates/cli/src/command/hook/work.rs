@@ -2,15 +2,14 @@
 //!
 //! Invariants: one process works for a receiver and at most one more waits; a job that comes while another is worked on is not missed: whoever waits has not looked yet.
 
-use std::fs;
 use std::io;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use export::deliver::{Outbox, WhenDown, side_by_side};
 use export::plan::Closing;
 use export::send::Sender;
-use export::ship::{Made, ShipError, Shipper, before, is_settled};
+use export::ship::{Made, ShipError, Shipper, before, is_left, is_settled};
 use transcript::place::Session;
 
 use super::job::{self, Work};
@@ -30,20 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const TRIES: u32 = 5;
 
 pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
-    leave();
     let receiver = Receiver::find(world, &args.receiver)?;
     let done = all(world, &receiver);
     if let Err(failure) = &done {
         log::write(world, &format!("work: {failure}"));
     }
     done
-}
-
-/// Away from whoever started it: what ends them does not end it.
-fn leave() {
-    #[cfg(unix)]
-    // It may lead a group already; then it is away.
-    let _ = rustix::process::setsid();
 }
 
 fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
@@ -57,18 +48,21 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
     if found.is_empty() {
         return Ok(());
     }
-    take_over(world, receiver)?;
+    if let Some(note) = take_over(world, receiver) {
+        log::write(world, &note);
+    }
     let mut sender = receiver.sender()?;
     sender.tries(TRIES);
     for work in found {
         settle(&work);
-        let told = match ship(receiver, &sender, &work) {
-            Ok(told) => {
-                work.done();
-                told
-            }
-            Err(why) => why,
-        };
+        let (told, is_done, is_down) = ship(receiver, &sender, &work, world.clock());
+        if is_done {
+            work.done();
+        }
+        if is_down {
+            // Whoever is away for one is away for all: the others only go to the spool.
+            sender.tries(0);
+        }
         log::write(world, &format!("{}: {told}", work.session));
     }
     Ok(())
@@ -76,51 +70,60 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
 
 /// Waits for the lines that the client writes late.
 fn settle(work: &Work) {
-    let size = || fs::metadata(work.transcript()).map_or(0, |found| found.len());
     let start = Instant::now();
-    let (mut last, mut since) = (size(), Instant::now());
+    let (mut last, mut since) = (work.size(), Instant::now());
     let mut looked = None;
-    while work.is_fresh() && start.elapsed() < PATIENCE {
+    while start.elapsed() < PATIENCE {
         // The last word may come after a pause: what is quiet but not complete is waited for.
         if since.elapsed() >= QUIET && looked != Some(last) {
             looked = Some(last);
-            let session = Session::at(work.transcript());
-            if session.and_then(|session| is_settled(&session)).unwrap_or(true) {
+            let is_settled = || is_settled(&Session::at(work.transcript())?);
+            if !work.is_turn() || is_settled().unwrap_or(true) {
                 return;
             }
         }
         sleep(QUIET / 3);
-        if size() != last {
-            (last, since) = (size(), Instant::now());
+        if work.size() != last {
+            (last, since) = (work.size(), Instant::now());
         }
     }
 }
 
-/// What was done; an error if it has to be done again.
-fn ship(receiver: &Receiver, sender: &Sender, work: &Work) -> Result<String, String> {
+/// What was done, whether that is all, and whether the receiver is away.
+fn ship(
+    receiver: &Receiver,
+    sender: &Sender,
+    work: &Work,
+    now: SystemTime,
+) -> (String, bool, bool) {
     let session = match Session::at(work.transcript()) {
         Ok(session) => session,
-        // A session that nobody wrote has nothing to ship.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(format!("`{}` is not there", work.transcript().display()));
+        Err(error) => {
+            // A session that nobody wrote has nothing to ship.
+            let is_none = error.kind() == io::ErrorKind::NotFound;
+            let told = format!("`{}`: {error}", work.transcript().display());
+            return (told, is_none, false);
         }
-        Err(error) => return Err(error.to_string()),
     };
     let shelf = &receiver.shelf;
     let mut outbox = Outbox::new(sender, shelf, WhenDown::Keep);
-    outbox.drain(false).map_err(|trouble| trouble.to_string())?;
+    if let Err(trouble) = outbox.drain(false) {
+        return (trouble.to_string(), false, false);
+    }
     let mut made = Made::default();
-    let mut notes = Vec::new();
+    let mut unread = Vec::new();
     let ((), delivered) = side_by_side(&mut outbox, |give| {
         let mut shipper = Shipper::new(shelf, &receiver.telling, &receiver.ids, false, None);
         // Nobody said when these ended; that another goes on with them says it.
-        let ended = Closing { is_ended: true, ..Closing::default() };
-        let older = before(&session).into_iter().map(|older| (older, ended.clone()));
+        let older = before(&session).into_iter().map(|older| {
+            let is_left = is_left(&older, &session);
+            (older, if is_left { Closing::ended() } else { Closing::default() })
+        });
         for (one, closing) in older.chain([(session.clone(), work.closing.clone())]) {
-            match shipper.session(&one, &closing, give) {
+            match shipper.session(&one, &closing, now, give) {
                 Ok(more) => made.add(more),
                 Err(ShipError::Closed) => return,
-                Err(ShipError::Read(error)) => notes.push(format!("{}: {error}", one.id)),
+                Err(ShipError::Read(error)) => unread.push(format!("{}: {error}", one.id)),
             }
         }
         // Whoever closed has said why.
@@ -138,11 +141,11 @@ fn ship(receiver: &Receiver, sender: &Sender, work: &Work) -> Result<String, Str
         }
     }
     parts.extend(outbox.down.iter().map(ToString::to_string));
-    parts.extend(tally.notes.iter().cloned().chain(notes));
-    let told = parts.join("; ");
-    match delivered {
-        Ok(()) => Ok(told),
-        Err(trouble @ export::deliver::Trouble::Receiver(_)) => Ok(format!("{told}; {trouble}")),
-        Err(trouble) => Err(format!("{told}; {trouble}; it is tried again with the next hook")),
+    parts.extend(tally.notes.iter().chain(&unread).cloned());
+    parts.extend(delivered.as_ref().err().map(ToString::to_string));
+    let is_done = delivered.is_ok() && unread.is_empty();
+    if !is_done {
+        parts.push("it is tried again with the next hook".to_owned());
     }
+    (parts.join("; "), is_done, outbox.down.is_some())
 }

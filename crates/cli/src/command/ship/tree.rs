@@ -1,7 +1,7 @@
 //! `quipu ship --dry-run`: what would be sent, as a tree.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write as _};
 
 use anstyle::Style;
@@ -9,7 +9,7 @@ use export::id::SpanId;
 use export::origin::Origins;
 use export::plan::Plan;
 use export::profile::{Told, Value};
-use export::ship::by_time;
+use export::ship::{Known, by_time};
 use export::span::{Generation, Level, Span, What};
 use serde_json::{Map, json};
 use transcript::family::Family;
@@ -30,25 +30,35 @@ pub(super) fn tree(
     sessions: &[Session],
     since: Option<Time>,
 ) -> Result<(), Failure> {
-    let telling = match Receiver::look_for(world, &args.receiver)? {
-        Some(receiver) => receiver.telling,
-        None => telling_nobody(world, &args.receiver),
-    };
+    let receiver = Receiver::look_for(world, &args.receiver)?;
+    let nobody = telling_nobody(world, &args.receiver);
+    let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
+    let mut known = receiver.as_ref().map(|receiver| Known::new(&receiver.shelf, args.again));
     let ids = ids(world, &args.receiver);
     let mut origins = Origins::default();
     for session in sessions {
-        let closing = by_time(session, world.now);
+        let agents = origins.agents(session);
+        let closing = by_time(session, &agents, world.now);
         let failed = |error| Failure::mixed(&session.path, error);
-        let family = Family::open(session).map_err(failed)?;
-        let plan = Plan::new(family, &session.id, &ids, &closing, &origins.of(session));
+        let family = Family::open_with(session, agents).map_err(failed)?;
+        let copied = origins.of(session, &family.main.table);
+        let plan = Plan::new(family, &session.id, &ids, &closing, &copied);
         let mut drawn = Tree::default();
-        let mut unfinished = 0;
+        let (mut unfinished, mut elsewhere, mut there) = (0, 0, 0);
         for unit in plan.units() {
+            if unit.is_copy {
+                elsewhere += 1;
+                continue;
+            }
             if since.is_some_and(|since| plan.opened(unit) < since) {
                 continue;
             }
             if !unit.is_finished {
                 unfinished += 1;
+                continue;
+            }
+            if known.as_mut().is_some_and(|known| known.has(unit)) {
+                there += 1;
                 continue;
             }
             let read = plan.spans(unit, &mut |span| {
@@ -63,8 +73,13 @@ pub(super) fn tree(
         }
         if !args.json {
             drawn.draw(world, &session.id)?;
-            if unfinished > 0 {
-                let told = format!("{} not finished yet", count(unfinished, "turn or run"));
+            let rest = [
+                (there, "there already"),
+                (unfinished, "not finished yet"),
+                (elsewhere, "left to the session that they were copied from"),
+            ];
+            for (number, what) in rest.into_iter().filter(|(number, _)| *number > 0) {
+                let told = format!("{} {what}", count(number, "turn or run|turns or runs"));
                 writeln!(world.out, "{}", world.out.style(DIM, &told))?;
             }
         }
@@ -145,8 +160,14 @@ impl Tree {
         let output = sent(["output.value", "langfuse.observation.output"]);
         let about = if matches!(span.what, What::Generation(_)) { None } else { input.or(output) };
         let about = fit(&one_line(&about.unwrap_or_default()), ABOUT);
-        let (id, level) = (span.id, span.level.clone());
-        self.nodes.push(Node { id, name: span.name.clone(), facts, level, about });
+        // What may not be sent may not be shown for it either.
+        let level = match &span.level {
+            Level::Error(kind, _) => {
+                Level::Error(kind.clone(), told.error.clone().unwrap_or_default())
+            }
+            other => other.clone(),
+        };
+        self.nodes.push(Node { id: span.id, name: told.name.clone(), facts, level, about });
     }
 
     fn draw(&self, world: &mut World, session: &str) -> io::Result<()> {
@@ -157,9 +178,9 @@ impl Tree {
             self.node(world, *root, "", "")?;
         }
         // Spans whose parent is not sent with them.
-        let known = |id: &SpanId| self.nodes.iter().any(|node| node.id == *id);
-        let mut lost: Vec<&usize> =
-            self.below.iter().filter(|(id, _)| !known(id)).flat_map(|(_, list)| list).collect();
+        let known: HashSet<SpanId> = self.nodes.iter().map(|node| node.id).collect();
+        let lost = self.below.iter().filter(|(id, _)| !known.contains(id));
+        let mut lost: Vec<&usize> = lost.flat_map(|(_, list)| list).collect();
         lost.sort_unstable();
         lost.into_iter().try_for_each(|at| self.node(world, *at, "… ", "  "))
     }
@@ -195,7 +216,7 @@ fn generation(made: &Generation, facts: &mut Vec<String>) {
         let input = short_number(spent.input + cached);
         let least = if made.is_final { "" } else { "at least " };
         facts.push(format!("{input} in, {least}{} out", short_number(spent.output)));
-        if let Some(cost) = made.model.as_deref().and_then(|model| spent.cost(model)) {
+        if let Some(cost) = made.cost() {
             facts.push(format!("${:.4}", cost.total()));
         }
     }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use serde_json::json;
-use testkit::otlp::{Keep, Limits, Receiver};
+use testkit::otlp::{Fault, Keep, Limits, Receiver};
 
 use super::{everything, held};
-use crate::env::Env;
+use crate::env::{Env, set_age};
 
 const PROJECT: &str = ".claude/projects/-home-dev-demo";
 const SESSION: &str = "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9";
@@ -35,6 +35,12 @@ fn told(env: &Env, session: &str, event: &str) -> String {
     let path = env.path(PROJECT).join(format!("{session}.jsonl"));
     json!({"session_id": session, "transcript_path": path, "hook_event_name": event, "cwd": "/"})
         .to_string()
+}
+
+/// Writes a session, just now.
+fn grow(env: &Env, session: &str, text: impl AsRef<[u8]>) {
+    let path = env.put(&format!("{PROJECT}/{session}.jsonl"), text);
+    set_age(&path, 0);
 }
 
 /// Waits until something is so.
@@ -91,7 +97,7 @@ fn a_session_that_grows_arrives_once() {
     let receiver = Receiver::start().unwrap();
     let url = receiver.url();
     for stage in stages.iter().skip(1).step_by(3).chain(stages.last()) {
-        env.put(&format!("{PROJECT}/{SESSION}.jsonl"), stage);
+        grow(&env, SESSION, stage);
         let output = hook(&env, &["--to", &url], &told(&env, SESSION, "SubagentStop"));
         assert_eq!(env.show(&output), "exit 0\n");
         until("the work", || is_done(&env));
@@ -229,4 +235,101 @@ fn what_another_program_has_sent() {
     let url = receiver.url();
     text += &super::portless(&env.run(&["ship", SESSION, "--to", &url]), receiver.port());
     assert_snapshot!(text);
+}
+
+fn said(uuid: &str, parent: &str, words: &str) -> String {
+    let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+    format!(
+        r#"{{"parentUuid":{parent},"uuid":"{uuid}","sessionId":"{GROWING}","timestamp":"2026-11-19T00:00:00.000Z","type":"user","message":{{"role":"user","content":"{words}"}}}}"#
+    ) + "\n"
+}
+
+/// A part of an answer of a client that never says why answers end.
+fn answered(uuid: &str, parent: &str, message: &str, block: &str) -> String {
+    format!(
+        r#"{{"parentUuid":"{parent}","uuid":"{uuid}","sessionId":"{GROWING}","timestamp":"2026-11-19T00:00:01.000Z","type":"assistant","message":{{"id":"{message}","role":"assistant","model":"claude-sonnet-4-6","content":[{block}],"stop_reason":null}}}}"#
+    ) + "\n"
+}
+
+const GROWING: &str = "99999999-0000-4000-8000-000000000000";
+const WORDS: &str = r#"{"type":"text","text":"Well."}"#;
+
+/// A turn ends, and the next one is under way before anybody looks: that it ended is said of the first only.
+#[test]
+fn the_next_turn_is_not_taken_for_this_one() {
+    let env = Env::bare();
+    let receiver = Receiver::start().unwrap();
+    let url = receiver.url();
+    let mut text = said("a", "", "one") + &answered("b", "a", "m1", WORDS);
+    grow(&env, GROWING, &text);
+    hook(&env, &["--to", &url], &told(&env, GROWING, "Stop"));
+    text += &(said("c", "b", "two") + &answered("d", "c", "m2", WORDS));
+    grow(&env, GROWING, &text);
+    until("the work", || is_done(&env));
+    let turns = |receiver: &Receiver| {
+        let spans = receiver.spans();
+        let roots = spans.iter().filter(|span| span.parent.is_none());
+        roots.map(|span| span.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(turns(&receiver), ["Turn 1"], "{}", log(&env));
+    let call = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{}}"#;
+    text += &answered("e", "d", "m2", call);
+    grow(&env, GROWING, &text);
+    hook(&env, &["--to", &url], &told(&env, GROWING, "SessionEnd"));
+    until("the work", || is_done(&env));
+    assert_eq!(turns(&receiver), ["Turn 1", "Turn 2"], "{}", log(&env));
+    assert_eq!(receiver.count().spans, receiver.count().distinct, "{}", log(&env));
+    assert_eq!(receiver.count().spans, 5);
+}
+
+/// A turn ends while the one before it is on its way, and the receiver takes its time.
+#[test]
+fn a_turn_that_ends_meanwhile() {
+    let env = Env::bare();
+    let slow = (0..4).map(|_| Fault::Slow(Duration::from_millis(700)));
+    let receiver = Receiver::with(Limits::default(), slow.collect()).unwrap();
+    let url = receiver.url();
+    let mut text = String::new();
+    let mut last = String::new();
+    for turn in 0..4 {
+        let (prompt, answer) = (format!("p{turn}"), format!("a{turn}"));
+        let words = r#"{"type":"text","text":"Well."}"#;
+        text += &said(&prompt, &last, "more");
+        text += &answered(&answer, &prompt, &format!("m{turn}"), words)
+            .replace("null}", "\"end_turn\"}");
+        last = answer;
+        grow(&env, GROWING, &text);
+        hook(&env, &["--to", &url], &told(&env, GROWING, "Stop"));
+        std::thread::sleep(Duration::from_millis(450));
+    }
+    until("the work", || is_done(&env));
+    let count = receiver.count();
+    assert_eq!((count.spans, count.distinct), (8, 8), "{}", log(&env));
+}
+
+/// Lines that the client writes after the hook of seed 002's program belong to turns that it has sent.
+#[test]
+fn lines_that_came_after_another_hook() {
+    let env = Env::bare();
+    let id = "11111111-2222-4333-8444-555555555555";
+    let capture = fs::read(testkit::fixtures().join("langfuse-capture.json")).unwrap();
+    let capture: serde_json::Value = serde_json::from_slice(&capture).unwrap();
+    let records = capture["transcript"].as_array().unwrap();
+    let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
+    let lines = lines.join("\n") + "\n";
+    env.put(&format!("{PROJECT}/{id}.jsonl"), lines);
+    // The ninth line is the last of the first turn; the client wrote the tenth, how long it took, later.
+    env.put(
+        ".claude/state/cc-langfuse_state.json",
+        json!({id: {"last_line": 9, "turn_count": 1}}).to_string(),
+    );
+    let receiver = Receiver::start().unwrap();
+    let mut command = env.command(&["ship", id]);
+    command
+        .env("CC_LANGFUSE_BASE_URL", receiver.url().replace("/v1/traces", ""))
+        .env("CC_LANGFUSE_PUBLIC_KEY", "pk")
+        .env("CC_LANGFUSE_SECRET_KEY", "sk");
+    env.show(&command.output().unwrap());
+    let names: Vec<String> = receiver.spans().into_iter().map(|span| span.name).collect();
+    assert_eq!(names, ["Turn 2", "claude-sonnet-4-5-20250929"]);
 }
