@@ -15,21 +15,33 @@ use crate::id::{Ids, SpanId, TraceId, hex};
 use crate::origin::Copied;
 use crate::round::{Round, group, rounds, times};
 
-/// What is known of whether a session goes on. What was said after it became known may be the beginning of something else: so it is known for what the file held then.
-#[derive(Clone, Debug, Default)]
+/// What is known of whether a session goes on, and since when: what was opened later is something else, even if it is there by the time that somebody looks. (How long the file was then would not do: the client may write a whole
+/// turn after it has said that it is over.)
+#[derive(Clone, Debug)]
 pub struct Closing {
-    /// The client says that the turn is over that was opened last before this byte.
-    pub stopped: u64,
-    /// The session was over when its file had so many bytes, or nothing was written for long.
-    pub ended: u64,
+    /// When the client said that the turn is over.
+    pub stopped: Time,
+    /// When the session was over; any time, if nothing was written for long.
+    pub ended: Time,
     /// The sub-agents that the client says are done.
     pub agents: Vec<String>,
 }
 
+/// Nothing is known.
+impl Default for Closing {
+    fn default() -> Self {
+        Closing { stopped: NEVER, ended: NEVER, agents: Vec::new() }
+    }
+}
+
+/// Before everything, and after it.
+pub(crate) const NEVER: Time = Time(i64::MIN);
+pub(crate) const ALWAYS: Time = Time(i64::MAX);
+
 impl Closing {
     /// All of it is over.
     pub fn ended() -> Closing {
-        Closing { ended: u64::MAX, ..Closing::default() }
+        Closing { ended: ALWAYS, ..Closing::default() }
     }
 }
 
@@ -67,8 +79,8 @@ pub struct Unit {
     pub(crate) session: String,
     /// The record that opens the turn that it is or belongs to.
     pub(crate) opened: RowId,
-    /// Where that begins in the session's file.
-    at: u64,
+    /// When that was.
+    at: Time,
     /// Another session tells it: this one has a copy.
     pub is_copy: bool,
 }
@@ -93,8 +105,8 @@ struct Above {
     session: String,
     number: usize,
     opened: RowId,
-    /// Where that begins in the file.
-    at: u64,
+    /// When that was.
+    at: Time,
     is_finished: bool,
     is_copy: bool,
 }
@@ -147,13 +159,13 @@ impl Plan {
                     let known = own.table.row(row);
                     copied.has(&record_id(own, row), own.table.text(known.session))
                 });
-            let at = own.table.row(round.first).offset;
+            let at = self.time(Owner::Main, round.first);
             let is_settled = round.outcome().is_complete()
-                && (at < closing.stopped || is_measured(&round) || is_final(own, &round));
+                && (at <= closing.stopped || is_measured(&round) || is_final(own, &round));
             let unit = Unit {
                 key: trace.to_string(),
                 mark: mark(own, &round),
-                is_finished: !round.is_last || is_settled || at < closing.ended,
+                is_finished: !round.is_last || is_settled || at <= closing.ended,
                 lines: [own.table.row(round.first).line, round.last_line(own)],
                 number,
                 owner: Owner::Main,
@@ -230,7 +242,7 @@ impl Plan {
                 key: root.to_string(),
                 mark: mark(own, &round),
                 is_finished: above.is_finished
-                    && (!round.is_last || is_done || closing.ended > above.at),
+                    && (!round.is_last || is_done || above.at <= closing.ended),
                 lines: [own.table.row(round.first).line, round.last_line(own)],
                 number: above.number,
                 owner,
@@ -283,8 +295,8 @@ impl Plan {
                 number: 0,
                 opened: RowId(0),
                 // A turn may still come, and it would belong to that.
-                at: 0,
-                is_finished: closing.ended > 0,
+                at: start,
+                is_finished: start <= closing.ended,
                 is_copy: false,
             });
         };

@@ -21,7 +21,7 @@ use crate::deliver::{Closed, Shelf};
 use crate::disk;
 use crate::id::{Ids, hex};
 use crate::origin::Origins;
-use crate::plan::{Closing, Plan, Unit};
+use crate::plan::{ALWAYS, Closing, NEVER, Plan, Unit};
 use crate::profile::{Profile, Telling};
 use crate::state::{Position, State, Update};
 use crate::wire::{self, Batch};
@@ -90,7 +90,8 @@ pub enum ShipError {
 /// What a receiver has, or will have.
 #[derive(Debug)]
 pub struct Known<'a> {
-    shelf: &'a Shelf,
+    /// Nothing if nobody is told.
+    shelf: Option<&'a Shelf>,
     /// What it has is sent again.
     is_again: bool,
     /// Units that wait on disk or were made already, with their marks.
@@ -101,9 +102,14 @@ pub struct Known<'a> {
 
 impl<'a> Known<'a> {
     /// What it has by now; nothing, if all of it is to be sent again.
-    pub fn new(shelf: &'a Shelf, is_again: bool) -> Known<'a> {
-        let made = if is_again { HashSet::new() } else { shelf.spool.known() };
+    pub fn new(shelf: Option<&'a Shelf>, is_again: bool) -> Known<'a> {
+        let made = shelf.filter(|_| !is_again).map(|shelf| shelf.spool.known()).unwrap_or_default();
         Known { shelf, is_again, made, last: None }
+    }
+
+    /// It will have a unit.
+    pub fn add(&mut self, unit: &Unit) {
+        self.made.insert((unit.key.clone(), unit.mark.clone()));
     }
 
     /// Whether it has a unit, or will have.
@@ -111,12 +117,10 @@ impl<'a> Known<'a> {
         if self.made.contains(&(unit.key.clone(), unit.mark.clone())) {
             return true;
         }
-        if self.is_again {
-            return false;
-        }
+        let Some(has) = self.shelf.filter(|_| !self.is_again) else { return false };
         // A turn may name another session than the one that its file is called by.
         if self.last.as_ref().is_none_or(|(session, _)| session != unit.session()) {
-            let state = self.shelf.states.load(unit.session());
+            let state = has.states.load(unit.session());
             self.last = Some((unit.session().to_owned(), state));
         }
         let state = self.last.as_ref().map(|(_, state)| state);
@@ -134,7 +138,7 @@ impl<'a> Shipper<'a> {
         is_again: bool,
         since: Option<Time>,
     ) -> Self {
-        let known = Known::new(shelf, is_again);
+        let known = Known::new(Some(shelf), is_again);
         let (origins, batch) = (Origins::default(), Batch::default());
         Shipper { shelf, telling, ids, known, since, origins, batch }
     }
@@ -184,7 +188,7 @@ impl<'a> Shipper<'a> {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
                 made.spans += self.unit(&plan, unit, give)?;
-                self.known.made.insert((unit.key.clone(), unit.mark.clone()));
+                self.known.add(unit);
             }
         }
         let position =
@@ -279,7 +283,7 @@ pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing 
     let files = agents.iter().map(|agent| &agent.path).chain([&session.path]);
     let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
     let silent = newest.and_then(|newest| now.duration_since(newest).ok()).unwrap_or_default();
-    let all = |is_so: bool| if is_so { u64::MAX } else { 0 };
+    let all = |is_so: bool| if is_so { ALWAYS } else { NEVER };
     Closing { stopped: all(silent > QUIET), ended: all(silent > IDLE), ..Closing::default() }
 }
 

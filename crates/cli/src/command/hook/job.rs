@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use export::deliver::Shelf;
 use export::disk;
 use export::plan::Closing;
 use serde::{Deserialize, Serialize};
+use transcript::time::Time;
 
 /// What the client says on stdin, as far as it matters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
@@ -24,9 +26,9 @@ pub(super) struct Job {
     agent_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent_transcript_path: Option<PathBuf>,
-    /// How many bytes the transcript had when this was told: what was opened later is not meant.
+    /// When this was told, in milliseconds: what was opened later is not meant.
     #[serde(default)]
-    bytes: u64,
+    at: i64,
 }
 
 /// All that is to be done for one session.
@@ -42,10 +44,11 @@ pub(super) struct Work {
 }
 
 impl Job {
-    /// What was told, with what is known by now of the transcript.
-    pub(super) fn seen(mut self, cwd: &Path) -> Job {
+    /// What was told, there and then.
+    pub(super) fn heard(mut self, cwd: &Path, now: SystemTime) -> Job {
         self.transcript_path = cwd.join(&self.transcript_path);
-        self.bytes = fs::metadata(&self.transcript_path).map_or(0, |found| found.len());
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.at = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         self
     }
 
@@ -59,9 +62,9 @@ impl Job {
     fn close(&self, closing: &mut Closing) {
         match self.hook_event_name.as_str() {
             "SubagentStop" => closing.agents.extend(self.agent_id.clone()),
-            "SessionEnd" => closing.ended = closing.ended.max(self.bytes),
+            "SessionEnd" => closing.ended = closing.ended.max(Time(self.at)),
             // A hook that does not say what it is for is the one that seed 002 knows.
-            _ => closing.stopped = closing.stopped.max(self.bytes),
+            _ => closing.stopped = closing.stopped.max(Time(self.at)),
         }
     }
 }
@@ -128,7 +131,8 @@ impl Work {
 
     /// Whether a turn ended, the last lines of which may still be written.
     pub(super) fn is_turn(&self) -> bool {
-        self.closing.stopped.max(self.closing.ended) > 0
+        let never = Closing::default();
+        self.closing.stopped > never.stopped || self.closing.ended > never.ended
     }
 
     /// How large the files are by now.

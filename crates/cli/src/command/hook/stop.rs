@@ -50,7 +50,7 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
     let job: Job = serde_json::from_slice(&told).map_err(|error| bad(error.to_string()))?;
     let receiver = Receiver::find(world, &args.receiver)?;
     let unwritable = |error| Failure::unwritable(&receiver.shelf.folder, error);
-    job.seen(&world.cwd).put(&receiver.shelf).map_err(unwritable)?;
+    job.heard(&world.cwd, world.now).put(&receiver.shelf).map_err(unwritable)?;
     start().map_err(unwritable)
 }
 

@@ -33,7 +33,7 @@ pub(super) fn tree(
     let receiver = Receiver::look_for(world, &args.receiver)?;
     let nobody = telling_nobody(world, &args.receiver);
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
-    let mut known = receiver.as_ref().map(|receiver| Known::new(&receiver.shelf, args.again));
+    let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.shelf), args.again);
     let ids = ids(world, &args.receiver);
     let mut origins = Origins::default();
     for session in sessions {
@@ -57,10 +57,11 @@ pub(super) fn tree(
                 unfinished += 1;
                 continue;
             }
-            if known.as_mut().is_some_and(|known| known.has(unit)) {
+            if known.has(unit) {
                 there += 1;
                 continue;
             }
+            known.add(unit);
             let read = plan.spans(unit, &mut |span| {
                 match telling.tell(&span) {
                     Some(told) if args.json => world.out.json(&as_json(&span, &told))?,

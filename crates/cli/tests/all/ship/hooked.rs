@@ -12,15 +12,20 @@ use serde_json::json;
 use testkit::otlp::{Fault, Keep, Limits, Receiver};
 
 use super::{everything, held};
-use crate::env::{Env, set_age};
+use crate::env::{Env, NOW, set_age};
 
 const PROJECT: &str = ".claude/projects/-home-dev-demo";
 const SESSION: &str = "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9";
 
 /// Runs the hook.
 fn hook(env: &Env, args: &[&str], told: &str) -> Output {
+    hook_at(env, NOW, args, told)
+}
+
+fn hook_at(env: &Env, now: u64, args: &[&str], told: &str) -> Output {
     let mut command = env.command(&[&["hook", "stop"], args].concat());
     let mut child = command
+        .env("QUIPU_NOW", now.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -263,7 +268,8 @@ fn the_next_turn_is_not_taken_for_this_one() {
     let mut text = said("a", "", "one") + &answered("b", "a", "m1", WORDS);
     grow(&env, GROWING, &text);
     hook(&env, &["--to", &url], &told(&env, GROWING, "Stop"));
-    text += &(said("c", "b", "two") + &answered("d", "c", "m2", WORDS));
+    let later = |text: String| text.replace("2026-11-19T00:00:0", "2026-11-20T00:00:3");
+    text += &later(said("c", "b", "two") + &answered("d", "c", "m2", WORDS));
     grow(&env, GROWING, &text);
     until("the work", || is_done(&env));
     let turns = |receiver: &Receiver| {
@@ -273,9 +279,10 @@ fn the_next_turn_is_not_taken_for_this_one() {
     };
     assert_eq!(turns(&receiver), ["Turn 1"], "{}", log(&env));
     let call = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{}}"#;
-    text += &answered("e", "d", "m2", call);
+    text += &later(answered("e", "d", "m2", call));
     grow(&env, GROWING, &text);
-    hook(&env, &["--to", &url], &told(&env, GROWING, "SessionEnd"));
+    let told = told(&env, GROWING, "SessionEnd");
+    hook_at(&env, NOW + 60, &["--to", &url], &told);
     until("the work", || is_done(&env));
     assert_eq!(turns(&receiver), ["Turn 1", "Turn 2"], "{}", log(&env));
     assert_eq!(receiver.count().spans, receiver.count().distinct, "{}", log(&env));
