@@ -1,8 +1,8 @@
 //! How a receiver is told: from what is known of a span to its attributes.
 //!
 //! [`Profile::Lean`] is one set of attributes that Langfuse, `OpenInference` (Phoenix, `MLflow`) and the conventions of OpenTelemetry for generative AI all understand, with one
-//! copy of each text. [`Profile::Seed`] is what seed 002 describes. Both are listed in `docs/traces.md`. Invariants: a text leaves only through [`Telling::text`], which hides
-//! secrets and cuts; what a setting keeps back is nowhere in the attributes.
+//! copy of each text. [`Profile::Seed`] is what seed 002 describes. Both are listed in `docs/traces.md`. Invariants: a text leaves only through `Telling::text` or `Telling::content`, which hide
+//! secrets and cut; what a setting keeps back is nowhere in the attributes.
 
 mod lean;
 mod seed;
