@@ -173,8 +173,10 @@ impl<'a> Shipper<'a> {
         let mut left = 0;
         for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
             if unit.is_copy {
-                // The session that has it may be deleted; it was told all the same.
-                self.note_copy(unit, &state);
+                // The session that has it may be deleted, and this one would tell it under its own name.
+                if unit.session() == session.id {
+                    self.note_copy(unit, &state);
+                }
                 continue;
             }
             if self.since.is_some_and(|since| plan.opened(unit) < since) {

@@ -302,9 +302,16 @@ fn who_is_asked() {
     assert_snapshot!(portless(&text, receiver.port()));
 }
 
-/// A fork begins with a copy, under its own session's name: what was said once is there once.
+/// A fork begins with a copy: what was said once is there once.
 #[test]
 fn copies_in_a_fork() {
+    // Some clients write the new session's id into what they copy, some leave the old one.
+    for is_renamed in [true, false] {
+        fork_once(is_renamed);
+    }
+}
+
+fn fork_once(is_renamed: bool) {
     let env = Env::bare();
     let id = "375118cd-78a9-4864-8e28-5134e91c89ff";
     let sample = testkit::root().join(format!("samples/projects/-home-dev-demo/{id}.jsonl"));
@@ -315,7 +322,7 @@ fn copies_in_a_fork() {
     };
     put(id, &text);
     let fork = "00000000-78a9-4864-8e28-5134e91c89ff";
-    let mut forked = text.replace(id, fork);
+    let mut forked = if is_renamed { text.replace(id, fork) } else { text.clone() };
     let new = |uuid: &str, parent: &str, rest: &str| {
         format!(
             r#"{{"parentUuid":"{parent}","uuid":"{uuid}","sessionId":"{fork}","timestamp":"2026-11-19T00:00:00.000Z","isSidechain":false,{rest}}}"#
