@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests may")]
 
 mod grow;
+mod nest;
 mod tell;
 
 use std::collections::BTreeMap;

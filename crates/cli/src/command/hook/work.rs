@@ -53,8 +53,9 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
     }
     let mut sender = receiver.sender()?;
     sender.tries(TRIES);
+    let start = Instant::now();
     for work in found {
-        settle(&work);
+        settle(&work, start);
         let (told, is_done, is_down) = ship(receiver, &sender, &work, world.clock());
         if is_done {
             work.done();
@@ -68,9 +69,8 @@ fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the lines that the client writes late.
-fn settle(work: &Work) {
-    let start = Instant::now();
+/// Waits for the lines that the client writes late. All jobs were told before the start: who had to wait for others has waited.
+fn settle(work: &Work, start: Instant) {
     let (mut last, mut since) = (work.size(), Instant::now());
     let mut looked = None;
     while start.elapsed() < PATIENCE {

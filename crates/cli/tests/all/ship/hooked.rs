@@ -68,6 +68,18 @@ fn is_done(env: &Env) -> bool {
     jobs.all(|job| job.file_name() == "taken")
 }
 
+/// A session ends.
+pub(super) fn ended(env: &Env, url: &str, path: &Path) {
+    let session = path.file_stem().unwrap().to_str().unwrap();
+    let told = json!({"session_id": session, "transcript_path": path, "hook_event_name": "SessionEnd", "cwd": "/"});
+    hook(env, &["--to", url], &told.to_string());
+}
+
+/// Waits until nothing is left to do.
+pub(super) fn until_done(env: &Env) {
+    until("the work", || is_done(env));
+}
+
 fn log(env: &Env) -> String {
     fs::read_to_string(env.path(".local/state/quipu/ship/log")).unwrap_or_default()
 }

@@ -70,3 +70,45 @@ fn at_any_moment() {
     let extra: BTreeSet<_> = have.difference(&wanted).collect();
     assert!(missing.is_empty() && extra.is_empty(), "missing {missing:?}, extra {extra:?}");
 }
+
+/// The processes that work for a hook, by the address that they send to.
+#[cfg(target_os = "linux")]
+fn workers(url: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let is_ours = |pid: &String| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        words.contains("hook work") && words.contains(url)
+    };
+    all.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_ours).collect()
+}
+
+/// The work of hooks is killed as well: what was told is still to be done, and is done by the next.
+#[cfg(target_os = "linux")]
+#[test]
+fn while_hooks_work() {
+    let env = many();
+    let wanted = everything(&env);
+    let mut chance = Rng::new(11);
+    let slow = (0..300).map(|_| Fault::Slow(Duration::from_millis(chance.below(30) as u64)));
+    let receiver = Receiver::with(Limits::default(), slow.collect()).unwrap();
+    let url = receiver.url();
+    let files = testkit::files_under(&[env.path(".claude/projects")]);
+    let mut killed = 0;
+    for file in &files {
+        super::hooked::ended(&env, &url, &file.path);
+        std::thread::sleep(Duration::from_millis(chance.below(40) as u64));
+        for pid in workers(&url).iter().filter(|_| chance.below(3) == 0) {
+            let ended = std::process::Command::new("kill").args(["-9", pid]).status().unwrap();
+            killed += usize::from(ended.success());
+        }
+    }
+    assert!(killed > files.len() / 10, "only {killed} were killed");
+    // One more hook, which finds what is left.
+    super::hooked::ended(&env, &url, &files[0].path);
+    super::hooked::until_done(&env);
+    let have = held(&receiver);
+    let missing: BTreeSet<_> = wanted.difference(&have).collect();
+    let extra: BTreeSet<_> = have.difference(&wanted).collect();
+    assert!(missing.is_empty() && extra.is_empty(), "missing {missing:?}, extra {extra:?}");
+}
