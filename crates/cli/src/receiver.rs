@@ -18,6 +18,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
+use crate::text::bytes;
 use crate::world::World;
 
 /// What can be said on the command line.
@@ -40,6 +41,9 @@ pub(crate) struct ReceiverArgs {
     /// Do not hide secrets
     #[arg(long)]
     no_redact: bool,
+    /// Where longer texts are cut, like 64k or 1M; 60k if nobody says
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    longest: Option<u64>,
     /// The attributes: `lean` is understood everywhere, `seed` is as seed 002 has it
     #[arg(long, value_name = "NAME")]
     profile: Option<Form>,
@@ -74,6 +78,7 @@ pub(crate) struct ShipConfig {
     content: Option<How>,
     redact: Option<bool>,
     profile: Option<Form>,
+    longest: Option<u64>,
     id_salt: Option<String>,
     user: Option<String>,
     tags: Vec<String>,
@@ -376,6 +381,7 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
         let names = ["CC_LANGFUSE_USER_ID", "LANGFUSE_USER_ID"];
         names.iter().find_map(|name| world.variable(name))
     };
+    let longest = args.longest.or(config.longest);
     let mut tags = usual.tags;
     tags.extend(config.tags.iter().cloned());
     Telling {
@@ -389,7 +395,7 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
             Some(How::Full) | None => Content::Full,
         },
         redact: asked.unwrap_or(!is_here),
-        longest: usual.longest,
+        longest: longest.and_then(|own| usize::try_from(own).ok()).unwrap_or(usual.longest),
         user: user().or_else(|| config.user.clone()),
         tags,
         environment: world

@@ -361,3 +361,17 @@ fn fork_once(is_renamed: bool) {
         forget(&env);
     }
 }
+
+#[test]
+fn how_much_of_a_text() {
+    let env = Env::with_sessions();
+    let longest = |args: &[&str]| {
+        let output = env.output(&[&["ship", "95e0", "--dry-run", "--json"], args].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let spans =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        spans.filter_map(|span| Some(span["attributes"]["input.value"].as_str()?.len())).max()
+    };
+    assert!(longest(&[]) > Some(100), "{:?}", longest(&[]));
+    assert!(longest(&["--longest", "100"]) <= Some(100));
+}
