@@ -80,7 +80,7 @@ def turn(number, parent):
                                         "stop_reason": stop, "stop_sequence": None, "usage": usage}
     messages = [
         {"role": "user", "content": f"And the file number {number}?"},
-        answer("a", {"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": f"/work/{number}.txt"}}, "tool_use"),
+        answer("a", {"type": "tool_use", "id": call, "name": "Read", "input": {"file_path": f"/home/dev/demo/{number}.txt"}}, "tool_use"),
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call, "content": f"     1\t{'knot ' * 200}"}]},
         answer("b", {"type": "text", "text": "It has two hundred knots in one line."}, "end_turn"),
     ]

@@ -232,22 +232,19 @@ fn named(
     let endpoint = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]
         .into_iter()
         .find_map(|name| Some((name, world.variable(name)?)));
-    let langfuse = langfuse(world)?;
     if let Some(url) = &args.to {
         // Keys go where they are from: same scheme, host and port.
         let place = |text: &str| Url::parse(text).ok().map(|url| url.origin());
         let is_theirs = |own: &Named| place(url).is_some_and(|to| place(&own.url) == Some(to));
         let headers = if endpoint.is_none() { otel_headers()? } else { Vec::new() };
+        // Half of what another receiver wants is nothing to this one.
+        let langfuse = langfuse(world).ok().flatten();
         let keys = langfuse.filter(is_theirs).and_then(|own| own.keys);
-        let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
-            format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
-        } else {
-            url.clone()
-        };
+        let url = if keys.is_some() { in_langfuse(url) } else { url.clone() };
         return Ok(Some(Named { url, by: "--to", is_whole: false, keys, headers }));
     }
-    if langfuse.is_some() {
-        return Ok(langfuse);
+    if let Some(langfuse) = langfuse(world)? {
+        return Ok(Some(langfuse));
     }
     if let Some((by, url)) = endpoint {
         if otel(world, "PROTOCOL").is_some_and(|name| name == "grpc") {
@@ -264,13 +261,17 @@ fn named(
     )?;
     let url = config.to.clone().or_else(|| keys.as_ref().map(|_| LANGFUSE.to_owned()));
     let Some(url) = url else { return Ok(None) };
-    let url = if keys.is_some() && !url.contains(LANGFUSE_PATH) {
-        format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
-    } else {
-        url
-    };
+    let url = if keys.is_some() { in_langfuse(&url) } else { url };
     let headers = config.headers.clone().into_iter().collect();
     Ok(Some(Named { url, by: "the configuration", is_whole: false, keys, headers }))
+}
+
+/// Where a Langfuse takes traces.
+fn in_langfuse(url: &str) -> String {
+    if url.contains(LANGFUSE_PATH) {
+        return url.to_owned();
+    }
+    format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
 }
 
 /// Two keys of which none is any good alone.
@@ -296,7 +297,7 @@ fn langfuse(world: &World) -> Result<Option<Named>, Failure> {
         if keys.is_some() {
             let base = variable("BASE_URL").or_else(|| variable("HOST"));
             let base = base.unwrap_or_else(|| LANGFUSE.to_owned());
-            let url = format!("{}{LANGFUSE_PATH}", base.trim_end_matches('/'));
+            let url = in_langfuse(&base);
             return Ok(Some(Named { url, by, is_whole: false, keys, headers: Vec::new() }));
         }
     }
