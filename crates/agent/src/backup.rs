@@ -4,7 +4,7 @@
 //! after its copy is complete; a copy is never changed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,7 +79,7 @@ impl Backups {
         if is_there {
             fs::create_dir_all(&folder)?;
             let part = folder.join(format!("{name}.part"));
-            fs::copy(path, &part)?;
+            files::copy(path, &mut files::create_private(&part)?)?;
             fs::rename(&part, folder.join(&name))?;
         }
         Ok(Backup { name: is_there.then_some(name), version, time: None })
@@ -123,8 +123,8 @@ fn hash(path: &Path) -> String {
 
 /// Whether two files hold the same; one that is gone holds something else.
 fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {
-    let Ok(one) = File::open(one) else { return Ok(false) };
-    let other = File::open(other)?;
+    let Ok(one) = files::open(one) else { return Ok(false) };
+    let other = files::open(other)?;
     if one.metadata()?.len() != other.metadata()?.len() {
         return Ok(false);
     }
@@ -144,6 +144,7 @@ fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
 
     use super::*;

@@ -230,7 +230,7 @@ fn real(folder: &Path) -> PathBuf {
 /// The text of instructions; of long ones, the first lines.
 fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
+    files::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() <= LONGEST {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }

@@ -1,7 +1,9 @@
 //! What a folder's repository says, read from its files: no process is started for it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+/// So long is a file that names a folder or a branch.
+const LONGEST: u64 = 1 << 16;
 
 /// The folder `.git` that a folder belongs to.
 fn folder(cwd: &Path) -> Option<PathBuf> {
@@ -10,7 +12,7 @@ fn folder(cwd: &Path) -> Option<PathBuf> {
         return Some(found);
     }
     // Of a worktree, a file that names the folder.
-    let text = fs::read_to_string(&found).ok()?;
+    let text = files::read_text(&found, LONGEST).ok()?;
     let named = text.strip_prefix("gitdir:")?.trim();
     Some(found.parent()?.join(named))
 }
@@ -22,7 +24,7 @@ pub(crate) fn is_repository(cwd: &Path) -> bool {
 
 /// The branch that a folder is on: `HEAD` if it is on none.
 pub(crate) fn branch(cwd: &Path) -> Option<String> {
-    let head = fs::read_to_string(folder(cwd)?.join("HEAD")).ok()?;
+    let head = files::read_text(folder(cwd)?.join("HEAD"), LONGEST).ok()?;
     let name = head.trim().strip_prefix("ref: refs/heads/");
     Some(name.unwrap_or("HEAD").to_owned())
 }

@@ -223,7 +223,7 @@ impl Shells {
 
     /// Where a command was at its end.
     pub(crate) fn cwd(&self, id: &str) -> Option<PathBuf> {
-        let text = fs::read_to_string(self.beside(id, "cwd")).ok()?;
+        let text = files::read_text(self.beside(id, "cwd"), 1 << 16).ok()?;
         Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_dir())
     }
 
@@ -365,7 +365,7 @@ fn file(path: &Path) -> io::Result<File> {
 
 /// The first bytes of a file, as text, and how long the whole is.
 pub(crate) fn head(path: &Path, most: usize) -> io::Result<(String, u64)> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let len = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(most as u64).read_to_end(&mut bytes)?;
@@ -374,7 +374,7 @@ pub(crate) fn head(path: &Path, most: usize) -> io::Result<(String, u64)> {
 
 /// The last bytes of a file, as text, and how many are before them.
 pub(crate) fn tail(path: &Path, most: usize) -> io::Result<(String, u64)> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let mut before = file.metadata()?.len().saturating_sub(most as u64);
     file.seek(SeekFrom::Start(before))?;
     let mut bytes = Vec::new();

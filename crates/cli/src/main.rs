@@ -2,6 +2,7 @@
 //!
 //! Everything that the program takes from its surroundings (environment, clock, terminal) comes in here
 //! and goes on in a [`World`]; commands touch nothing else. A closed pipe is success.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod args;
 mod command;

@@ -100,7 +100,7 @@ pub(crate) struct Read {
 /// Reads a session that is to be changed.
 pub(crate) fn read(session: &Session, rules: Rules) -> Result<Read, Failure> {
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let file = File::open(&session.path).map_err(unreadable)?;
+    let file = files::open(&session.path).map_err(unreadable)?;
     let was = Mark::of_metadata(&file.metadata().map_err(unreadable)?);
     let subject = Subject::of_file(file, &session.path, rules).map_err(unreadable)?;
     Ok(Read { subject, was })

@@ -313,11 +313,14 @@ fn once(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
+/// So long may the configuration be.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
 fn load_config() -> Result<Config, Failure> {
     let Some(path) = config_folder().map(|folder| folder.join("quipu").join("config.toml")) else {
         return Ok(Config::default());
     };
-    match fs::read_to_string(&path) {
+    match files::read_text(&path, LONGEST_CONFIG) {
         Ok(text) => Config::parse(&text, &path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
         Err(error) => Err(Failure::unreadable(&path, error)),

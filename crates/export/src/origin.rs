@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::{self};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -83,7 +83,7 @@ impl Origins {
             if !is_twin && !named.contains(other.session.id.as_str()) {
                 return None;
             }
-            let table = Table::read(Lines::new(File::open(&other.session.path).ok()?)).ok()?;
+            let table = Table::read(Lines::new(files::open(&other.session.path).ok()?)).ok()?;
             let records = table.numbered().filter_map(|(id, row)| Some((row.uuid?, id))).collect();
             let mut source =
                 Source { session: other.session.id.clone(), table, records, is_older: false };
@@ -117,7 +117,7 @@ impl Head {
     fn of(session: Session) -> Option<Head> {
         let found = fs::metadata(&session.path).ok()?;
         let born = found.created().unwrap_or(session.modified);
-        let mut lines = Lines::new(File::open(&session.path).ok()?);
+        let mut lines = Lines::new(files::open(&session.path).ok()?);
         let mut first = None;
         // What stands before the conversation is a line or two.
         for _ in 0..8 {

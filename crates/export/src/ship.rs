@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use files::Durability;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use transcript::conversation::Conversation;
@@ -330,13 +331,16 @@ pub fn before(session: &Session) -> Vec<Session> {
 
 /// The session that the first record of a file names.
 fn first_session(session: &Session) -> Option<String> {
-    let mut lines = transcript::file::Lines::new(fs::File::open(&session.path).ok()?);
+    let mut lines = transcript::file::Lines::new(files::open(&session.path).ok()?);
     let line = lines.next_line().ok()??;
     let entry = line.records().find_map(|record| record.entry)?;
     let name = entry.session()?.into_owned();
     // It becomes the name of a file.
     (disk::safe(&name) == name).then_some(name)
 }
+
+/// So long may another program's file of what it has sent be.
+const LONGEST: u64 = 64 << 20;
 
 #[derive(Deserialize)]
 struct Theirs {
@@ -349,7 +353,7 @@ pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
     if mark.exists() {
         return Ok(0);
     }
-    let bytes = match fs::read(path) {
+    let bytes = match files::read(path, LONGEST) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
@@ -364,6 +368,6 @@ pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
             count += 1;
         }
     }
-    disk::put(&mark, path.as_os_str().as_encoded_bytes(), false)?;
+    files::put(&mark, path.as_os_str().as_encoded_bytes(), Durability::Process)?;
     Ok(count)
 }

@@ -8,14 +8,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use files::Durability;
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
 use crate::state::Update;
 use crate::wire::Batch;
 
 /// How many bytes wait at most. What is beyond stays in the transcripts, and is sent when they are read again.
 pub const MOST: u64 = 512 << 20;
+
+/// How long one of them may be.
+const LONGEST: u64 = 64 << 20;
 
 /// What a file in the spool says first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,7 +109,7 @@ impl Spool {
 
     /// Reads a batch. One that cannot be understood is put aside, under a name that nobody counts: it must not stop those behind it, and what was in it is made again.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Option<Batch>> {
-        let bytes = fs::read(path)?;
+        let bytes = files::read(path, LONGEST)?;
         let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
         let head = serde_json::from_slice::<Head>(&bytes[..at]).ok();
         let wanted = head.as_ref().map(|head| head.spans);
@@ -115,7 +118,7 @@ impl Spool {
         });
         let batch = batch.filter(|batch| Some(batch.len()) == wanted);
         if batch.is_none() {
-            disk::make(&self.refused)?;
+            files::make_private_folder(&self.refused)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             fs::rename(path, self.refused.join(format!("{name}.damaged")))?;
         }
@@ -149,7 +152,7 @@ fn put(
     let mut bytes = serde_json::to_vec(&head).map_err(|error| failed(error.into()))?;
     bytes.push(b'\n');
     bytes.extend(batch.encode(project));
-    disk::put(&path, &bytes, true).map_err(failed)
+    files::put(&path, &bytes, Durability::PowerCut).map_err(failed)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -168,7 +171,7 @@ fn size(folder: &Path) -> u64 {
 }
 
 fn head(path: &Path) -> Option<Head> {
-    let file = fs::File::open(path).ok()?;
+    let file = files::open(path).ok()?;
     let mut line = Vec::new();
     io::BufRead::read_until(&mut io::BufReader::new(file), b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()

@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use files::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
@@ -73,6 +74,9 @@ pub struct States {
     folder: PathBuf,
 }
 
+/// So long may the file of a session be.
+const LONGEST: u64 = 64 << 20;
+
 impl States {
     /// In that folder, which need not be there.
     pub fn at(folder: &Path) -> States {
@@ -81,7 +85,7 @@ impl States {
 
     /// What is known of a session. A file that cannot be understood is as good as none.
     pub fn load(&self, session: &str) -> State {
-        let bytes = fs::read(self.path(session)).unwrap_or_default();
+        let bytes = files::read(self.path(session), LONGEST).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
@@ -99,7 +103,7 @@ impl States {
     pub fn save(&self, session: &str, state: &State) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(state)?;
         bytes.push(b'\n');
-        disk::put(&self.path(session), &bytes, false)
+        files::put(&self.path(session), &bytes, Durability::Process)
     }
 
     /// Looks at all sessions again, whatever they look like: something that was to arrive is gone.
@@ -151,7 +155,7 @@ mod tests {
         // Half a file tells nothing, and is no error.
         let path = folder.path().join("sessions").join("a.json");
         let bytes = fs::read(&path).unwrap();
-        disk::put(&path, &bytes[..bytes.len() / 2], false).unwrap();
+        files::put(&path, &bytes[..bytes.len() / 2], Durability::Process).unwrap();
         assert_eq!(states.load("a"), State::default());
     }
 }

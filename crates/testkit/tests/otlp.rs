@@ -1,5 +1,5 @@
 //! The receiver of traces, asked over plain sockets: what it stores, what it refuses, and how it fails.
-#![allow(clippy::unwrap_used, reason = "tests may")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;

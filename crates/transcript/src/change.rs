@@ -53,7 +53,7 @@ pub struct Subject {
 impl Subject {
     /// Reads and judges a session by the rules of a version.
     pub fn open(path: &Path, rules: Rules) -> io::Result<Subject> {
-        Subject::of_file(File::open(path)?, path, rules)
+        Subject::of_file(files::open(path)?, path, rules)
     }
 
     /// The same with a file that is open.

@@ -142,7 +142,7 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> io::Result<Conversation> {
-        Conversation::of_file(File::open(path)?, path, offset, watch)
+        Conversation::of_file(files::open(path)?, path, offset, watch)
     }
 
     /// The same with a file that is open, whatever its path leads to by now.
@@ -161,7 +161,7 @@ impl Conversation {
 
     /// Reads a file for those who ask neither how records hang together nor for turns.
     pub(crate) fn open_unlinked(path: &Path, offset: u64) -> io::Result<Conversation> {
-        Conversation::unlinked(File::open(path)?, path, offset, &mut ())
+        Conversation::unlinked(files::open(path)?, path, offset, &mut ())
     }
 
     fn unlinked(
@@ -194,7 +194,7 @@ impl Conversation {
     pub(crate) fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
             Some(file) => work(file),
-            None => work(&File::open(&self.path)?),
+            None => work(&files::open(&self.path)?),
         }
     }
 

@@ -67,7 +67,7 @@ impl Trouble {
 
 /// Looks at both ends of a session's file.
 pub fn glance(path: &Path) -> io::Result<Glance> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let mut seen = Glance::default();
     if file.metadata()?.len() == 0 {
         seen.troubles.push(Trouble::Empty);

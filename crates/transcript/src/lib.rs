@@ -31,6 +31,7 @@
 //! assert_eq!(states, [(0, State::Whole), (27, State::Damaged)]);
 //! # Ok::<(), std::io::Error>(())
 //! ```
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 #![deny(missing_docs)]
 
 pub mod change;

@@ -173,7 +173,7 @@ fn files_under(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// Whether a file holds records of a session. Not so: the prompt history, the output of the client's
 /// `stream-json` mode, other programs' lines. An empty or unreadable file may be one.
 pub fn is_transcript(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else { return true };
+    let Ok(file) = files::open(path) else { return true };
     let mut lines = Lines::new(file.take(GLANCE_HEAD as u64));
     let mut other = false;
     while let Ok(Some(line)) = lines.next_line() {
@@ -221,7 +221,7 @@ fn listing(folder: &Path) -> Listing {
 /// The bytes of a small file beside sessions.
 fn sidecar(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(SIDECAR).read_to_end(&mut bytes).ok()?;
+    files::open(path).ok()?.take(SIDECAR).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

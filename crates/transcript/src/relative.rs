@@ -4,7 +4,6 @@
 //! each other. Which is the older one is said only where something tells.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io;
 
 use crate::conversation::Conversation;
@@ -138,7 +137,7 @@ fn look(
     other: &Session,
 ) -> io::Result<Seen> {
     let mut seen = Seen::default();
-    let mut lines = Lines::new(File::open(&other.path)?);
+    let mut lines = Lines::new(files::open(&other.path)?);
     let mut is_first = true;
     let mut counted = HashSet::new();
     while let Some(line) = lines.next_line()? {

@@ -37,6 +37,9 @@ pub struct Settings {
 /// So much of an answer that is an error is read.
 const LONGEST_ERROR: u64 = 1 << 16;
 
+/// So long may a file of certificates be.
+const LONGEST_BUNDLE: u64 = 16 << 20;
+
 /// The API, reached over HTTP.
 #[derive(Debug)]
 pub struct Http {
@@ -109,7 +112,7 @@ impl Http {
 /// Trusts the certificates in a file, too.
 pub fn trusting(mut client: ClientBuilder, file: Option<&Path>) -> Result<ClientBuilder, String> {
     let Some(path) = file else { return Ok(client) };
-    let pem = std::fs::read(path).map_err(|error| {
+    let pem = files::read(path, LONGEST_BUNDLE).map_err(|error| {
         format!("cannot read the certificates in `{}`: {error}", path.display())
     })?;
     let found = reqwest::Certificate::from_pem_bundle(&pem)

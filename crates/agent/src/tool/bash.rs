@@ -3,7 +3,6 @@
 //! Invariants: what it puts out is never lost: beyond what the model is told it stands in the session's `tool-results`; a command that nobody waits for any more is ended with all that it
 //! started.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -199,8 +198,7 @@ pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
     let folder = site.folder.join("tool-results");
     let kept = folder.join(format!("{id}.txt"));
     shell::folder(&folder)?;
-    // Permissions are copied, too.
-    fs::copy(site.shells.output(id), &kept)?;
+    files::copy(site.shells.output(id), &mut files::create_private(&kept)?)?;
     Ok(kept)
 }
 

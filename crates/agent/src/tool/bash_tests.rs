@@ -1,3 +1,4 @@
+use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 

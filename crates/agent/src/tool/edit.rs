@@ -4,7 +4,6 @@
 //! the line ends that most lines of the file have; a file that is not UTF-8 stays as it is.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -47,7 +46,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         Some(found) if found.len() > LARGEST => {
             return Err(Trouble::failed("File is too large to edit (more than 32 MB)."));
         }
-        Some(_) => fs::read(&path).map_err(|why| unreadable(&path, &why))?,
+        Some(_) => files::read(&path, LARGEST).map_err(|why| unreadable(&path, &why))?,
         None if old_string.is_empty() => Vec::new(),
         None => return Err(Trouble::wrong("File does not exist.")),
     };

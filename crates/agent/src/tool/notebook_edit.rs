@@ -5,8 +5,6 @@
 
 mod cell;
 
-use std::fs;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -61,7 +59,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         }
         Some(_) => {}
     }
-    let original = fs::read_to_string(&path).map_err(|why| unreadable(&path, &why))?;
+    let original = files::read_text(&path, LARGEST).map_err(|why| unreadable(&path, &why))?;
     let broken = |why| Trouble::failed(format!("{} is not a notebook: {why}", path.display()));
     let notebook: Notebook<'_> = serde_json::from_str(&original).map_err(broken)?;
     let cells: Vec<&RawValue> = serde_json::from_str(notebook.cells.get()).map_err(broken)?;

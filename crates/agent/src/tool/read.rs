@@ -7,7 +7,7 @@ mod media;
 pub(super) mod notebook;
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -60,7 +60,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if !found.is_file() {
         return Err(Trouble::failed(format!("{} is not a regular file.", path.display())));
     }
-    let file = File::open(&path).map_err(|why| missing(&path, &why))?;
+    let file = files::open(&path).map_err(|why| missing(&path, &why))?;
     let found = file.metadata().map_err(|why| unreadable(&path, &why))?;
     let mut file = BufReader::new(file);
     let head = file.fill_buf().map_err(|why| unreadable(&path, &why))?;

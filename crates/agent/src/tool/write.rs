@@ -40,7 +40,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let found = guard(&path, site)?;
     let old = match &found {
         Some(found) if found.len() <= LARGEST => {
-            let old = fs::read(&path).map_err(|why| unreadable(&path, &why))?;
+            let old = files::read(&path, LARGEST).map_err(|why| unreadable(&path, &why))?;
             Some(String::from_utf8_lossy(&old).replace("\r\n", "\n"))
         }
         _ => None,

@@ -1,6 +1,5 @@
 //! `quipu cat`: the records of a session, or its bytes.
 
-use std::fs::File;
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -39,7 +38,7 @@ const COMPLAINTS: u64 = 20;
 pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
     let path = world.session(&args.session)?.path;
     let unreadable = |error| Failure::unreadable(&path, error);
-    let mut lines = Lines::new(File::open(&path).map_err(unreadable)?);
+    let mut lines = Lines::new(files::open(&path).map_err(unreadable)?);
     let (mut any, mut complaints) = (false, 0);
     while let Some(line) = lines.next_line().map_err(unreadable)? {
         let number = line.number.unwrap_or_default();

@@ -1,6 +1,5 @@
 //! `quipu drift`: what transcripts hold that we do not know yet.
 
-use std::fs::File;
 use std::path::Path;
 
 use serde::Serialize;
@@ -90,7 +89,7 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
 
 fn look(path: &Path, drift: &mut Drift) -> std::io::Result<()> {
     drift.begin(&path.to_string_lossy());
-    let mut lines = Lines::new(File::open(path)?);
+    let mut lines = Lines::new(files::open(path)?);
     while let Some(line) = lines.next_line()? {
         for record in line.records() {
             if let Some(entry) = &record.entry {

@@ -112,7 +112,7 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
 
 /// Counts one file. The reader's buffers go from one to the next.
 fn take(path: &Path, reader: &mut Option<Lines<File>>) -> std::io::Result<Inventory> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let lines = match reader.take() {
         Some(lines) => lines.reopen(file),
         None => Lines::new(file),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::{self};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -217,7 +217,7 @@ fn flags(one: &Surveyed, agents: &mut Agents) -> Vec<&'static str> {
 }
 
 fn records(one: &Surveyed) -> Option<u64> {
-    let mut lines = Lines::new(File::open(&one.session.path).ok()?);
+    let mut lines = Lines::new(files::open(&one.session.path).ok()?);
     let mut counted = Inventory::default();
     while let Some(line) = lines.next_line().ok()? {
         counted.add(&line);

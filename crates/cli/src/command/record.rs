@@ -4,7 +4,6 @@
 //! record's own bytes, copied: numbers, key order and duplicate keys are those of the file. Only bytes
 //! that are no UTF-8 are replaced, by U+FFFD, because JSON cannot hold them.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -82,7 +81,7 @@ pub(super) fn copy(
 ) -> Result<(), Failure> {
     const BLOCK: u64 = 1 << 20;
     let unreadable = |error| Failure::unreadable(path, error);
-    let file = File::open(path).map_err(unreadable)?;
+    let file = files::open(path).map_err(unreadable)?;
     let mut done = 0;
     while done < len {
         let block = read_at(&file, offset + done, BLOCK.min(len - done)).map_err(unreadable)?;

@@ -1,6 +1,5 @@
 //! `quipu turns`: the turns of a session, as a table or as JSON.
 
-use std::fs::File;
 use std::io::Write;
 
 use serde::Serialize;
@@ -49,7 +48,7 @@ pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> 
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     if args.mode == Mode::Seed {
-        let file = File::open(&session.path).map_err(unreadable)?;
+        let file = files::open(&session.path).map_err(unreadable)?;
         let seeds = seed::read(Lines::new(file)).map_err(unreadable)?;
         return if args.json {
             seeds_as_json(world, &seeds)

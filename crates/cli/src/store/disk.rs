@@ -32,7 +32,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix)
         && let Some(folder) = path.parent()
     {
-        File::open(folder)?.sync_all()?;
+        files::sync_folder(folder)?;
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ impl Disk for Real {
     }
 
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let (mut source, mut file) = (File::open(from)?, private(to)?);
+        let (mut source, mut file) = (files::open(from)?, private(to)?);
         io::copy(&mut source, &mut file)?;
         take_after(&file, &source.metadata()?)?;
         file.sync_all()?;

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Deed, Disk, Mark};
 
+/// So long may `entry.json` be.
+const LONGEST: u64 = 16 << 20;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     root: PathBuf,
@@ -134,7 +137,7 @@ impl Journal {
 }
 
 fn read(folder: &Path) -> Option<Entry> {
-    let bytes = fs::read(folder.join("entry.json")).ok()?;
+    let bytes = files::read(folder.join("entry.json"), LONGEST).ok()?;
     let form: Form = serde_json::from_slice(&bytes).ok()?;
     let name = folder.file_name()?.to_string_lossy().into_owned();
     let Form { time, what, session, items, .. } = form;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use transcript::change::{self, Renames};
 use transcript::conversation::Conversation;
 use transcript::family::{Body, Family as Relatives, Owner};
+use transcript::limit;
 use transcript::place::{Thing, agents, belongings};
 
 use super::Job;
@@ -114,10 +115,13 @@ impl Family {
                 change::write_agent(&own, &self.ids, &mut file)?;
             }
             Thing::AgentMeta | Thing::Todos | Thing::SideFile => {
-                file.write_all(&change::map_bytes(&self.ids, &fs::read(&one.from)?))?;
+                file.write_all(&change::map_bytes(
+                    &self.ids,
+                    &files::read(&one.from, limit::SIDECAR)?,
+                ))?;
             }
             _ => {
-                io::copy(&mut fs::File::open(&one.from)?, &mut file)?;
+                files::copy(&one.from, &mut file)?;
             }
         }
         take_after(&file, &fs::metadata(&one.from)?)?;

@@ -12,6 +12,9 @@ use crate::world::World;
 /// A file that was written to so lately may be written to again.
 const RECENT: Duration = Duration::from_secs(10);
 
+/// So long is what a client says of a session that runs.
+const LONGEST: u64 = 1 << 20;
+
 /// Refuses to touch a session that seems to be in use.
 pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Failure> {
     let why = if let Some(why) = user(session) {
@@ -37,7 +40,7 @@ fn named(session: &Session) -> Option<u32> {
     let root = session.path.parent()?.parent()?.parent()?;
     for entry in fs::read_dir(root.join("sessions")).ok()?.flatten() {
         let path = entry.path();
-        let Ok(bytes) = fs::read(&path) else { continue };
+        let Ok(bytes) = files::read(&path, LONGEST) else { continue };
         let Ok(found) = serde_json::from_slice::<serde_json::Value>(&bytes) else { continue };
         if found.get("sessionId").and_then(|id| id.as_str()) != Some(session.id.as_str()) {
             continue;

@@ -1,7 +1,12 @@
 //! Tests of the built program: one binary, a module for each command.
 //!
 //! Everything that a person reads is in a snapshot, stdout and stderr and exit code together.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests may"
+)]
 
 mod bad_input;
 mod cat;

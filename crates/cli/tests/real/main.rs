@@ -2,7 +2,13 @@
 //!
 //! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted model on
 //! loopback, in a home of its own, with a made-up key.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests may"
+)]
 
 mod change;
 mod chat;

@@ -1,5 +1,11 @@
 //! What sessions become as spans: on real files, and on the transcript of the reference captures.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "tests may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests may"
+)]
 
 mod grow;
 mod nest;

@@ -3,7 +3,6 @@
 //! After a compaction nothing before it is sent, apart from what the compaction keeps word for word. So the end of a file is enough, if it is sure that the
 //! rest would change nothing: no record behind the boundary hangs on one before it, and no earlier record names the leaf. Whatever is not sure is read whole.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
@@ -41,7 +40,7 @@ struct Cut {
 
 /// Looks from the end of a file for its last compaction and what that keeps.
 fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     let mut lines = Backward::new(&file)?;
     let named = memmem::Finder::new(BOUNDARY);
     let mut cut: Option<(u64, Vec<String>)> = None;
@@ -155,7 +154,7 @@ fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
 
 /// Whether the name stands in that part of a file.
 fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> io::Result<bool> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     file.seek(SeekFrom::Start(part.start))?;
     let finder = memmem::Finder::new(name);
     let mut source = file.take(part.end - part.start);

@@ -5,7 +5,6 @@
 //! folder does not say whose they are, the session id in their first records does.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
@@ -147,7 +146,7 @@ fn beside(project: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// The session that the first record names which names any.
 fn session_of(path: &Path) -> Option<String> {
-    let mut lines = Lines::new(File::open(path).ok()?);
+    let mut lines = Lines::new(files::open(path).ok()?);
     while let Ok(Some(line)) = lines.next_line() {
         let mut named =
             line.records().filter_map(|record| Some(record.entry?.session()?.into_owned()));
@@ -206,7 +205,7 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
 
 /// Whether a line of a file holds the id. Ids are long and random: no need to ask where it stands.
 fn mentions(path: &Path, id: &str) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = files::open(path) else { return false };
     let mut lines = Lines::new(file);
     while let Ok(Some(line)) = lines.next_line() {
         if let Body::Held(bytes) = line.body

@@ -1,6 +1,12 @@
 //! Tests of the library on real files: one binary, a module for each question.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "tests may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests may"
+)]
 
 mod change;
 mod check;

@@ -87,7 +87,7 @@ fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<
 
 /// Whether anything is said in a file.
 fn says_anything(path: &Path) -> bool {
-    let Ok(file) = fs::File::open(path) else { return false };
+    let Ok(file) = files::open(path) else { return false };
     let mut lines = Lines::new(file);
     while let Ok(Some(line)) = lines.next_line() {
         let mut entries = line.records().filter_map(|record| record.entry);
@@ -166,13 +166,14 @@ fn copy(old: &Session, to: &Path, at: &Where) -> Result<(), Failure> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(unwritable)?;
     }
-    fs::copy(&old.path, to).map_err(unwritable)?;
+    let copy = |from: &Path, to: &Path| files::copy(from, &mut files::create_private(to)?);
+    copy(&old.path, to).map_err(unwritable)?;
     let history = at.home.join("file-history");
-    let Ok(files) = fs::read_dir(history.join(&old.id)) else { return Ok(()) };
+    let Ok(copies) = fs::read_dir(history.join(&old.id)) else { return Ok(()) };
     let folder = history.join(to.file_stem().unwrap_or_default());
     fs::create_dir_all(&folder).map_err(unwritable)?;
-    for file in files.flatten() {
-        fs::copy(file.path(), folder.join(file.file_name())).map_err(unwritable)?;
+    for file in copies.flatten() {
+        copy(&file.path(), &folder.join(file.file_name())).map_err(unwritable)?;
     }
     Ok(())
 }

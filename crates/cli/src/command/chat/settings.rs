@@ -3,7 +3,6 @@
 //! Invariant: what comes with a project can forbid, and not allow: whoever clones it has not read it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::permit::Mode;
@@ -11,6 +10,9 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::world::World;
+
+/// So long may settings be.
+const LONGEST: u64 = 1 << 20;
 
 /// What is taken from settings; later ones win.
 #[derive(Debug, Default)]
@@ -34,11 +36,11 @@ impl Settings {
     pub(super) fn read(home: &Path, cwd: &Path, given: Option<&str>) -> Result<Settings, Failure> {
         let mut settings = Settings::default();
         let shared = cwd.join(".claude/settings.json");
-        let files =
+        let places =
             [home.join("settings.json"), shared.clone(), cwd.join(".claude/settings.local.json")];
-        for file in files {
+        for file in places {
             // The client's own files are its own business: what cannot be read says nothing.
-            if let Ok(text) = fs::read_to_string(&file)
+            if let Ok(text) = files::read_text(&file, LONGEST)
                 && let Ok(value) = serde_json::from_str(&text)
             {
                 settings.take(&value, file != shared);
@@ -48,7 +50,7 @@ impl Settings {
             let text = if given.trim_start().starts_with('{') {
                 given.to_owned()
             } else {
-                fs::read_to_string(given)
+                files::read_text(given, LONGEST)
                     .map_err(|error| Failure::unreadable(given.as_ref(), error))?
             };
             let value = serde_json::from_str(&text).map_err(|error| {

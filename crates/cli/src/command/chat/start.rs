@@ -29,6 +29,9 @@ use super::{ChatArgs, resumed};
 use crate::failure::Failure;
 use crate::world::World;
 
+/// So long may a script, or what is kept beside a session, be.
+const LONGEST: u64 = 16 << 20;
+
 pub(super) struct Started {
     pub(super) driver: Driver,
     pub(super) init: Init,
@@ -224,7 +227,7 @@ fn model(
         }
         Some(None) => demo::SCRIPT.to_owned(),
         Some(Some(path)) => {
-            fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?
+            files::read_text(path, LONGEST).map_err(|error| Failure::unreadable(path, error))?
         }
     };
     let cwd = place.cwd.display().to_string();
@@ -246,7 +249,7 @@ fn context(
     now: i64,
 ) -> (Context, Option<String>, Option<(PathBuf, String)>) {
     let kept = folder.join("context.json");
-    let before = fs::read_to_string(told.join("context.json")).ok();
+    let before = files::read_text(told.join("context.json"), LONGEST).ok();
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     let date = today.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
     let places = Places { home: &place.home, user: place.user.as_deref(), cwd: &place.cwd };

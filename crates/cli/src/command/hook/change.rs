@@ -3,7 +3,7 @@
 //! Invariants: nothing is written before the difference was shown and somebody said yes; all files are understood before the first is written; what is written goes through `store`, so that a copy is in the journal, and a file that has
 //! changed since it was read is left alone. Of a link, what it leads to is written.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -61,7 +61,7 @@ impl Settings {
         };
         let path = path.map_err(|error| Failure::unreadable(&name, error))?;
         let unreadable = |error| Failure::unreadable(&path, error);
-        let file = match File::open(&path) {
+        let file = match files::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Settings { path, text: String::new(), found: None });
             }

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use export::deliver::Shelf;
 use export::disk;
 use export::plan::Closing;
+use files::Durability;
 use serde::{Deserialize, Serialize};
 use transcript::time::Time;
 
@@ -56,7 +57,11 @@ impl Job {
     pub(super) fn put(&self, of: &Shelf) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
         let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
-        disk::put(&folder(of).join(format!("{name}.json")), &serde_json::to_vec(self)?, false)
+        files::put(
+            &folder(of).join(format!("{name}.json")),
+            &serde_json::to_vec(self)?,
+            Durability::Process,
+        )
     }
 
     fn close(&self, closing: &mut Closing) {
@@ -69,6 +74,9 @@ impl Job {
     }
 }
 
+/// So long may a job be.
+const LONGEST: u64 = 1 << 20;
+
 fn folder(shelf: &Shelf) -> PathBuf {
     shelf.folder.join("jobs")
 }
@@ -78,7 +86,7 @@ fn taken(shelf: &Shelf) -> PathBuf {
     folder(shelf).join("taken")
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn job_files(folder: &Path) -> Vec<PathBuf> {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_job = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -91,19 +99,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// How many jobs wait.
 pub(super) fn waiting(shelf: &Shelf) -> usize {
-    files(&folder(shelf)).len() + files(&taken(shelf)).len()
+    job_files(&folder(shelf)).len() + job_files(&taken(shelf)).len()
 }
 
 /// Takes what there is to do, by session; files that say nothing are removed.
 pub(super) fn take(shelf: &Shelf) -> io::Result<Vec<Work>> {
     let taken = taken(shelf);
     fs::create_dir_all(&taken)?;
-    for path in files(&folder(shelf)) {
+    for path in job_files(&folder(shelf)) {
         fs::rename(&path, taken.join(path.file_name().unwrap_or_default()))?;
     }
     let mut found: BTreeMap<String, Work> = BTreeMap::new();
-    for path in files(&taken) {
-        let Ok(job) = serde_json::from_slice::<Job>(&fs::read(&path)?) else {
+    for path in job_files(&taken) {
+        let Ok(job) = serde_json::from_slice::<Job>(&files::read(&path, LONGEST)?) else {
             let _ = fs::remove_file(&path);
             continue;
         };

@@ -45,7 +45,8 @@ fn add(path: &Path, now: SystemTime, text: &str) -> io::Result<()> {
 
 /// The last lines.
 pub(super) fn tail(world: &World, count: usize) -> Vec<String> {
-    let text = path(world).ok().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+    let text =
+        path(world).ok().and_then(|path| files::read_text(path, 4 * MOST).ok()).unwrap_or_default();
     let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();
     lines.reverse();
     lines

@@ -1,0 +1,165 @@
+//! Opening and reading regular files, and nothing else.
+//!
+//! Invariants: no call waits for another process; nothing but regular files and folders is ever opened, links to
+//! them included; a file that is read whole is at most as long as the caller says.
+
+use std::fmt;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A path that leads to something other than a regular file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotRegular {
+    what: &'static str,
+}
+
+impl NotRegular {
+    fn of(kind: FileType) -> NotRegular {
+        #[cfg(unix)]
+        let special = {
+            use std::os::unix::fs::FileTypeExt;
+            if kind.is_fifo() {
+                Some("a pipe")
+            } else if kind.is_socket() {
+                Some("a socket")
+            } else if kind.is_char_device() || kind.is_block_device() {
+                Some("a device")
+            } else {
+                None
+            }
+        };
+        #[cfg(not(unix))]
+        let special = None;
+        let what = special.unwrap_or(if kind.is_dir() { "a folder" } else { "something else" });
+        NotRegular { what }
+    }
+
+    /// Whether that is why a file could not be opened.
+    pub fn is_why(error: &io::Error) -> bool {
+        error.get_ref().and_then(|inner| inner.downcast_ref::<NotRegular>()).is_some()
+    }
+}
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it is {}, not a regular file", self.what)
+    }
+}
+
+impl std::error::Error for NotRegular {}
+
+/// Opens a regular file for reading. Anything else that the path leads to is an error, at once.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    // Looked at first: some devices do something when they are opened.
+    refuse_special(&fs::metadata(path)?)?;
+    let file = open_without_waiting(path)?;
+    // And again: the name may lead elsewhere by now.
+    refuse_special(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens a folder, to have its list of names written to disk.
+pub(crate) fn open_folder_itself(path: &Path) -> io::Result<File> {
+    open_without_waiting(path)
+}
+
+/// A regular file, whole; one that is longer than `most` bytes is an error.
+pub fn read(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let too_long = || {
+        let message = format!("it is longer than the {most} bytes that are read of such a file");
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    };
+    let size = file.metadata()?.len();
+    if size > most {
+        return Err(too_long());
+    }
+    // Files of the system say that they are empty, and others grow.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// The same, as text.
+pub fn read_text(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
+    let bytes = read(path, most)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Writes all that a regular file holds to another one. Gives how many bytes these were.
+pub fn copy(from: impl AsRef<Path>, to: &mut File) -> io::Result<u64> {
+    io::copy(&mut open(from)?, to)
+}
+
+fn refuse_special(found: &Metadata) -> io::Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular::of(found.file_type())))
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place that opens files for reading")]
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        // Also for reading: of `/proc/kmsg`, which calls itself regular, a read waits for messages.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+    }
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(path: &Path) -> String {
+        let error = open(path).unwrap_err();
+        assert!(NotRegular::is_why(&error), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "text").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), "text");
+        assert_eq!(why(folder.path()), "it is a folder, not a regular file");
+        assert_eq!(open(folder.path().join("b")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_devices_and_links_to_them_are_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert_eq!(why(&pipe), "it is a pipe, not a regular file");
+        assert_eq!(why(&link), "it is a device, not a regular file");
+        assert_eq!(why(Path::new("/dev/null")), "it is a device, not a regular file");
+        assert_eq!(why(&socket), "it is a socket, not a regular file");
+    }
+
+    #[test]
+    fn what_is_longer_than_asked_for_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), b"12345");
+        assert_eq!(read(&path, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        fs::write(&path, b"\xff").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}
