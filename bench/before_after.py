@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Two builds of quipu beside each other: did a change make anything slower?
+
+    bench/before_after.py --before PROGRAM --after PROGRAM --receiver PROGRAM [--rounds 5]
+
+Runs both programs in turn, round after round, over the same files with a warm cache: from the start of
+`chat` to its first request, `hook stop` until it returns, `strip`, `check`, `inventory`, and `ship` without
+and with redaction. What takes milliseconds is run twenty times a round, and the middle one counts. The
+order of the two changes with every round. `--receiver` is testkit's (`cargo build --release -p testkit
+--example receiver`). Everything it makes is under target/bench. Prints the middle of the rounds and the
+ratio; exit 1 if one is over its limit: 1.05, of `ship` with redaction 1.25.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import chat  # noqa: E402
+import checking  # noqa: E402
+import ship  # noqa: E402
+from reading import ROOT, WORK  # noqa: E402
+
+PLACE = WORK / "before-after"
+CORPUS = ROOT.parent / "shared" / "corpus"
+MANY = 20
+
+
+def surroundings(home):
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "LANG": "C.UTF-8"}
+
+
+def timed(argv, env, codes=(0,), stdin=None, cwd=None):
+    """Wall seconds of one run."""
+    with open(stdin or os.devnull, "rb") as source:
+        start = time.perf_counter()
+        done = subprocess.run(argv, env=env, stdin=source, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=cwd)
+        wall = time.perf_counter() - start
+    if done.returncode not in codes:
+        sys.exit(f"{argv} ended with {done.returncode}\n{done.stderr.decode()}")
+    return wall
+
+
+def first_request(program, api):
+    """From the start of the program until its request is there, the middle of many."""
+    home, cwd = chat.lab("before-after")
+    env = surroundings(home) | {"ANTHROPIC_API_KEY": "sk-ant-test-not-a-key", "ANTHROPIC_BASE_URL": api.url(), "IS_SANDBOX": "1"}
+    rows = []
+    for _ in range(MANY):
+        before, began = len(api.came), time.time()
+        timed([program, "chat", "-p", "Say hello."], env, cwd=cwd)
+        rows.append(api.came[before] - began)
+    return statistics.median(rows)
+
+
+def hook(program, receiver, transcript, home):
+    """`hook stop` until it returns, the middle of many. What it leaves to its worker is not waited for in that time."""
+    job = home / "job.json"
+    job.write_text(json.dumps({"session_id": checking.SESSION, "transcript_path": str(transcript), "hook_event_name": "Stop", "cwd": str(home)}))
+    env, rows = surroundings(home), []
+    shutil.rmtree(home / ".local", ignore_errors=True)
+    timed([program, "ship", str(transcript), "--to", receiver.url], env)
+    for _ in range(MANY):
+        rows.append(timed([program, "hook", "stop", "--strict", "--to", receiver.url], env, stdin=job))
+        quiet(home)
+    return statistics.median(rows)
+
+
+def quiet(home):
+    """Until the worker is done: no job is left."""
+    jobs = home / ".local" / "state" / "quipu" / "ship"
+    for _ in range(1000):
+        if not any(path for path in jobs.rglob("jobs/**/*.json")):
+            return
+        time.sleep(0.01)
+    sys.exit("a hook's worker does not end")
+
+
+def backfill(program, receiver, home, flags):
+    shutil.rmtree(PLACE / "state", ignore_errors=True)
+    env = surroundings(PLACE / "nobody") | {"CLAUDE_CONFIG_DIR": str(home), "XDG_STATE_HOME": str(PLACE / "state")}
+    return timed([program, "ship", "--all", "--to", receiver.url, *flags], env)
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("--before", "--after", "--receiver"):
+        args.add_argument(name, type=lambda text: str(pathlib.Path(text).resolve()), required=True)
+    args.add_argument("--rounds", type=int, default=5)
+    args = args.parse_args()
+    if not CORPUS.is_dir():
+        sys.exit("there is no ../shared/corpus: nothing to measure with")
+    chat.PLACE, ship.PLACE = PLACE / "chat", PLACE / "ship"
+    for folder in (chat.PLACE, ship.PLACE, PLACE / "nobody", PLACE / "hook"):
+        folder.mkdir(parents=True, exist_ok=True)
+    checking.HOME = PLACE / "checking"
+    session = checking.HOME / "projects" / "-work" / f"{checking.SESSION}.jsonl"
+    if not session.exists():
+        checking.make(CORPUS, 100_000_000)
+    home, _, _ = ship.home_of(300)
+    hooked = PLACE / "hook" / ".claude" / "projects" / "-work" / session.name
+    hooked.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(session, hooked)
+    ship.age([hooked])
+    api, receiver = chat.Api(), ship.Receiver(args.receiver)
+    env = surroundings(PLACE / "nobody")
+    work = {
+        "start → first request": (lambda program: first_request(program, api), 1.05),
+        "hook stop": (lambda program: hook(program, receiver, hooked, PLACE / "hook"), 1.05),
+        "strip, 100 MB": (lambda program: timed([program, "strip", str(session), "--preset", "extreme", "-o", str(PLACE / "out.jsonl"), "--force"], env), 1.05),
+        "check, 100 MB": (lambda program: timed([program, "check", str(session)], env, codes=(0, 10, 11)), 1.05),
+        "inventory, 300 MB": (lambda program: timed([program, "--home", str(home), "inventory", "--all"], env), 1.05),
+        "ship, 300 MB": (lambda program: backfill(program, receiver, home, []), 1.05),
+        "ship --redact, 300 MB": (lambda program: backfill(program, receiver, home, ["--redact"]), 1.25),
+    }
+    rows = {name: ([], []) for name in work}
+    for turn in range(args.rounds + 1):
+        for name, (measure, _) in work.items():
+            order = (0, 1) if turn % 2 else (1, 0)
+            for which in order:
+                seconds = measure((args.before, args.after)[which])
+                if turn > 0:  # the first round warms the cache
+                    rows[name][which].append(seconds)
+    receiver.end()
+    missed = False
+    print(f"{args.rounds} rounds, milliseconds, the middle of each (the least in brackets)\n\n| | before | after | ratio | limit |\n|---|---|---|---|---|")
+    for name, (before, after) in rows.items():
+        ratio, limit = statistics.median(after) / statistics.median(before), work[name][1]
+        missed |= ratio > limit
+        cells = [f"{1000 * statistics.median(found):.1f} ({1000 * min(found):.1f})" for found in (before, after)]
+        print(f"| {name} | {' | '.join(cells)} | {ratio:.3f}{' MISSED' if ratio > limit else ''} | {limit} |")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
