@@ -4,8 +4,6 @@
 //! could not be recorded, nothing more is done.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
@@ -368,8 +366,7 @@ impl Driver {
     fn keep_context(&mut self) {
         let Some((path, text)) = self.asking.kept.take() else { return };
         // Without it the next run looks anew, and the API reads everything again: no reason to stop.
-        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        let _ = folder.and_then(|()| File::create(&path)?.write_all(text.as_bytes()));
+        let _ = files::put(&path, text.as_bytes(), files::Durability::Process);
     }
 
     /// The request as it would be sent now.

@@ -15,7 +15,7 @@ use crate::command::{
 ///
 /// Without a command: an overview of your sessions. They are only ever read, but by the commands that say so; only `chat` and `ship` use the network, and the hook that you install.
 ///
-/// A SESSION is an id, the beginning of an id, a path, a title, or `last`.
+/// A SESSION is an id, the beginning of an id, a path, a title, or `last`: the first row of `quipu ls`, the newest session of the folder you are in.
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {

@@ -8,10 +8,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use files::NotRegular;
 use transcript::check::Verdict;
-use transcript::place::NameError;
+use transcript::place::{HomeError, NameError};
 
 use crate::text::printable;
+
+/// What to do about a pipe or a device.
+const REGULAR: &str = "only regular files are read: save what it gives to a file first";
 
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -54,14 +58,11 @@ impl Failure {
     }
 
     pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
-        Failure {
-            kind: Kind::Unreadable,
-            message: format!("cannot read `{}`", path.display()),
-            source: Some(source),
-            hint: None,
-            list: Vec::new(),
-            code: None,
-        }
+        let is_stream = NotRegular::is_why(&source) && !path.is_dir();
+        let hint = is_stream.then_some(REGULAR);
+        let message = format!("cannot read `{}`", path.display());
+        let source = Some(source);
+        Failure { kind: Kind::Unreadable, source, ..Failure::usage(message, hint) }
     }
 
     /// Files that were asked for by name could not be read; each was named already.
@@ -146,15 +147,25 @@ impl Failure {
         }
     }
 
-    pub(crate) fn no_home(root: &Path) -> Self {
-        Failure {
-            kind: Kind::NotFound,
-            message: format!("`{}` is no Claude home", root.display()),
-            source: None,
-            hint: Some("a home is the folder that holds `projects`".to_owned()),
-            list: Vec::new(),
-            code: None,
+    /// A home that somebody named and that is none, or cannot be read.
+    pub(crate) fn home(error: HomeError, named_by: &str) -> Self {
+        let message = error.to_string();
+        match error {
+            HomeError::Unreadable { path, source } => Failure::unreadable(&path, source),
+            HomeError::Missing { .. } => {
+                let hint =
+                    format!("{named_by} names it; a home is the folder that holds `projects`");
+                Failure::usage(message, Some(&hint))
+            }
         }
+    }
+
+    /// No home was named, and there is none.
+    pub(crate) fn no_home(looked: &str) -> Self {
+        let message = format!("there is no Claude home ({looked})");
+        let hint =
+            "name one by `--home` or `CLAUDE_CONFIG_DIR`; in a terminal sample sessions are shown";
+        Failure::not_found(message, hint)
     }
 
     pub(crate) fn unwritable(path: &Path, source: io::Error) -> Self {
@@ -187,7 +198,7 @@ impl Failure {
             let _ = writeln!(err, "  {}", printable(row));
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(err, "hint: {hint}");
+            let _ = writeln!(err, "hint: {}", printable(hint));
         }
     }
 }
@@ -198,7 +209,7 @@ impl fmt::Display for Failure {
         f.write_str(&printable(&self.message))?;
         let mut cause: Option<&dyn Error> = self.source.as_ref().map(|source| source as &dyn Error);
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            write!(f, ": {}", printable(&error.to_string()))?;
             cause = error.source();
         }
         Ok(())
@@ -227,14 +238,16 @@ impl From<NameError> for Failure {
                 let hint = "`quipu ls --all` lists the sessions there are";
                 (Kind::NotFound, Some(hint), None, Vec::new())
             }
+            NameError::NoFile { .. } => {
+                let hint = "give a path, or an id: `quipu ls --all` lists the sessions there are";
+                (Kind::NotFound, Some(hint), None, Vec::new())
+            }
             NameError::Ambiguous { candidates, .. } => {
                 let rows = candidates.iter().map(|one| one.path.display().to_string());
                 let hint = "give more of the id, or the path; the newest is first";
                 (Kind::NotFound, Some(hint), None, rows.collect())
             }
-            NameError::Unreadable { source, .. } => {
-                (Kind::Unreadable, None, Some(source), Vec::new())
-            }
+            NameError::Unreadable { path, source } => return Failure::unreadable(&path, source),
         };
         Failure { kind, message, source, hint: hint.map(str::to_owned), list, code: None }
     }

@@ -12,6 +12,7 @@ mod markup;
 mod out;
 mod page;
 mod pager;
+mod project;
 mod receiver;
 mod samples;
 mod store;

@@ -1,6 +1,7 @@
 //! The two ways out: data to stdout, everything else to stderr.
 //!
-//! All output of commands goes through here. Colours are only ever added to what says the same without.
+//! All output of commands goes through here. Colours are only ever added to what says the same without. What comes from
+//! a file goes through `text::printable`, as JSON through [`harmless`], or as it stands through [`Verbatim`].
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -98,6 +99,15 @@ impl Out {
         flushed
     }
 
+    /// A way for what stands in a file.
+    pub(crate) fn verbatim(&mut self, form: Form) -> Verbatim<'_> {
+        Verbatim { out: self, form, held: Vec::new() }
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
     pub(crate) fn has_color(&self) -> bool {
         self.color
     }
@@ -167,15 +177,82 @@ impl serde_json::ser::Formatter for Harmless {
     }
 }
 
-/// Writes a text of JSON with harmful characters escaped.
+/// Writes a text of JSON that says the same and has no harmful characters: they are escaped.
 pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
+    let is_plain = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
     let mut rest = text;
-    while let Some((at, c)) = rest.char_indices().find(|(_, c)| is_harmful(*c)) {
+    while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_plain(*c)) {
         out.write_all(&rest.as_bytes()[..at])?;
-        write!(out, "\\u{:04x}", c as u32)?;
+        if c == '\r' {
+            // It can only stand between values, where a space says as much.
+            out.write_all(b" ")?;
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+        }
         rest = &rest[at + c.len_utf8()..];
     }
     out.write_all(rest.as_bytes())
+}
+
+/// Passes on what stands in a file. To a file or a program as it is, or with bytes that are no UTF-8 replaced; to a
+/// terminal also with harmful characters escaped as in JSON. However it is cut into pieces, a character stays one.
+#[derive(Debug)]
+pub(crate) struct Verbatim<'a> {
+    out: &'a mut Out,
+    form: Form,
+    /// The beginning of a character whose rest is to come.
+    held: Vec<u8>,
+}
+
+/// What is done to bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing.
+    Bytes,
+    /// What is no UTF-8 is replaced.
+    Text,
+}
+
+impl Verbatim<'_> {
+    /// Passes on what is held. Without it the last character may be missing.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.held);
+        self.pass(&rest)
+    }
+
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(bytes);
+        if self.out.is_terminal {
+            harmless(&mut self.out, &text)
+        } else {
+            self.out.write_all(text.as_bytes())
+        }
+    }
+}
+
+impl Write for Verbatim<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.form == Form::Bytes && !self.out.is_terminal {
+            self.out.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        let mut all = std::mem::take(&mut self.held);
+        all.extend_from_slice(bytes);
+        // A character has at most four bytes: its first is among the last three.
+        let cut = (1..=3.min(all.len())).find(|back| {
+            let byte = all[all.len() - back];
+            byte >= 0xc0 && usize::try_from(byte.leading_ones()).is_ok_and(|len| len > *back)
+        });
+        self.held = all.split_off(all.len() - cut.unwrap_or(0));
+        self.pass(&all)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Passes text on, with harmful characters made visible; lines and tabs stay.

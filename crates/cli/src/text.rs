@@ -1,7 +1,8 @@
 //! Text made fit for a terminal.
 //!
-//! Transcripts hold whatever tools have printed. Invariant: nothing that comes from one reaches the
-//! terminal as a control character.
+//! Transcripts, and the names of files, hold whatever tools or strangers have put there. Invariant: nothing of it reaches
+//! a terminal as a character that is obeyed, or that people do not see while a model reads it. [`visible`] decides which
+//! these are, for the whole program.
 
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::time::Time;
@@ -12,21 +13,25 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// Whether a terminal would obey a character that JSON leaves as it is.
+/// Whether a terminal would obey a character, or hide it.
 pub(crate) fn is_harmful(c: char) -> bool {
-    !c.is_ascii_graphic() && c > '\u{1f}' && visible(c) != c
+    !c.is_ascii_graphic() && visible(c) != c
 }
 
+/// The character, or one that can be seen in its place.
 pub(crate) fn visible(c: char) -> char {
     match c {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
         '\u{7f}' => '␡',
-        // C1 controls, line separators, and marks that turn the direction of text round.
+        // C1 controls, line separators, marks that turn the direction of text round; marks around annotations and tags,
+        // which are invisible.
         '\u{80}'..='\u{9f}'
         | '\u{61c}'
         | '\u{200e}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        | '\u{2066}'..='\u{2069}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
         _ => c,
     }
 }

@@ -4,6 +4,10 @@ use super::*;
 fn control_characters_are_made_visible() {
     assert_eq!(printable("a\u{1b}[31m\0\n\u{7f}"), "a␛[31m␀␊␡");
     assert_eq!(printable("\u{9b}1m \u{202e}x\u{2066}"), "\u{fffd}1m \u{fffd}x\u{fffd}");
+    assert_eq!(
+        printable("a\u{e0041}\u{e007f}\u{fff9}\u{fffb}"),
+        "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}"
+    );
     assert_eq!(printable("é 中 😀"), "é 中 😀");
     assert_eq!(one_line(" a\n\t b\u{7} "), "a b␇");
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript::family::Family;
-use transcript::place::{self, Home, Session};
+use transcript::place::{self, Home, HomeError, Listed, Session};
 
 use crate::args::{Color, Global};
 use crate::command::which::Which;
@@ -17,6 +17,7 @@ use crate::config::{Config, split_homes};
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::pager::Choice;
+use crate::project;
 use crate::receiver::ShipConfig;
 use crate::samples;
 use crate::store::Journal;
@@ -46,9 +47,21 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NamedBy {
     Flags,
-    /// The environment, or the configuration.
-    Settings,
+    Environment,
+    Configuration,
+    /// Nobody: these are the places where homes usually are.
     Custom,
+}
+
+impl NamedBy {
+    fn words(self) -> &'static str {
+        match self {
+            NamedBy::Flags => "`--home`",
+            NamedBy::Environment => "`CLAUDE_CONFIG_DIR`",
+            NamedBy::Configuration => "`homes` in the configuration",
+            NamedBy::Custom => "custom",
+        }
+    }
 }
 
 /// The client's config folders.
@@ -80,36 +93,40 @@ impl World {
         })
     }
 
-    /// The homes there are. Looked for when first asked: a path given by hand needs none.
+    /// The homes there are. Looked for when first asked: a path given by hand needs none. Samples stand in for one only
+    /// in a terminal, where a person tries the program: what a program reads must be what was asked for.
     pub(crate) fn homes(&mut self) -> Result<Homes, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
         }
         let (mut list, mut missing) = (Vec::new(), Vec::new());
         for root in &once(self.looked.clone()) {
-            match Home::at(root) {
-                Some(home) => list.push(home),
-                // A folder named by hand must be right: samples in its place would only mislead.
-                None if self.named_by == NamedBy::Flags => return Err(Failure::no_home(root)),
-                None => missing.push(format!("`{}`", root.display())),
+            match Home::open(root) {
+                Ok(home) => list.push(home),
+                Err(HomeError::Missing { .. }) if self.named_by == NamedBy::Custom => {
+                    missing.push(format!("`{}`", root.display()));
+                }
+                // A folder that somebody names must be right.
+                Err(error) => return Err(Failure::home(error, self.named_by.words())),
             }
         }
         let samples = list.is_empty();
         if samples {
-            let folder = samples::unpack(cache_folder().as_deref())
-                .map_err(|(path, error)| Failure::unwritable(&path, error))?;
             let looked = if missing.is_empty() {
                 "the user has no home folder".to_owned()
             } else {
                 format!("looked for {}", missing.join(", "))
             };
+            if !self.out.is_terminal() {
+                return Err(Failure::no_home(&looked));
+            }
+            let folder = samples::unpack(cache_folder().as_deref())
+                .map_err(|(path, error)| Failure::unwritable(&path, error))?;
             let folder_name = folder.display();
             self.out.note(&format!(
                 "No Claude home here ({looked}): using the sample sessions in `{folder_name}`."
             ))?;
             list = vec![Home { root: folder }];
-        } else if self.named_by == NamedBy::Settings && !missing.is_empty() {
-            self.out.note(&format!("no Claude home: {}", missing.join(", ")))?;
         }
         for folder in list.iter().flat_map(Home::unreadable) {
             self.out.note(&format!("cannot read the folder `{}`", folder.display()))?;
@@ -120,7 +137,9 @@ impl World {
     /// What must be typed to get at the same homes again.
     pub(crate) fn again(&self) -> String {
         let flags = self.looked.iter().filter(|_| self.named_by == NamedBy::Flags);
-        flags.fold("quipu".to_owned(), |text, home| format!("{text} --home {}", home.display()))
+        flags.fold("quipu".to_owned(), |text, home| {
+            format!("{text} --home {}", quoted(&home.display().to_string()))
+        })
     }
 
     /// What must be typed to get at the settings of that home alone.
@@ -128,6 +147,21 @@ impl World {
         let is_plain = self.named_by != NamedBy::Flags && home == self.first_home().0;
         let flag = || format!("quipu --home {}", quoted(&home.display().to_string()));
         if is_plain { "quipu".to_owned() } else { flag() }
+    }
+
+    /// All sessions there are, in no order.
+    pub(crate) fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
+        let mut all = Listed::default();
+        self.homes()?.list.iter().for_each(|home| all.merge(home.list()));
+        self.listed(all)
+    }
+
+    /// Says what has the name of a session and is none, and gives the sessions.
+    pub(crate) fn listed(&mut self, found: Listed) -> Result<Vec<Session>, Failure> {
+        for (path, error) in &found.unreadable {
+            self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+        }
+        Ok(found.sessions)
     }
 
     /// The session that a name means.
@@ -138,7 +172,10 @@ impl World {
             return Err(Failure::usage(format!("`{name}` is a folder"), Some(hint)));
         }
         // What is there, or looks like a path, needs no home.
-        let by_hand = path.exists() || name.starts_with(['/', '.']);
+        let by_hand = path.symlink_metadata().is_ok() || place::is_path(name);
+        if name == "last" && !by_hand {
+            return project::last(self);
+        }
         let homes = if by_hand { Vec::new() } else { self.homes()?.list };
         Ok(place::find(&homes, name)?)
     }
@@ -151,7 +188,9 @@ impl World {
             return Err(Failure::usage("no session given", Some(hint)));
         }
         if which.all {
-            return Ok(self.homes()?.list.iter().flat_map(Home::transcripts).collect());
+            let all: Vec<_> = self.homes()?.list.iter().flat_map(Home::transcripts).collect();
+            let none = || Failure::not_found("there is no session", "`--home` names another home");
+            return if all.is_empty() { Err(none()) } else { Ok(all) };
         }
         let mut files = Vec::new();
         for name in &which.session {
@@ -166,6 +205,10 @@ impl World {
             } else {
                 files.push(self.session(name)?.path);
             }
+        }
+        if files.is_empty() {
+            let hint = "`quipu ls --all` lists the sessions there are";
+            return Err(Failure::not_found("there is no session in what was named", hint));
         }
         Ok(files)
     }
@@ -201,7 +244,7 @@ impl World {
     pub(crate) fn settings_homes(&self) -> Result<Vec<PathBuf>, Failure> {
         let homes = match self.named_by {
             NamedBy::Flags => self.looked.clone(),
-            NamedBy::Settings | NamedBy::Custom => vec![self.first_home().0],
+            _ => vec![self.first_home().0],
         };
         if homes.iter().any(|home| home.as_os_str().is_empty()) {
             let hint = "set `HOME`, or give `--home`";
@@ -291,7 +334,7 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
         return (global.home.clone(), NamedBy::Flags);
     }
     if let Some(named) = env("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
-        return (split_homes(&named), NamedBy::Settings);
+        return (split_homes(&named), NamedBy::Environment);
     }
     if !config.homes.is_empty() {
         // A shell would have done this.
@@ -299,7 +342,7 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
             (Ok(below), Some(user)) => user.join(below),
             _ => home.clone(),
         };
-        return (config.homes.iter().map(expand).collect(), NamedBy::Settings);
+        return (config.homes.iter().map(expand).collect(), NamedBy::Configuration);
     }
     let usual = user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default();
     (usual, NamedBy::Custom)

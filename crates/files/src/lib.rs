@@ -15,5 +15,5 @@ mod open;
 mod private;
 
 pub use lock::{Held, Lock, lock, try_lock};
-pub use open::{NotRegular, copy, open, read, read_text};
+pub use open::{NotRegular, copy, metadata, open, read, read_text};
 pub use private::{Durability, create_private, make_private_folder, put, sync_folder};

@@ -53,11 +53,18 @@ impl std::error::Error for NotRegular {}
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
     // Looked at first: some devices do something when they are opened.
-    refuse_special(&fs::metadata(path)?)?;
+    metadata(path)?;
     let file = open_without_waiting(path)?;
     // And again: the name may lead elsewhere by now.
     refuse_special(&file.metadata()?)?;
     Ok(file)
+}
+
+/// What is known of a regular file, without opening it. Anything else that the path leads to is an error.
+pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    let found = fs::metadata(path)?;
+    refuse_special(&found)?;
+    Ok(found)
 }
 
 /// Opens a folder, to have its list of names written to disk.
@@ -122,6 +129,7 @@ mod tests {
     fn why(path: &Path) -> String {
         let error = open(path).unwrap_err();
         assert!(NotRegular::is_why(&error), "{error}");
+        assert_eq!(metadata(path).unwrap_err().to_string(), error.to_string());
         error.to_string()
     }
 

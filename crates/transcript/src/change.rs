@@ -8,6 +8,7 @@ mod edit;
 mod fork;
 mod ids;
 mod image;
+mod late;
 mod proof;
 mod repair;
 mod settle;
@@ -24,9 +25,10 @@ use hashbrown::HashMap;
 
 pub use fork::{At, ForkError, fork};
 pub use ids::Renames;
+pub use late::Keep;
 pub use proof::{Proof, Side, prove};
 pub use repair::{Mended, mend};
-pub use strip::{Preset, Strip, strip};
+pub use strip::{Preset, Spared, Strip, spared, strip};
 pub use write::Written;
 
 use crate::check::{Case, Code, Finding, Judged, Verdict};

@@ -31,7 +31,7 @@ use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::family::{Body, Family};
 use crate::history::{History, OBSERVED, Refusal, Rules, outline};
-use crate::place::{Session, agents};
+use crate::place::{Agent, Session, agents};
 use crate::table::{BlockId, Id, RowId};
 use crate::time::Time;
 use examine::{Examined, Faults};
@@ -197,6 +197,16 @@ impl Case {
 
 /// Judges a session by the rules of a version. `now` tells which times have not come yet.
 pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<Report> {
+    check_with(session, agents(session), rules, now)
+}
+
+/// The same, where the files of its sub-agents are known.
+pub fn check_with(
+    session: &Session,
+    agents: Vec<Agent>,
+    rules: Rules,
+    now: Option<Time>,
+) -> io::Result<Report> {
     let mut examined = Examined::default();
     let own = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case::new(own, examined);
@@ -204,7 +214,7 @@ pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<R
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
     let judged = judge_all(&case, rules, Verdict::of(&shared))?;
-    report(case, session, rules, now, shared, judged)
+    report(case, agents, rules, now, shared, judged)
 }
 
 /// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
@@ -249,7 +259,7 @@ const LIKE: [u32; 3] = [2, 0, 76];
 
 fn report(
     case: Case,
-    session: &Session,
+    agents: Vec<Agent>,
     rules: Rules,
     now: Option<Time>,
     shared: Vec<Finding>,
@@ -273,13 +283,12 @@ fn report(
     let mut findings = own.findings;
     findings.extend(shared);
     findings.extend(more.into_list());
-    let files = agents(session);
-    if files.is_empty() {
+    if agents.is_empty() {
         let mut more = Findings::new(&case.own.table);
         around::calls_without_agents(&case.own.table, &|_| false, &mut more);
         findings.extend(more.into_list());
     } else {
-        findings.extend(of_agents(case.own, session));
+        findings.extend(of_agents(case.own, agents));
     }
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
@@ -287,8 +296,8 @@ fn report(
 }
 
 /// What there is to say about the sub-agents of a session.
-fn of_agents(own: Conversation, session: &Session) -> Vec<Finding> {
-    let (family, seen) = Family::around::<Examined>(own, agents(session));
+fn of_agents(own: Conversation, agents: Vec<Agent>) -> Vec<Finding> {
+    let (family, seen) = Family::around::<Examined>(own, agents);
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
         Body::File(own) => Some(around::name(&own.path)),
         Body::Side(_) => None,

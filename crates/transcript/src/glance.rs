@@ -54,6 +54,17 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// What is wrong with a line, one for each piece of it that is no whole record.
+    pub fn in_line<'a>(line: &Line<'a>) -> impl Iterator<Item = Trouble> + use<'a> {
+        let is_ended = line.ended;
+        let broken = line.records().filter(|record| record.state != State::Whole);
+        broken.map(move |record| match (record.state, record.fault) {
+            (_, Some((_, Why::Nul))) => Trouble::Nul,
+            (State::Damaged, _) if !is_ended => Trouble::Torn,
+            _ => Trouble::Damaged,
+        })
+    }
+
     /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
@@ -148,13 +159,7 @@ impl Glance {
 
     /// Notes what is wrong with a line.
     fn judge(&mut self, line: &Line<'_>) {
-        for record in line.records().filter(|record| record.state != State::Whole) {
-            self.troubles.push(match (record.state, record.fault) {
-                (_, Some((_, Why::Nul))) => Trouble::Nul,
-                (State::Damaged, _) if !line.ended => Trouble::Torn,
-                _ => Trouble::Damaged,
-            });
-        }
+        self.troubles.extend(Trouble::in_line(line));
     }
 }
 

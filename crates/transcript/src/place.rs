@@ -3,8 +3,8 @@
 //! A *home* is the client's config folder; under `projects` it has a folder for each working directory,
 //! named by [`slug()`], and in it a file for each session. The folder name cannot be turned back into a
 //! path: the working directory of a session is what its records say. Invariants: nothing is written;
-//! a folder that cannot be read holds nothing, and [`Home::unreadable`] names it; below a project's folder
-//! symbolic links to folders are not followed.
+//! a folder that cannot be read holds nothing, and [`Home::unreadable`] names it; what is no regular file is
+//! no session, and [`Listed`] names it; below a project's folder symbolic links to folders are not followed.
 
 mod name;
 mod side;
@@ -16,7 +16,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub use name::{Candidates, NameError, find};
+use thiserror::Error;
+
+pub use name::{Candidates, NameError, find, is_path};
 pub use side::{Agent, Belonging, Beside, Thing, agents, agents_among, belongings};
 pub use slug::{slug, slug_uncut};
 
@@ -50,9 +52,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session in a file, wherever that is.
+    /// The session in a file, wherever that is. Only a regular file can be one.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(path)?;
+        let metadata = files::metadata(path)?;
         // What belongs to a session is found through the folders around it.
         let path = &std::path::absolute(path)?;
         let name = |part: Option<&std::ffi::OsStr>| {
@@ -73,11 +75,56 @@ impl Session {
     }
 }
 
+/// Why a folder is no home that can be used.
+#[derive(Debug, Error)]
+pub enum HomeError {
+    /// There are no sessions' folders in it.
+    #[error("`{}` is no Claude home", root.display())]
+    Missing {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// They are there, but cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// What cannot be read.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The sessions in a folder, and what has the name of one there but cannot be read as one.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The sessions.
+    pub sessions: Vec<Session>,
+    /// Pipes, devices, loops of links; each with why it is no session.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+}
+
+impl Listed {
+    /// Adds what is in another folder.
+    pub fn merge(&mut self, other: Listed) {
+        self.sessions.extend(other.sessions);
+        self.unreadable.extend(other.unreadable);
+    }
+}
+
 impl Home {
-    /// The home in that folder; `None` if there are no sessions' folders in it.
-    pub fn at(root: &Path) -> Option<Home> {
-        let has = |name: &str| root.join(name).is_dir();
-        (has("projects") || has("conversations")).then(|| Home { root: root.to_owned() })
+    /// The home in that folder.
+    pub fn open(root: &Path) -> Result<Home, HomeError> {
+        let mut found = None;
+        for path in ["projects", "conversations"].map(|name| root.join(name)) {
+            // Of a link that leads nowhere it is known that there should be something.
+            let seen = fs::symlink_metadata(&path);
+            match seen.and_then(|_| fs::read_dir(&path)) {
+                Ok(_) => found = Some(Home { root: root.to_owned() }),
+                Err(_) if is_absent(&path) => {}
+                Err(source) => return Err(HomeError::Unreadable { path, source }),
+            }
+        }
+        found.ok_or_else(|| HomeError::Missing { root: root.to_owned() })
     }
 
     /// Where homes are if nobody says otherwise.
@@ -103,16 +150,21 @@ impl Home {
         found
     }
 
-    /// The folders that cannot be read, so that their sessions are missing everywhere.
+    /// The projects' folders that cannot be read, so that their sessions are missing everywhere.
     pub fn unreadable(&self) -> Vec<PathBuf> {
-        let tops = ["projects", "conversations"].map(|name| self.root.join(name));
-        let tops = tops.into_iter().filter(|top| top.is_dir());
-        tops.chain(self.projects()).filter(|folder| fs::read_dir(folder).is_err()).collect()
+        self.projects().into_iter().filter(|folder| fs::read_dir(folder).is_err()).collect()
     }
 
     /// All sessions, in no order. Sub-agents' files are not sessions.
     pub fn sessions(&self) -> Vec<Session> {
-        self.projects().iter().flat_map(|project| sessions_in(project)).collect()
+        self.list().sessions
+    }
+
+    /// The same, with what cannot be read.
+    pub fn list(&self) -> Listed {
+        let mut all = Listed::default();
+        self.projects().iter().for_each(|project| all.merge(list(project)));
+        all
     }
 
     /// All transcripts, sub-agents' included, by path.
@@ -130,22 +182,46 @@ impl Home {
     }
 
     /// After how many days without a change the client deletes a session.
-    pub fn cleanup_days(&self) -> u32 {
-        let named = sidecar(&self.root.join("settings.json")).and_then(|bytes| {
-            u32::try_from(Json::parse(&bytes)?.get("cleanupPeriodDays")?.integer()?).ok()
-        });
-        named.unwrap_or(CLEANUP_DAYS)
+    pub fn cleanup_days(&self) -> io::Result<u32> {
+        let bytes = match files::read(self.settings(), SIDECAR) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CLEANUP_DAYS),
+            read => read?,
+        };
+        let named = || Json::parse(&bytes)?.get("cleanupPeriodDays")?.integer();
+        Ok(named().and_then(|days| u32::try_from(days).ok()).unwrap_or(CLEANUP_DAYS))
     }
+
+    /// The user's settings for the client.
+    pub fn settings(&self) -> PathBuf {
+        self.root.join("settings.json")
+    }
+}
+
+/// Whether nothing has that name, not even a link.
+fn is_absent(path: &Path) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    let seen = fs::symlink_metadata(path);
+    seen.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
 }
 
 /// The sessions in the folder of one project.
 pub fn sessions_in(project: &Path) -> Vec<Session> {
-    listing(project)
-        .files
-        .iter()
-        .filter(|path| is_jsonl(path) && !is_agent(path))
-        .filter_map(|path| Session::at(path).ok())
-        .collect()
+    list(project).sessions
+}
+
+/// The same, with what cannot be read.
+pub fn list(project: &Path) -> Listed {
+    let mut all = Listed::default();
+    let files = listing(project).files.into_iter();
+    for path in files.filter(|path| is_jsonl(path) && !is_agent(path)) {
+        match Session::at(&path) {
+            Ok(session) => all.sessions.push(session),
+            // It went while we looked, or is a link to what went.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => all.unreadable.push((path, error)),
+        }
+    }
+    all
 }
 
 /// All transcripts in a folder and the folders in it, sorted by path: what has the right ending, is

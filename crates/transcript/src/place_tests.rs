@@ -65,7 +65,7 @@ fn home() -> (tempfile::TempDir, Home) {
     put(root, "todos/aaaa1111-agent-aaaa1111.json", "[]");
     put(root, "history.jsonl", "{\"display\":\"x\",\"sessionId\":\"aaaa1111\"}\n");
     put(root, "settings.json", r#"{"cleanupPeriodDays":99}"#);
-    let home = Home::at(root).unwrap();
+    let home = Home::open(root).unwrap();
     (folder, home)
 }
 
@@ -75,8 +75,58 @@ fn a_home_knows_its_sessions() {
     let ids: Vec<String> = home.sessions().into_iter().map(|session| session.id).collect();
     assert_eq!(ids, ["aaaa1111", "aaaa2222", "2025"]);
     assert_eq!(home.transcripts().len(), 8);
-    assert_eq!(home.cleanup_days(), 99);
-    assert_eq!(Home::at(&home.root.join("projects")), None);
+    assert_eq!(home.cleanup_days().unwrap(), 99);
+    fs::remove_file(home.settings()).unwrap();
+    assert_eq!(home.cleanup_days().unwrap(), CLEANUP_DAYS);
+}
+
+/// A folder without sessions' folders is no home; one whose sessions cannot be read is, and that is an error.
+#[test]
+fn a_home_is_missing_or_unreadable() {
+    let (folder, home) = home();
+    let open = |root: &Path| Home::open(root).map_err(|error| error.to_string());
+    let missing = |root: &Path| Err(format!("`{}` is no Claude home", root.display()));
+    for root in
+        [home.root.join("projects"), home.root.join("none"), home.root.join("history.jsonl")]
+    {
+        assert_eq!(open(&root), missing(&root));
+    }
+    let root = folder.path().join("other");
+    put(&root, "projects", "no folder");
+    assert_eq!(open(&root), Err(format!("cannot read `{}`", root.join("projects").display())));
+    #[cfg(unix)]
+    for to in ["projects", "nowhere"] {
+        let path = root.join("projects");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(to, &path).unwrap();
+        assert_eq!(open(&root), Err(format!("cannot read `{}`", path.display())));
+    }
+}
+
+/// What has the name of a session and is a pipe, a device or a loop of links is none, and is named.
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_sessions() {
+    let (folder, home) = home();
+    let project = folder.path().join("projects/-p");
+    for (name, to) in [("zero", "/dev/zero"), ("loop", "loop.jsonl"), ("gone", "nowhere")] {
+        std::os::unix::fs::symlink(to, project.join(format!("{name}.jsonl"))).unwrap();
+    }
+    let listed = home.list();
+    assert_eq!(listed.sessions.len(), 3);
+    let names =
+        listed.unreadable.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["loop.jsonl", "zero.jsonl"]);
+    let homes = [home];
+    for name in ["zero", "loop", "/dev/zero", project.join("zero.jsonl").to_str().unwrap()] {
+        let found = find(&homes, name);
+        assert!(matches!(found, Err(NameError::Unreadable { .. })), "{name}: {found:?}");
+    }
+    // What cannot be read may mention the session.
+    fs::remove_file(folder.path().join("history.jsonl")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("history.jsonl")).unwrap();
+    let session = find(&homes, "aaaa2222").unwrap();
+    assert_eq!(belongings(&session).last().unwrap().thing, Thing::History);
 }
 
 #[test]
@@ -126,9 +176,9 @@ fn names_lead_to_one_session_or_say_why_not() {
     assert_eq!(id("aaaa1111").unwrap(), "aaaa1111");
     assert_eq!(id("aaaa2").unwrap(), "aaaa2222");
     assert_eq!(id("fix/the thing").unwrap(), "bbbb");
-    assert!(!id("last").unwrap().is_empty());
-    let path = home.root.join("projects/-p/agent-in.jsonl");
-    assert!(matches!(id(&path.to_string_lossy()), Err(NameError::NotFound { .. })));
+    for name in [home.root.join("projects/-p/agent-in.jsonl").to_str().unwrap(), "missing.jsonl"] {
+        assert!(matches!(id(name), Err(NameError::NoFile { .. })), "{name}");
+    }
     let path = home.root.join("projects/-p/agent-other.jsonl");
     assert_eq!(find(&[], &path.to_string_lossy()).unwrap().id, "agent-other");
     assert!(matches!(id("zzz"), Err(NameError::NotFound { .. })));

@@ -10,13 +10,15 @@ use transcript::file::{Body, Line, Lines, Record};
 use super::range::range;
 use super::record;
 use crate::failure::Failure;
+use crate::out::Form;
 use crate::world::World;
 
 /// Print the records of a session, one JSON object a line
 ///
 /// Each line is `{v, line, offset, len, state, kind, entry}`. `state` is `whole`, `recovered` (found in a
 /// damaged line) or `damaged` (not a record; `entry` is null and `fault` says why). With `--raw` the bytes
-/// of the file, unchanged, whatever it holds; damage is then told on stderr.
+/// of the file, unchanged, whatever it holds; damage is then told on stderr. In a terminal, and only there,
+/// control characters and others that it would obey or hide are written as `\u009b`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CatArgs {
     /// The session
@@ -85,10 +87,12 @@ fn raw_line(
         }
     }
     if any {
+        let mut verbatim = world.out.verbatim(Form::Bytes);
         match line.body {
-            Body::Held(bytes) => world.out.write_all(bytes)?,
-            Body::Condensed(_) => record::copy(path, line.offset, line.len, &mut world.out)?,
+            Body::Held(bytes) => verbatim.write_all(bytes)?,
+            Body::Condensed(_) => record::copy(path, line.offset, line.len, &mut verbatim)?,
         }
+        verbatim.finish()?;
         world.out.write_all(if line.ended { b"\n" } else { b"" })?;
     }
     Ok(any)

@@ -159,7 +159,8 @@ fn told(finding: &Finding, more: u64, is_new: bool) -> Vec<Span> {
         Severity::Loss => WARN,
         Severity::Warning | Severity::Note => DIM,
     };
-    let place = match (&finding.file, finding.line) {
+    let file = finding.file.as_deref().map(shown);
+    let place = match (&file, finding.line) {
         (Some(file), Some(line)) => format!("{file} line {line}: "),
         (Some(file), None) => format!("{file}: "),
         (None, Some(line)) => format!("line {line}: "),

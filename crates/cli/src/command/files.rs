@@ -1,7 +1,6 @@
 //! `quipu files`: everything that belongs to a session.
 
 use std::borrow::Cow;
-use std::fs;
 
 use serde::Serialize;
 use transcript::json::Json;
@@ -10,7 +9,7 @@ use transcript::place::{Agent, belongings};
 use super::JSON_VERSION;
 use crate::failure::Failure;
 use crate::table::{Column, Table};
-use crate::text::{one_line, size};
+use crate::text::{self, one_line};
 use crate::world::World;
 
 /// List the files that belong to a session
@@ -45,11 +44,18 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
         Column::left("path"),
     ]);
     for one in belongings(&session) {
+        let size = match files::metadata(&one.path) {
+            Ok(found) => Some(found.len()),
+            Err(error) => {
+                world.out.note(&format!("cannot read `{}`: {error}", one.path.display()))?;
+                None
+            }
+        };
         let row = Row {
             v: JSON_VERSION,
             thing: one.thing.name(),
             path: one.path.to_string_lossy(),
-            size: fs::metadata(&one.path).ok().map(|metadata| metadata.len()),
+            size,
             about: one.agent.as_ref().and_then(about),
         };
         if args.json {
@@ -57,7 +63,7 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
         } else {
             table.row(&[
                 row.thing.to_owned(),
-                row.size.map_or("?".to_owned(), size),
+                row.size.map_or("?".to_owned(), text::size),
                 row.about.unwrap_or_default(),
                 row.path.into_owned(),
             ]);

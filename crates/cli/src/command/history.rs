@@ -11,13 +11,13 @@ use super::JSON_VERSION;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, one_line, shown};
+use crate::text::{count, grouped, one_line};
 use crate::world::World;
 
 /// Show the messages that Claude Code would send if it resumed the session now
 ///
 /// Rebuilt by the rules of a client version, as they were observed. What was dropped, joined, bridged or made up is told in notes. A session that
-/// the client refuses, or on which it hangs, ends with exit code 12.
+/// the client refuses, or on which it hangs, ends with exit code 12. Long texts are cut, and that is said; `--json` has them whole and as they are.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoryArgs {
     /// The session
@@ -170,6 +170,13 @@ fn json(
     Ok(out.write_all(b"]}\n")?)
 }
 
+/// The first characters of a text on one line; if there are more, how many.
+fn start_of(text: &str, most: usize) -> (String, Option<String>) {
+    let Some((cut, _)) = text.char_indices().nth(most) else { return (one_line(text), None) };
+    let more = grouped(text[cut..].chars().count() as u64);
+    (one_line(&text[..cut]), Some(format!("… ({more} more characters; `--json` has all)")))
+}
+
 /// For people: who says what, and what was done to get there.
 fn read(world: &mut World, messages: &[Message], notes: &[String]) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
@@ -177,8 +184,10 @@ fn read(world: &mut World, messages: &[Message], notes: &[String]) -> Result<(),
         page.line(&[Span::new(BOLD, format!("{number} {}", message.role.name()))])?;
         for block in &message.blocks {
             let text = String::from_utf8_lossy(block.raw()).into_owned();
-            let text: String = text.chars().take(page.width * 3).collect();
-            page.paragraph(&Lead::spaces(2), &[Span::plain(shown(&one_line(&text)))])?;
+            let (text, more) = start_of(&text, page.width * 3);
+            let more = more.map(|more| Span::new(DIM, more));
+            let spans: Vec<Span> = [Span::plain(text)].into_iter().chain(more).collect();
+            page.paragraph(&Lead::spaces(2), &spans)?;
         }
     }
     for note in notes {

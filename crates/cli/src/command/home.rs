@@ -1,41 +1,60 @@
 //! `quipu` alone: how things stand, and what to try next.
+//!
+//! Invariant: what is said of sessions is what `quipu check` says, and how many were not looked at is said too. However
+//! many sessions there are, only the newest are opened.
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use transcript::place::Home;
+use transcript::check::Verdict;
+use transcript::place::Session;
+use transcript::time::Time;
 
-use super::survey::{Surveyed, headline, short_path, survey};
+use super::health::{self, Health};
+use super::survey::{headline, short_id, short_path, survey};
 use crate::failure::Failure;
-use crate::out::{BOLD, DIM, WARN};
+use crate::out::{BOLD, DIM, GOOD, WARN};
+use crate::project::newest_first;
 use crate::table::{Column, Table};
-use crate::text::{age, count, size};
+use crate::text::{age, count, one_line, quoted, size};
 use crate::world::{Homes, World};
 
 /// How many of the newest sessions are shown.
 const NEWEST: usize = 8;
 
+/// How long sessions are checked.
+const PATIENCE: Duration = Duration::from_millis(300);
+
 pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
     let homes = world.homes()?;
-    let surveyed = survey(homes.list.iter().flat_map(Home::sessions).collect());
-    overview(world, &homes, &surveyed)?;
-    if !surveyed.is_empty() {
+    let mut sessions = world.sessions()?;
+    newest_first(&mut sessions);
+    overview(world, &homes, &sessions)?;
+    let filled: Vec<Session> = sessions.iter().filter(|one| one.size > 0).cloned().collect();
+    if !filled.is_empty() {
         writeln!(world.out)?;
-        newest(world, &surveyed)?;
+        newest(world, &filled)?;
     }
-    deadline(world, &homes, &surveyed)?;
-    broken(world, &surveyed)?;
-    next_steps(world, &surveyed)
+    deadline(world, &homes, &sessions)?;
+    // Whoever stops the clock has all the time there is.
+    let patience = world.stopped().is_none().then_some(PATIENCE);
+    let now = i64::try_from(world.since(UNIX_EPOCH).as_millis()).ok().map(Time);
+    let health = health::look(&filled, patience, now);
+    for (path, error) in &health.unreadable {
+        world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+    }
+    state(world, &sessions, filled.len(), &health)?;
+    next_steps(world, &sessions, &filled, &health)
 }
 
-fn overview(world: &mut World, homes: &Homes, surveyed: &[Surveyed]) -> Result<(), Failure> {
-    let projects: BTreeSet<_> = surveyed.iter().map(|one| one.session.path.parent()).collect();
-    let bytes = surveyed.iter().map(|one| one.session.size).sum();
-    let roots = homes.list.iter().map(|home| home.root.display().to_string());
+fn overview(world: &mut World, homes: &Homes, sessions: &[Session]) -> Result<(), Failure> {
+    let projects: BTreeSet<_> = sessions.iter().map(|one| one.path.parent()).collect();
+    let bytes = sessions.iter().map(|one| one.size).sum();
+    let roots = homes.list.iter().map(|home| one_line(&home.root.display().to_string()));
     let head = format!(
         "{} in {}, {}",
-        count(surveyed.len() as u64, "session"),
+        count(sessions.len() as u64, "session"),
         count(projects.len() as u64, "project"),
         size(bytes)
     );
@@ -44,7 +63,7 @@ fn overview(world: &mut World, homes: &Homes, surveyed: &[Surveyed]) -> Result<(
     Ok(writeln!(world.out, "{head}  {}", world.out.style(DIM, &roots))?)
 }
 
-fn newest(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
+fn newest(world: &mut World, filled: &[Session]) -> Result<(), Failure> {
     let columns = [
         Column::left("id"),
         Column::right("age"),
@@ -52,27 +71,34 @@ fn newest(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
         Column::left("title or first prompt"),
     ];
     let mut table = Table::new(&columns).flexible(3);
-    for one in surveyed.iter().filter(|one| one.session.size > 0).take(NEWEST) {
+    for one in survey(filled.iter().take(NEWEST).cloned().collect()) {
         table.row(&[
-            one.session.id.chars().take(8).collect(),
+            short_id(&one.session),
             age(world.since(one.session.modified).as_secs()),
             short_path(one.project()),
-            headline(one),
+            headline(&one),
         ]);
     }
     Ok(table.write(&mut world.out)?)
 }
 
 /// When the client will delete the oldest session.
-fn deadline(world: &mut World, homes: &Homes, surveyed: &[Surveyed]) -> Result<(), Failure> {
+fn deadline(world: &mut World, homes: &Homes, sessions: &[Session]) -> Result<(), Failure> {
     if homes.samples {
         return Ok(());
     }
     for home in &homes.list {
-        let days = home.cleanup_days();
-        let own = surveyed.iter().filter(|one| one.session.path.starts_with(&home.root));
-        let Some(oldest) = own.map(|one| one.session.modified).min() else {
+        let inside = sessions.iter().filter(|one| one.path.starts_with(&home.root));
+        let Some(oldest) = inside.map(|one| one.modified).min() else {
             continue;
+        };
+        let days = match home.cleanup_days() {
+            Ok(days) => days,
+            Err(error) => {
+                let path = home.settings();
+                world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+                continue;
+            }
         };
         let kept = count(u64::from(days), "day");
         let keeps = format!("Claude Code deletes sessions {kept} after their last change");
@@ -93,44 +119,86 @@ fn remaining(oldest: SystemTime, days: u32, now: SystemTime) -> Option<Duration>
     end.duration_since(now).ok()
 }
 
-/// What the ends of the files show to be broken.
-fn broken(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
-    let broken: Vec<&Surveyed> = surveyed.iter().filter(|one| !one.troubles().is_empty()).collect();
-    if broken.is_empty() {
-        return Ok(writeln!(world.out, "\nNothing is broken at the ends of the files.")?);
+/// How the newest sessions would resume.
+fn state(
+    world: &mut World,
+    sessions: &[Session],
+    filled: usize,
+    health: &Health,
+) -> Result<(), Failure> {
+    if filled == 0 {
+        return Ok(());
     }
-    let names = ["empty", "torn", "nul", "damaged", "unreadable"];
-    let counts = names.map(|name| {
-        let number = broken.iter().filter(|one| one.troubles().contains(&name)).count();
-        (number > 0).then(|| format!("{number} {name}"))
-    });
-    let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let line = world.out.style(WARN, &format!("Broken: {}", counts.join(", ")));
-    writeln!(world.out, "\n{line}")?;
-    let serious = broken.iter().filter(|one| one.troubles() != ["empty"]);
-    for one in serious.take(NEWEST) {
-        let id: String = one.session.id.chars().take(8).collect();
-        writeln!(world.out, "  {id}  {}", one.troubles().join(", "))?;
+    let Health { checked, bad, silent, .. } = health;
+    let of = |verdict: Verdict| bad.iter().filter(|(_, own)| *own == verdict).count();
+    let verb = |number: usize, one: &str, many: &str| {
+        (number > 0).then(|| format!("{number} {}", if number == 1 { one } else { many }))
+    };
+    let mut parts: Vec<String> = [
+        verb(of(Verdict::Loss), "resumes with loss", "resume with loss"),
+        verb(of(Verdict::Rejected), "the API would refuse", "the API would refuse"),
+        verb(of(Verdict::Refused), "the client refuses", "the client refuses"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() && *checked > 0 {
+        parts.push("all resume fully".to_owned());
+    }
+    parts.extend(verb(*silent, "holds no conversation", "hold no conversation"));
+    let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let style = if bad.is_empty() { GOOD } else { WARN };
+    let line = world.out.style(style, &format!("{checked} of {filled} checked{told}"));
+    let empty = verb(sessions.len() - filled, "more is empty", "more are empty");
+    let empty = empty.map_or(String::new(), |empty| format!("  {}", world.out.style(DIM, &empty)));
+    writeln!(world.out, "\n{line}{empty}")?;
+    let quipu = world.again();
+    let rows: Vec<[String; 3]> = bad
+        .iter()
+        .take(NEWEST)
+        .map(|(session, verdict)| {
+            let repair = format!("{quipu} repair {} --dry-run", name(sessions, session));
+            [short_id(session), verdict.words().to_owned(), repair]
+        })
+        .collect();
+    let width = rows.iter().map(|row| row[1].len()).max().unwrap_or(0);
+    for [id, verdict, repair] in &rows {
+        writeln!(world.out, "  {id}  {verdict:width$}  {}", world.out.style(DIM, repair))?;
     }
     Ok(())
 }
 
-fn next_steps(world: &mut World, surveyed: &[Surveyed]) -> Result<(), Failure> {
-    let damaged = surveyed.iter().find(|one| {
-        let troubles = one.troubles();
-        !troubles.is_empty() && troubles != ["empty"] && troubles != ["unreadable"]
-    });
+/// What to type for a session: the beginning of its id, if no other begins like it.
+fn name(sessions: &[Session], session: &Session) -> String {
+    let short: String = session.id.chars().take(8).collect();
+    let same = sessions.iter().filter(|one| one.id.starts_with(&short)).count();
+    quoted(if same > 1 { &session.id } else { &short })
+}
+
+fn next_steps(
+    world: &mut World,
+    sessions: &[Session],
+    filled: &[Session],
+    health: &Health,
+) -> Result<(), Failure> {
     let quipu = world.again();
-    let mut steps = vec![
-        (format!("{quipu} ls --all"), "every session"),
-        (format!("{quipu} show last"), "the newest one, as a conversation"),
-        (format!("{quipu} tree last"), "which branch of it is live"),
-        (format!("{quipu} inventory --all"), "what they hold, counted"),
-        (format!("{quipu} follow last"), "watch it being written"),
-    ];
-    if let Some(one) = damaged {
-        let id: String = one.session.id.chars().take(8).collect();
-        steps.push((format!("{quipu} cat {id} --kind recovered"), "what is saved from damage"));
+    let mut steps = vec![(format!("{quipu} ls --all"), "every session")];
+    if !health.bad.is_empty() {
+        let names = health.bad.iter().take(NEWEST).map(|(session, _)| name(sessions, session));
+        let names = names.collect::<Vec<_>>().join(" ");
+        steps.push((format!("{quipu} check {names}"), "what is wrong with these"));
+    }
+    if health.checked < filled.len() {
+        steps.push((format!("{quipu} check --all"), "the others too"));
+    }
+    if let Some(newest) = filled.first() {
+        let newest = name(sessions, newest);
+        steps.extend([
+            (format!("{quipu} show {newest}"), "the newest one, as a conversation"),
+            (format!("{quipu} tree {newest}"), "which branch of it is live"),
+            (format!("{quipu} inventory --all"), "what they hold, counted"),
+            (format!("{quipu} follow {newest}"), "watch it being written"),
+        ]);
     }
     let head = world.out.style(BOLD, "Try next");
     writeln!(world.out, "\n{head}")?;

@@ -2,27 +2,29 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self};
-use std::path::{Component, Path, PathBuf};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use transcript::file::Lines;
-use transcript::inventory::Inventory;
-use transcript::place::{Beside, Home, Session, sessions_in, slug, slug_uncut};
+use transcript::glance::Trouble;
+use transcript::place::{Beside, Session};
 
 use super::JSON_VERSION;
-use super::survey::{Surveyed, headline, short_path, survey};
+use super::survey::{Surveyed, headline, short_id, short_path, survey};
 use crate::failure::Failure;
+use crate::project;
 use crate::table::{Column, Table};
 use crate::text::{age, size};
 use crate::world::World;
 
-/// List sessions, newest first
+/// List sessions, newest first; empty ones at the end
 ///
-/// Shows the sessions of the project you are in; those of all projects if it has none. Reads only the
-/// beginning and the end of each file, so a title that stands only in the middle is not seen.
+/// Shows the sessions of the project you are in; those of all projects if it has none. The first row is the one that
+/// other commands call `last`, if it is of this project. Reads only the beginning and the end of each file, so a title
+/// that stands only in the middle is not seen, nor damage there.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LsArgs {
     /// Only this project: a folder, or part of its path
@@ -34,7 +36,7 @@ pub(crate) struct LsArgs {
     /// Only sessions changed since then: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Count the records of each session; reads the whole files
+    /// Count the records of each session, and find damage anywhere; reads the whole files
     #[arg(long)]
     count: bool,
     /// One JSON object a line
@@ -76,8 +78,8 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     let mut agents = Agents::new();
     if args.json {
         for one in &surveyed {
-            let row = row(one, args.count, &mut agents);
-            world.out.json(&row)?;
+            let counted = args.count.then(|| counted(one));
+            world.out.json(&row(one, counted, &mut agents))?;
         }
         return Ok(());
     }
@@ -97,14 +99,17 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     let mut table = Table::new(&columns).flexible(3);
     for one in &surveyed {
         let mut cells = vec![
-            one.session.id.chars().take(8).collect(),
+            short_id(&one.session),
             age(world.since(one.session.modified).as_secs()),
             short_path(one.project()),
             headline(one),
             size(one.session.size),
         ];
-        cells.extend(args.count.then(|| records(one).map_or("?".to_owned(), |n| n.to_string())));
-        cells.push(flags(one, &mut agents).join(" "));
+        let counted = args.count.then(|| counted(one));
+        cells.extend(counted.as_ref().map(|counted| {
+            counted.as_ref().map_or("?".to_owned(), |counted| counted.records.to_string())
+        }));
+        cells.push(flags(one, counted.and_then(Result::ok).as_ref(), &mut agents).join(" "));
         table.row(&cells);
     }
     Ok(table.write(&mut world.out)?)
@@ -112,71 +117,29 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
 
 /// The sessions of the project that is asked for, of the one around us, or all.
 fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
-    let homes = world.homes()?;
-    let all = || homes.list.iter().flat_map(Home::sessions).collect::<Vec<_>>();
     if args.all {
-        return Ok(all());
+        return world.sessions();
     }
     if let Some(project) = &args.project {
-        let folder = lexical(&world.cwd.join(project));
-        let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-        let mut exact = in_project(&homes.list, &folder);
-        if real != folder {
-            exact.extend(in_project(&homes.list, &real));
-        }
-        if !exact.is_empty() || folder.is_dir() {
-            return Ok(exact);
-        }
-        let mut sessions = all();
-        let part = slug_uncut(project).to_lowercase();
-        sessions.retain(|session| {
-            let name = session.project.to_lowercase();
-            name.contains(&part) || name == project.to_lowercase()
-        });
-        return Ok(sessions);
+        return project::named(world, project);
     }
-    let here = world.cwd.ancestors().map(|folder| in_project(&homes.list, folder));
-    if let Some(found) = here.into_iter().find(|found| !found.is_empty()) {
+    if let Some(found) = project::here(world)? {
         return Ok(found);
     }
-    if !homes.samples {
-        world.out.note(&format!(
-            "no sessions for `{}`: showing those of all projects",
-            world.cwd.display()
-        ))?;
-    }
-    Ok(all())
+    world.out.note(&format!(
+        "no sessions for `{}`: showing those of all projects",
+        world.cwd.display()
+    ))?;
+    world.sessions()
 }
 
-/// The path without `.` and `..`, and without a slash at its end.
-fn lexical(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(clean.pop()),
-            Component::CurDir => {}
-            other => clean.push(other),
-        }
-    }
-    clean
-}
-
-/// The sessions of the project in that folder, under the name that any client gives it.
-fn in_project(homes: &[Home], folder: &Path) -> Vec<Session> {
-    let cwd = folder.to_string_lossy();
-    let mut names = vec![slug(&cwd), slug_uncut(&cwd), cwd.replace('/', "_")];
-    names.dedup();
-    let folders = homes.iter().flat_map(|home| {
-        let paths = names.iter().flat_map(|name| {
-            ["projects", "conversations"].map(|kind| home.root.join(kind).join(name))
-        });
-        paths.collect::<Vec<PathBuf>>()
-    });
-    folders.flat_map(|folder| sessions_in(&folder)).collect()
-}
-
-fn row<'a>(one: &'a Surveyed, count: bool, agents: &mut Agents) -> Row<'a> {
+fn row<'a>(
+    one: &'a Surveyed,
+    counted: Option<io::Result<Counted>>,
+    agents: &mut Agents,
+) -> Row<'a> {
     let seen = one.seen.as_ref().ok();
+    let counted = counted.and_then(Result::ok);
     let text = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|time| time.to_string());
     let modified = one.session.modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     Row {
@@ -193,8 +156,8 @@ fn row<'a>(one: &'a Surveyed, count: bool, agents: &mut Agents) -> Row<'a> {
         ended: seen.and_then(|seen| text(seen.ended?.0)),
         modified: text(i64::try_from(modified.as_millis()).unwrap_or_default()).unwrap_or_default(),
         size: one.session.size,
-        flags: flags(one, agents),
-        records: count.then(|| records(one)).flatten(),
+        flags: flags(one, counted.as_ref(), agents),
+        records: counted.map(|counted| counted.records),
     }
 }
 
@@ -202,8 +165,8 @@ fn row<'a>(one: &'a Surveyed, count: bool, agents: &mut Agents) -> Row<'a> {
 type Agents = HashMap<PathBuf, HashSet<String>>;
 
 /// What is worth knowing at a glance: what is broken, and whether sub-agents or large results belong to it.
-fn flags(one: &Surveyed, agents: &mut Agents) -> Vec<&'static str> {
-    let mut flags = one.troubles();
+fn flags(one: &Surveyed, counted: Option<&Counted>, agents: &mut Agents) -> Vec<&'static str> {
+    let mut flags = one.troubles(counted.map_or(&[], |counted| &counted.troubles));
     let project = one.session.path.parent().unwrap_or(Path::new("")).to_owned();
     let beside =
         agents.entry(project).or_insert_with_key(|project| Beside::in_project(project).sessions());
@@ -216,13 +179,25 @@ fn flags(one: &Surveyed, agents: &mut Agents) -> Vec<&'static str> {
     flags
 }
 
-fn records(one: &Surveyed) -> Option<u64> {
-    let mut lines = Lines::new(files::open(&one.session.path).ok()?);
-    let mut counted = Inventory::default();
-    while let Some(line) = lines.next_line().ok()? {
-        counted.add(&line);
+/// What is in a whole file.
+#[derive(Default)]
+struct Counted {
+    records: u64,
+    troubles: Vec<Trouble>,
+}
+
+fn counted(one: &Surveyed) -> io::Result<Counted> {
+    let mut lines = Lines::new(files::open(&one.session.path)?);
+    let mut counted = Counted::default();
+    while let Some(line) = lines.next_line()? {
+        counted.records += line.records().filter(|record| record.entry.is_some()).count() as u64;
+        for trouble in Trouble::in_line(&line) {
+            if !counted.troubles.contains(&trouble) {
+                counted.troubles.push(trouble);
+            }
+        }
     }
-    Some(counted.records)
+    Ok(counted)
 }
 
 /// A moment: so long ago, or a date, with or without a time.

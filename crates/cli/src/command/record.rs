@@ -2,9 +2,10 @@
 //!
 //! `{v, line, offset, len, state, kind, entry}`, and `fault` where something is wrong. The entry is the
 //! record's own bytes, copied: numbers, key order and duplicate keys are those of the file. Only bytes
-//! that are no UTF-8 are replaced, by U+FFFD, because JSON cannot hold them.
+//! that are no UTF-8 are replaced, by U+FFFD, because JSON cannot hold them; and on a terminal characters that
+//! it would obey are escaped, which is the same JSON.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
@@ -12,6 +13,7 @@ use transcript::file::{Record, State, read_at};
 
 use super::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::{Form, Out, open_object};
 
 #[derive(Serialize)]
 struct Head<'a> {
@@ -44,9 +46,9 @@ pub(super) fn kind(record: &Record<'_>) -> Option<String> {
 }
 
 /// Writes a record as one line. `path` is where the whole of a condensed record is read from.
-pub(super) fn write(record: &Record<'_>, path: &Path, out: &mut impl Write) -> Result<(), Failure> {
+pub(super) fn write(record: &Record<'_>, path: &Path, out: &mut Out) -> Result<(), Failure> {
     let kind = kind(record);
-    let head = serde_json::to_string(&Head {
+    let head = Head {
         v: JSON_VERSION,
         line: record.line,
         offset: record.offset,
@@ -54,21 +56,19 @@ pub(super) fn write(record: &Record<'_>, path: &Path, out: &mut impl Write) -> R
         state: record.state.name(),
         kind: kind.as_deref(),
         fault: record.fault.map(|(offset, why)| Fault { offset, why: why.to_string() }),
-    })
-    .map_err(io::Error::from)?;
-    out.write_all(head.trim_end_matches('}').as_bytes())?;
-    // A fault is an object of its own, whose end was just taken off.
-    out.write_all(if record.fault.is_some() { b"},\"entry\":" } else { b",\"entry\":" })?;
+    };
+    open_object(out, &head)?;
+    out.write_all(b",\"entry\":")?;
+    let mut verbatim = out.verbatim(Form::Text);
     match (&record.entry, record.bare) {
         (Some(_), _) if record.condensed => {
-            let mut lossy = Lossy { out, held: Vec::new() };
-            copy(path, record.offset, record.len, &mut lossy)?;
-            lossy.finish()?;
+            copy(path, record.offset, record.len, &mut verbatim)?;
         }
-        (Some(entry), _) => out.write_all(String::from_utf8_lossy(entry.raw()).as_bytes())?,
-        (None, Some(json)) => out.write_all(String::from_utf8_lossy(json.raw()).as_bytes())?,
-        (None, None) => out.write_all(b"null")?,
+        (Some(entry), _) => verbatim.write_all(entry.raw())?,
+        (None, Some(json)) => verbatim.write_all(json.raw())?,
+        (None, None) => verbatim.write_all(b"null")?,
     }
+    verbatim.finish()?;
     Ok(out.write_all(b"}\n")?)
 }
 
@@ -89,38 +89,6 @@ pub(super) fn copy(
         done += block.len() as u64;
     }
     Ok(())
-}
-
-/// Passes bytes on as UTF-8, however they are cut into pieces.
-struct Lossy<'a, W: Write> {
-    out: &'a mut W,
-    /// The beginning of a character whose rest is to come.
-    held: Vec<u8>,
-}
-
-impl<W: Write> Lossy<'_, W> {
-    fn finish(self) -> io::Result<()> {
-        self.out.write_all(String::from_utf8_lossy(&self.held).as_bytes())
-    }
-}
-
-impl<W: Write> Write for Lossy<'_, W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.held.extend_from_slice(bytes);
-        // A character has at most four bytes: its first is among the last three that are held.
-        let cut = (1..=3.min(self.held.len())).find(|back| {
-            let byte = self.held[self.held.len() - back];
-            byte >= 0xc0 && usize::try_from(byte.leading_ones()).is_ok_and(|len| len > *back)
-        });
-        let rest = self.held.split_off(self.held.len() - cut.unwrap_or(0));
-        self.out.write_all(String::from_utf8_lossy(&self.held).as_bytes())?;
-        self.held = rest;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 /// What is wrong with a record, for people.

@@ -12,7 +12,7 @@ use export::ship::{Made, ShipError, Shipper, import};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::place::{Home, Session};
+use transcript::place::Session;
 use transcript::time::Time;
 
 use super::JSON_VERSION;
@@ -80,7 +80,7 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
 fn sessions(world: &mut World, args: &ShipArgs) -> Result<Vec<Session>, Failure> {
     let mut found = Vec::new();
     if args.all {
-        found = world.homes()?.list.iter().flat_map(Home::sessions).collect();
+        found = world.sessions()?;
     } else if args.session.is_empty() {
         let hint = "give a session, or `--all`";
         return Err(Failure::usage("no session given", Some(hint)));

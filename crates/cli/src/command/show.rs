@@ -15,6 +15,7 @@ use transcript::place::Session;
 use transcript::turn::Turn;
 
 use super::as_json::{self, Place};
+use super::damage;
 use super::range::range;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
@@ -232,10 +233,7 @@ fn head(
         facts.push(count(family.agents.len() as u64, "sub-agent"));
     }
     page.paragraph(&Lead::default(), &[Span::new(DIM, one_line(&facts.join(" · ")))])?;
-    let damaged = family.main.table.damaged;
-    if damaged > 0 {
-        let text =
-            format!("{} could not be read (quipu cat --kind damaged).", count(damaged, "piece"));
+    if let Some(text) = damage::told(family.main.table.damaged) {
         page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
     }
     if left.turns > left.live && shown == left.live {

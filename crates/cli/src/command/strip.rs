@@ -1,11 +1,11 @@
 //! `quipu strip`: a session without what it can do without.
 
-use transcript::change::{self, Preset, Strip};
+use transcript::change::{self, Keep, Preset, Spared, Strip, Subject};
 use transcript::history::Rules;
 
 use crate::failure::Failure;
 use crate::surgery::{self, Job, Plan, Target};
-use crate::text::bytes;
+use crate::text::{bytes, count, grouped};
 use crate::world::World;
 
 /// Take tool calls, results, thinking, images or noise out of a session
@@ -20,8 +20,9 @@ use crate::world::World;
 pub(crate) struct StripArgs {
     /// The session
     session: String,
-    /// How much, if nothing below says it. light: copies, noise, sub-agents' records, nothing that the model sees; medium: also results over 4,000 bytes and thinking, but in the last 5 turns;
-    /// heavy: also all results, images and lists of file copies, but in the last 2 turns; extreme: also all calls, everywhere
+    /// How much, if nothing below says it. Each takes out what the one before it does, and more. light: copies, noise, sub-agents' records, nothing that the model sees; medium: also results over
+    /// 4,000 bytes and thinking, except in the last 5 turns (of results, at most the last 20 answers); heavy: also all results, images and lists of file copies, except in the last 2 turns (at most the
+    /// last 8 answers); extreme: also all calls, everywhere
     #[arg(long, value_enum, value_name = "HOW MUCH")]
     preset: Option<How>,
     /// Tool calls, with their results
@@ -51,7 +52,7 @@ pub(crate) struct StripArgs {
     /// Only calls, results and copies of this tool (can be repeated)
     #[arg(long, value_name = "NAME", help_heading = "Where")]
     tool: Vec<String>,
-    /// Only what is older than so many turns
+    /// Only what is older than so many turns, whatever it is; instead of what a preset keeps
     #[arg(long, value_name = "TURNS", help_heading = "Where")]
     older_than: Option<usize>,
     /// Only results of at least that many bytes (4000, 64k, 1M), and their calls
@@ -72,6 +73,17 @@ enum How {
     Extreme,
 }
 
+impl How {
+    fn name(self) -> &'static str {
+        match self {
+            How::Light => "light",
+            How::Medium => "medium",
+            How::Heavy => "heavy",
+            How::Extreme => "extreme",
+        }
+    }
+}
+
 pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> {
     let what = what(args)?;
     let session = world.session(&args.session)?;
@@ -83,6 +95,7 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
         let hint = "strip less, or begin a new session";
         return Err(Failure::usage("nothing of the conversation would be left", Some(hint)));
     }
+    let kept = kept(args, &what, &read.subject);
     let job = Job {
         verb: "strip",
         session: &session,
@@ -93,7 +106,35 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
         without_agents: what.agents,
     };
     surgery::carry_out(world, job, &args.target, rules)?;
+    if let Some(kept) = kept {
+        world.out.note(&kept)?;
+    }
     Ok(())
+}
+
+/// Where all results stay because of where they stand: that it is so, and what would help.
+fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Option<String> {
+    let (turns, answers) = match what.keep {
+        Keep::Turns(turns) => (turns, None),
+        Keep::Seen { turns, answers } => (turns, Some(answers)),
+    };
+    let Spared { taken: 0, kept: kept @ 1.., tokens } = change::spared(subject, what) else {
+        return None;
+    };
+    let by = match args.preset {
+        Some(how) if answers.is_some() => format!("`{}`", how.name()),
+        _ => format!("`--older-than {turns}`"),
+    };
+    let answers = answers.map_or(String::new(), |answers| format!(" and {answers} answers"));
+    let results = match kept {
+        1 => "the only result is".to_owned(),
+        _ => format!("all {} are", count(kept as u64, "result")),
+    };
+    Some(format!(
+        "{results} in the last {}{answers}, which {by} keeps; `--results --older-than 0` would save ~{} tokens",
+        count(turns as u64, "turn"),
+        grouped(tokens)
+    ))
 }
 
 fn what(args: &StripArgs) -> Result<Strip, Failure> {
@@ -113,7 +154,7 @@ fn what(args: &StripArgs) -> Result<Strip, Failure> {
     what.snapshots |= args.snapshots;
     what.agents |= args.agents;
     what.tools.clone_from(&args.tool);
-    what.keep_turns = args.older_than.unwrap_or(what.keep_turns);
+    what.keep = args.older_than.map_or(what.keep, Keep::Turns);
     what.over = args.over.unwrap_or(what.over);
     if what.is_nothing() {
         let hint =

@@ -5,9 +5,10 @@
 use std::io;
 use std::thread;
 
-use transcript::glance::{Glance, glance};
+use transcript::glance::{Glance, Trouble, glance};
 use transcript::place::Session;
 
+use crate::project::newest_first;
 use crate::text::one_line;
 
 /// A session and what a glance showed; or why it could not be looked at.
@@ -18,12 +19,13 @@ pub(super) struct Surveyed {
 }
 
 impl Surveyed {
-    /// What is broken, by name.
-    pub(super) fn troubles(&self) -> Vec<&'static str> {
-        match &self.seen {
-            Ok(seen) => seen.troubles.iter().map(|trouble| trouble.name()).collect(),
-            Err(_) => vec!["unreadable"],
-        }
+    /// What is broken, by name: what the ends of the file show, and what else was found.
+    pub(super) fn troubles(&self, more: &[Trouble]) -> Vec<&'static str> {
+        let Ok(seen) = &self.seen else { return vec!["unreadable"] };
+        let mut all = [seen.troubles.as_slice(), more].concat();
+        all.sort();
+        all.dedup();
+        all.into_iter().map(Trouble::name).collect()
     }
 
     /// The working directory, or the folder's name where no record tells it.
@@ -35,7 +37,7 @@ impl Surveyed {
 
 /// The sessions, newest first, with a glance at each.
 pub(super) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
-    sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
+    newest_first(&mut sessions);
     let cores = thread::available_parallelism().map_or(1, usize::from).min(8);
     let share = sessions.len().div_ceil(cores).max(1);
     let look =
@@ -47,6 +49,11 @@ pub(super) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
             .collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     })
+}
+
+/// The beginning of a session's id, as it is shown.
+pub(super) fn short_id(session: &Session) -> String {
+    one_line(&session.id.chars().take(8).collect::<String>())
 }
 
 /// The title, or what was said first, as a cell of a table.

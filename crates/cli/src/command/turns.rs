@@ -10,7 +10,7 @@ use transcript::turn::seed::{self, Seeds};
 use transcript::turn::{Outcome, Tokens, Turn};
 
 use super::as_json::{self, Place};
-use super::{JSON_VERSION, headline};
+use super::{JSON_VERSION, damage, headline};
 use crate::failure::Failure;
 use crate::table::{Column, Table};
 use crate::text::{local, short_number, span};
@@ -123,6 +123,9 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
         }
     }
     table.write(&mut world.out)?;
+    if let Some(text) = damage::told(own.table.damaged) {
+        world.out.note(&text)?;
+    }
     let open = own.pairs.open(&own.table).len();
     let orphans = own.pairs.orphans(&own.table).len();
     if open + orphans > 0 {

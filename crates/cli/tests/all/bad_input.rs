@@ -29,18 +29,25 @@ fn names_that_lead_nowhere() {
     assert_snapshot!(env.run(&["cat", "./no/such.jsonl"]), @r"
     exit 3
     --- stderr
-    error: no session is called `./no/such.jsonl`
-    hint: `quipu ls --all` lists the sessions there are
+    error: there is no file `./no/such.jsonl`
+    hint: give a path, or an id: `quipu ls --all` lists the sessions there are
     ");
+    for name in ["missing.jsonl", "/missing", "../missing"] {
+        let text = env.run(&["show", name]);
+        assert!(text.starts_with("exit 3"), "{text}");
+        assert!(text.contains(&format!("there is no file `{name}`")), "{text}");
+    }
+    // That needs no home.
+    assert!(Env::bare().run(&["show", "missing.jsonl"]).contains("there is no file"));
 }
 
 #[test]
 fn a_home_named_by_hand_must_be_one() {
     assert_snapshot!(Env::bare().run(&["--home", "nowhere", "ls"]), @r"
-    exit 3
+    exit 2
     --- stderr
     error: `nowhere` is no Claude home
-    hint: a home is the folder that holds `projects`
+    hint: `--home` names it; a home is the folder that holds `projects`
     ");
 }
 
@@ -104,6 +111,40 @@ fn one_unreadable_file_of_several() {
     }
 }
 
+/// A folder without sessions holds nothing to count, to check or to look through.
+#[test]
+fn an_empty_folder_is_told_by_all() {
+    let env = Env::with_sessions();
+    std::fs::create_dir(env.path("empty")).unwrap();
+    std::fs::create_dir_all(env.path("home/projects")).unwrap();
+    for command in ["inventory", "check", "drift"] {
+        for args in [&[command, "empty"][..], &["--home", "home", command, "--all"]] {
+            assert_eq!(env.output(args).status.code(), Some(3), "{args:?}");
+        }
+    }
+}
+
+/// What cannot be read of a session is said by every command that shows it.
+#[test]
+fn damage_is_told_in_the_same_words() {
+    let env = Env::bare();
+    for (name, bytes) in
+        [("text", b"no json\n".repeat(3)), ("binary", vec![0x80; 5_000]), ("empty", Vec::new())]
+    {
+        let path = env.put(&format!("{name}.jsonl"), bytes);
+        for command in ["show", "turns", "tree"] {
+            let text = env.run(&[command, path.to_str().unwrap()]);
+            let expected = match name {
+                "text" => Some("3 pieces could not be read (quipu cat --kind damaged)."),
+                "binary" => Some("1 piece could not be read (quipu cat --kind damaged)."),
+                _ => None,
+            };
+            assert_eq!(text.contains("could not be read"), expected.is_some(), "{command} {text}");
+            assert!(text.contains(expected.unwrap_or_default()), "{command} {text}");
+        }
+    }
+}
+
 #[test]
 fn much_damage_is_told_in_few_words() {
     let env = Env::bare();
@@ -122,7 +163,12 @@ fn what_cannot_be_read_is_said() {
     // A loop of links is unreadable for everyone, also for root.
     let link = env.path(".claude/projects/-home-dev-other/loop.jsonl");
     symlink(&link, &link).unwrap();
-    assert_eq!(env.output(&["cat", link.to_str().unwrap()]).status.code(), Some(3));
+    for name in [link.to_str().unwrap(), "loop"] {
+        let text = env.run(&["cat", name]);
+        assert!(text.starts_with("exit 4") && text.contains("Too many levels"), "{text}");
+    }
+    let text = env.run(&["ls", "--all"]);
+    assert!(text.starts_with("exit 0") && text.contains("loop.jsonl`: Too many levels"), "{text}");
     let text = env.run(&["inventory", "--all"]);
     assert!(text.starts_with("exit 0"), "{text}");
     assert!(

@@ -82,9 +82,59 @@ impl Env {
                 write!(text, "--- {name}\n{bytes}").unwrap();
             }
         }
+        self.cleaned(&text)
+    }
+
+    /// The text with the temporary folder's name taken out.
+    pub(crate) fn cleaned(&self, text: &str) -> String {
         let here = self.folder.path().to_string_lossy();
         text.replace(here.as_ref(), "[HOME]").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
     }
+}
+
+/// What a terminal shows of a program, without colours, and the exit code. One that does not end by itself is ended after
+/// so long; then there is no exit code.
+#[cfg(unix)]
+pub(crate) fn in_a_terminal(
+    mut command: Command,
+    typed: &str,
+    patience: Duration,
+) -> (Option<i32>, String) {
+    use std::io::{Read, Write};
+    use std::thread;
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+    let end = || File::options().read(true).write(true).open(&name).unwrap();
+    command.env("NO_COLOR", "1").stdin(end()).stdout(end()).stderr(end());
+    let mut child = command.spawn().unwrap();
+    // The other end is closed when the program ends, and not before.
+    drop(command);
+    let mut ours = File::from(ours);
+    ours.write_all(typed.as_bytes()).unwrap();
+    let reader = thread::spawn(move || {
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = ours.read(&mut buffer) {
+            seen.extend_from_slice(&buffer[..count]);
+        }
+        String::from_utf8_lossy(&seen).replace("\r\n", "\n")
+    });
+    let begin = std::time::Instant::now();
+    let code = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if begin.elapsed() > patience => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            None => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    (code, reader.join().unwrap())
 }
 
 /// Makes a file look as if it was last changed so long ago.

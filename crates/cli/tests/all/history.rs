@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use insta::assert_snapshot;
+use testkit::session::Script;
 
 use crate::env::Env;
 
@@ -41,4 +42,24 @@ fn what_is_refused_or_wrong() {
         writeln!(text, "### {case} {args:?}\n{}", run(args, case)).unwrap();
     }
     assert_snapshot!(text);
+}
+
+/// A text that is cut says so, and how much is missing.
+#[test]
+fn long_texts_are_cut_with_a_mark() {
+    let env = Env::bare();
+    let words = "explicitly asks you ".repeat(100);
+    let script = Script::new().prompt("p1", "-", &words).says("a1", "p1", "m1", "short");
+    env.put("s.jsonl", script.text());
+    let text = env.run(&["history", "s.jsonl"]);
+    let json: serde_json::Value =
+        serde_json::from_slice(&env.output(&["history", "s.jsonl", "--json"]).stdout).unwrap();
+    let block = json["messages"][0]["content"][0].to_string();
+    // Three lines of 80 columns are shown of what the API gets.
+    let more = block.chars().count() - 3 * 80;
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mark =
+        format!("… ({},{:03} more characters; `--json` has all)", more / 1_000, more % 1_000);
+    assert!(flat.contains(&mark), "{mark}\n{text}");
+    assert_eq!(text.matches('…').count(), 1, "{text}");
 }

@@ -2,11 +2,152 @@
 
 use insta::assert_snapshot;
 
+#[cfg(unix)]
+use crate::env::in_a_terminal;
 use crate::env::{Env, set_age};
 
+#[cfg(unix)]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
+/// Samples are for people who try the program; whatever reads its output must not take them for sessions.
+#[cfg(unix)]
 #[test]
 fn without_a_claude_home_the_samples_are_shown() {
-    assert_snapshot!(Env::bare().run(&[]));
+    let env = Env::bare();
+    let (code, seen) = in_a_terminal(env.command(&[]), "", PATIENCE);
+    assert_eq!(code, Some(0), "{seen}");
+    assert_snapshot!(env.cleaned(&seen));
+    // All of them are here: the first one is the last.
+    let (code, seen) = in_a_terminal(env.command(&["show", "last"]), "", PATIENCE);
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("Read the README and the widget module"), "{seen}");
+    assert_snapshot!(env.run(&[]), @r"
+    exit 3
+    --- stderr
+    error: there is no Claude home (looked for `[HOME]/.claude`, `[HOME]/.config/claude`)
+    hint: name one by `--home` or `CLAUDE_CONFIG_DIR`; in a terminal sample sessions are shown
+    ");
+    for args in [&["ls", "--json"][..], &["check", "--all"], &["inventory", "--all"]] {
+        let output = env.output(args);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{args:?}");
+    }
+}
+
+/// A home that somebody names must be there, also in a terminal.
+#[test]
+fn a_home_that_is_named_and_missing_is_an_error() {
+    let env = Env::with_sessions();
+    let missing = env.path("none");
+    let both = format!("{},{}", env.path(".claude").display(), missing.display());
+    let mut commands = vec![env.command(&["ls", "--json", "--home", missing.to_str().unwrap()])];
+    for value in [missing.to_str().unwrap(), &both] {
+        let mut command = env.command(&["ls", "--json"]);
+        command.env("CLAUDE_CONFIG_DIR", value);
+        commands.push(command);
+    }
+    let configured = Env::with_sessions();
+    configured.put(".config/quipu/config.toml", format!("homes = [{missing:?}]\n"));
+    commands.push(configured.command(&["ls", "--json"]));
+    for mut command in commands {
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command:?}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("is no Claude home") && text.contains("names it"), "{text}");
+        #[cfg(unix)]
+        assert_eq!(in_a_terminal(command, "", PATIENCE).0, Some(2));
+    }
+}
+
+/// Sessions that cannot be read are not sessions that are not there. Nobody may read these, root included.
+#[cfg(unix)]
+#[test]
+fn projects_that_cannot_be_read_are_said_to_be_so() {
+    let env = Env::bare();
+    let projects = env.put(".claude/projects", "no folder");
+    for kind in ["a file", "a loop"] {
+        if kind == "a loop" {
+            std::fs::remove_file(&projects).unwrap();
+            std::os::unix::fs::symlink(&projects, &projects).unwrap();
+        }
+        for args in [
+            &[][..],
+            &["ls"],
+            &["ls", "--all", "--json"],
+            &["inventory", "--all"],
+            &["check", "--all"],
+            &["drift", "--all"],
+            &["ship", "--all", "--dry-run"],
+            &["show", "last"],
+        ] {
+            let text = env.run(args);
+            assert!(text.starts_with("exit 4\n--- stderr\nerror: cannot read"), "{args:?} {text}");
+            assert!(text.contains("`[HOME]/.claude/projects`"), "{args:?} {text}");
+        }
+    }
+}
+
+/// What `check` finds, the overview finds: here a session whose file is whole at both ends and loses its beginning.
+#[test]
+fn the_overview_says_what_check_says() {
+    let env = Env::with_sessions();
+    let script = testkit::session::Script::new()
+        .prompt("p1", "-", "one")
+        .says("a1", "p1", "m1", "answer")
+        .prompt("p2", "-", "two")
+        .says("a2", "p2", "m2", "last");
+    env.put(".claude/projects/-w/lossy123-0000.jsonl", script.text());
+    env.put(".claude/projects/-w/empty123-0000.jsonl", "");
+    env.put(".claude/projects/-w/silent12-0000.jsonl", "{\"type\":\"mode\",\"mode\":\"x\"}\n");
+    let text = env.run(&[]);
+    let all = String::from_utf8(env.output(&["check", "--all", "--json"]).stdout).unwrap();
+    let bad = |line: &&str| !line.contains(r#""verdict":"full""#);
+    let mut expected = 0;
+    for line in all.lines().filter(bad) {
+        let found: serde_json::Value = serde_json::from_str(line).unwrap();
+        let codes = found["findings"].as_array().unwrap().iter();
+        let is_silent = codes.map(|one| &one["code"]).any(|code| code == "no-conversation");
+        let id = &found["id"].as_str().unwrap()[..8];
+        assert_eq!(
+            text.contains(&format!("quipu repair {id} --dry-run")),
+            !is_silent,
+            "{id}\n{text}"
+        );
+        expected += usize::from(!is_silent);
+    }
+    assert!(expected >= 2 && text.matches("--dry-run").count() == expected, "{text}");
+    assert!(text.contains("10 of 10 checked: ") && text.contains("2 more are empty"), "{text}");
+    assert!(text.contains("holds no conversation"), "{text}");
+    assert!(!text.to_lowercase().contains("broken"), "{text}");
+    // The commands that it shows work.
+    for line in text.lines().filter(|line| line.contains("quipu check ")) {
+        let words = line.split("  ").find(|part| part.starts_with("quipu")).unwrap();
+        let args: Vec<&str> = words.split(' ').skip(1).collect();
+        assert!(matches!(env.output(&args).status.code(), Some(10..=12)), "{words}");
+    }
+}
+
+/// However many sessions there are, the overview comes at once, and says how many it has looked at.
+#[test]
+fn twenty_thousand_sessions_are_no_reason_to_wait() {
+    let env = Env::bare();
+    let script =
+        testkit::session::Script::new().prompt("p1", "-", "one").says("a1", "p1", "m1", "a");
+    for number in 0..20_000 {
+        let project = number % 200;
+        env.put(&format!(".claude/projects/-w-{project}/{number:08}-0.jsonl"), script.text());
+    }
+    let mut best = f64::MAX;
+    for _ in 0..5 {
+        let begin = std::time::Instant::now();
+        let output = env.command(&[]).env_remove("QUIPU_NOW").output().unwrap();
+        best = best.min(begin.elapsed().as_secs_f64());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with("20000 sessions in 200 projects"), "{text}");
+        assert!(text.contains(" of 20000 checked: all resume fully"), "{text}");
+        assert!(text.contains("quipu check --all"), "{text}");
+    }
+    println!("{best:.2} s");
+    assert!(best < 0.6, "{best} s");
 }
 
 #[test]

@@ -296,26 +296,8 @@ fn somebody_is_asked() {
 /// What a terminal shows when that is typed.
 #[cfg(unix)]
 fn in_a_terminal(env: &Env, args: &[&str], typed: &str) -> String {
-    use std::fs::File;
-    use std::io::{Read, Write};
-
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&own).unwrap();
-    unlockpt(&own).unwrap();
-    let name = ptsname(&own, Vec::new()).unwrap().into_string().unwrap();
-    let end = || File::options().read(true).write(true).open(&name).unwrap();
-    let mut command = env.command(args);
-    command.env("NO_COLOR", "1").stdin(end()).stdout(end()).stderr(end());
-    let mut child = command.spawn().unwrap();
-    // The other end is closed when the program ends, and not before.
-    drop(command);
-    let mut own = File::from(own);
-    own.write_all(typed.as_bytes()).unwrap();
-    let (mut said, mut buffer) = (Vec::new(), [0; 4096]);
-    while let Ok(count @ 1..) = own.read(&mut buffer) {
-        said.extend_from_slice(&buffer[..count]);
-    }
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(said).unwrap()
+    let patience = std::time::Duration::from_secs(20);
+    let (code, seen) = crate::env::in_a_terminal(env.command(args), typed, patience);
+    assert_eq!(code, Some(0), "{seen}");
+    seen
 }

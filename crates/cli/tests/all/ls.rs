@@ -27,6 +27,98 @@ fn the_project_around_us() {
     assert!(env.run(&["ls"]).contains("showing those of all projects"));
 }
 
+/// `last` is the first row of `ls` here, in every command; where `ls` shows other projects' sessions there is none.
+#[test]
+fn last_is_the_first_row() {
+    let env = Env::with_sessions();
+    let cwd = env.path("work/here");
+    std::fs::create_dir_all(cwd.join("deeper")).unwrap();
+    let name = transcript_slug(&cwd.to_string_lossy());
+    let script =
+        testkit::session::Script::new().prompt("p1", "-", "here").says("a1", "p1", "m1", "a");
+    for (id, age) in [("11111111-aaaa", 9_000), ("22222222-bbbb", 8_000), ("33333333-cccc", 8_500)]
+    {
+        let file = env.put(&format!(".claude/projects/{name}/{id}.jsonl"), script.text());
+        crate::env::set_age(&file, age);
+    }
+    // Other projects have newer ones.
+    assert!(
+        env.run(&["ls", "--all"]).find("0b204f87") < env.run(&["ls", "--all"]).find("22222222")
+    );
+    let commands: [&[&str]; 14] = [
+        &["show", "last"],
+        &["turns", "last"],
+        &["tree", "last"],
+        &["cat", "last"],
+        &["check", "last"],
+        &["history", "last"],
+        &["files", "last"],
+        &["inventory", "last", "--json"],
+        &["drift", "last"],
+        &["export", "json", "last"],
+        &["repair", "last", "--dry-run"],
+        &["strip", "last", "--noise", "--dry-run"],
+        &["clone", "last", "--dry-run", "--json"],
+        &["ship", "last", "--dry-run"],
+    ];
+    for folder in [&cwd, &cwd.join("deeper")] {
+        let run = |args: &[&str]| env.command(args).current_dir(folder).output().unwrap();
+        let rows = String::from_utf8(run(&["ls"]).stdout).unwrap();
+        assert!(rows.lines().nth(1).unwrap().starts_with("22222222"), "{rows}");
+        for args in commands {
+            // What is said of it is what is said if it is named by its id.
+            let by_id: Vec<&str> =
+                args.iter().map(|arg| if *arg == "last" { "22222222" } else { arg }).collect();
+            let (last, named) = (run(args), run(&by_id));
+            assert_eq!(last.status.code(), named.status.code(), "{args:?}");
+            let text =
+                |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(" last", " 22222222");
+            assert_eq!(text(last.stdout), text(named.stdout), "{args:?}");
+        }
+    }
+    for args in commands {
+        let text = env.run(args);
+        assert!(text.starts_with("exit 3\n--- stderr\nerror: there is no session of"), "{text}");
+        assert!(text.contains("`quipu ls --all` lists all"), "{text}");
+    }
+    // A file of that name is a file.
+    env.put("last", script.text());
+    assert!(env.run(&["cat", "last"]).starts_with("exit 0"));
+}
+
+/// Whoever reads the whole file says what is broken in the middle.
+#[test]
+fn counting_finds_damage_anywhere() {
+    let env = Env::bare();
+    let line =
+        "{\"type\":\"user\",\"uuid\":\"u\",\"cwd\":\"/w\",\"message\":{\"content\":\"x\"}}\n";
+    let long = line.repeat(5_000);
+    env.put(".claude/projects/-w/damaged1.jsonl", format!("{long}{{\"type\":\"us\n{long}"));
+    env.put(".claude/projects/-w/nulbytes.jsonl", format!("{long}\0\0\0\n{long}"));
+    env.put(".claude/projects/-w/healthy1.jsonl", &long);
+    let flags = |args: &[&str]| {
+        let text = String::from_utf8(env.output(args).stdout).unwrap();
+        let rows =
+            text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        rows.map(|row| format!("{} {}", row["id"].as_str().unwrap(), row["flags"]))
+            .collect::<Vec<_>>()
+    };
+    let sorted = |mut rows: Vec<String>| {
+        rows.sort();
+        rows
+    };
+    assert_eq!(
+        sorted(flags(&["ls", "--all", "--json"])),
+        ["damaged1 []", "healthy1 []", "nulbytes []"]
+    );
+    assert_eq!(
+        sorted(flags(&["ls", "--all", "--json", "--count"])),
+        [r#"damaged1 ["damaged"]"#, "healthy1 []", r#"nulbytes ["nul"]"#]
+    );
+    let table = env.run(&["ls", "--all", "--count"]);
+    assert!(table.contains("10000  damaged") && table.contains("10000  nul"), "{table}");
+}
+
 /// The rule in its plainest form; the paths of this test have only ASCII and are short.
 fn transcript_slug(cwd: &str) -> String {
     cwd.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()

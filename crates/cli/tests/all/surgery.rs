@@ -452,3 +452,49 @@ fn a_line_that_comes_in_the_moment_of_the_change_is_kept() {
     }
     assert!(late > 0, "never changed");
 }
+
+/// A session of one prompt and many calls, as agents work.
+fn one_turn(calls: usize) -> String {
+    let mut script = Script::new().prompt("p", "-", "do it all");
+    let mut above = "p".to_owned();
+    for at in 0..calls {
+        let [call, result, answer] = ["c", "r", "m"].map(|name| format!("{name}{at}"));
+        script = script.call(&call, &above, &answer, &format!("toolu_{at}"), "Read").result(
+            &result,
+            &call,
+            &format!("toolu_{at}"),
+            &"x".repeat(6_000),
+        );
+        above = result;
+    }
+    script.says("end", &above, "m-end", "done").text().to_owned()
+}
+
+/// Each preset takes out more than the one before it; one that keeps everything says why, and what would help.
+#[test]
+fn presets_are_a_ladder_on_one_turn() {
+    let env = Env::bare();
+    env.put("long.jsonl", one_turn(49));
+    let bytes = |preset: &str| {
+        let args = ["strip", "long.jsonl", "--preset", preset, "--dry-run", "--json"];
+        let output = env.output(&args);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.stderr, b"", "{preset}: not everything stays");
+        found["after"]["bytes"].as_u64().unwrap()
+    };
+    let sizes = ["medium", "heavy", "extreme"].map(bytes);
+    assert!(sizes.is_sorted_by(|one, other| one > other), "{sizes:?}");
+    env.put("short.jsonl", one_turn(6));
+    assert_snapshot!(env.run(&["strip", "short.jsonl", "--preset", "heavy", "--dry-run"]), @r"
+    exit 0
+    --- stderr
+    there is nothing to strip
+    all 6 results are in the last 2 turns and 8 answers, which `heavy` keeps; `--results --older-than 0` would save ~8,848 tokens
+    ");
+    // An estimate, but of the right size.
+    let help = env.run(&["strip", "short.jsonl", "--results", "--older-than", "0", "--dry-run"]);
+    let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("~8,958 tokens saved"), "{help}");
+    let all = env.run(&["strip", "short.jsonl", "--results", "--older-than", "1", "--dry-run"]);
+    assert!(all.contains("in the last 1 turn, which `--older-than 1` keeps"), "{all}");
+}

@@ -68,6 +68,7 @@ fn a_session_is_followed_while_it_is_written() {
         let out = lab.folder.path().join("followed.jsonl");
         let mut follow = Command::new(env!("CARGO_BIN_EXE_quipu"))
             .args(["follow", "last", "--from-start", "--json"])
+            .current_dir(lab.cwd())
             .env_clear()
             .env("HOME", lab.home())
             .stdout(fs::File::create(&out).unwrap())

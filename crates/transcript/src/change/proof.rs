@@ -109,7 +109,7 @@ fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
 }
 
 /// How many bytes of JSON a token has, by and large.
-const BYTES_A_TOKEN: u64 = 4;
+pub(super) const BYTES_A_TOKEN: u64 = 4;
 
 /// About what an image of the usual size costs.
 const IMAGE_TOKENS: u64 = 1_600;

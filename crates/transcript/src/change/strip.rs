@@ -1,7 +1,8 @@
 //! What a session can do without: tool calls, their results and copies, thinking, images, lines that are no conversation.
 //!
 //! A call goes with its result. What hangs on a record that goes is hung on what is sent before it. Where something is taken out of a turn, its thinking goes too: the API
-//! takes thinking only as it was given. Invariants: never a call without its result, or the other way round; never a message without content.
+//! takes thinking only as it was given. Invariants: never a call without its result, or the other way round; never a message without content; the presets are a
+//! ladder: each takes out what the one before it does, whatever the session.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,6 +10,8 @@ use std::io;
 use hashbrown::{HashMap, HashSet};
 
 use super::edit::BlockEdit;
+use super::late::{Keep, Late};
+use super::proof::BYTES_A_TOKEN;
 use super::splice::To;
 use super::{Change, Subject};
 use crate::check::What;
@@ -43,8 +46,8 @@ pub struct Strip {
     pub agents: bool,
     /// Only calls and results of these tools; all if there are none.
     pub tools: Vec<String>,
-    /// What the last turns say stays: so many.
-    pub keep_turns: usize,
+    /// What stays at the end of the conversation.
+    pub keep: Keep,
     /// Only results of more bytes than this.
     pub over: u64,
 }
@@ -54,11 +57,11 @@ pub struct Strip {
 pub enum Preset {
     /// Nothing that a model sees.
     Light,
-    /// Also long results of all but the last turns, and thinking there.
+    /// Also long results and thinking, except at the end.
     Medium,
-    /// Also all results and images of all but the last turns.
+    /// Also all results and images, except at the end, which is shorter; and lists of copies of edited files.
     Heavy,
-    /// Also all calls; and nothing of the last turns stays.
+    /// Also all calls; nothing is excepted at the end.
     Extreme,
 }
 
@@ -66,13 +69,15 @@ impl Strip {
     /// What a preset takes out.
     pub fn preset(preset: Preset) -> Strip {
         let light = Strip { copies: true, noise: true, agents: true, ..Strip::default() };
+        // Four answers a turn: more than that is the work of one prompt, not the thread of a talk.
+        let keep = |turns| Keep::Seen { turns, answers: 4 * turns };
         let medium =
-            Strip { results: true, thinking: true, keep_turns: 5, over: 4_000, ..light.clone() };
+            Strip { results: true, thinking: true, keep: keep(5), over: 4_000, ..light.clone() };
         match preset {
             Preset::Light => light,
             Preset::Medium => medium,
             Preset::Heavy => {
-                Strip { images: true, keep_turns: 2, over: 0, snapshots: true, ..medium }
+                Strip { images: true, keep: keep(2), over: 0, snapshots: true, ..medium }
             }
             Preset::Extreme => Strip {
                 calls: true,
@@ -92,19 +97,39 @@ impl Strip {
     }
 }
 
+/// The results that a strip would empty, if it were not for where they stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spared {
+    /// Those that it empties.
+    pub taken: usize,
+    /// Those that stay because they stand at the end.
+    pub kept: usize,
+    /// About how many tokens these are in a request.
+    pub tokens: u64,
+}
+
+/// What stays only because it stands at the end of the conversation.
+pub fn spared(subject: &Subject, what: &Strip) -> Spared {
+    let everywhere = Strip { keep: Keep::default(), ..what.clone() };
+    let taken = emptied(subject, what);
+    let mut kept = emptied(subject, &everywhere);
+    kept.retain(|block| !taken.contains(block));
+    let table = &subject.case.own.table;
+    let sent: HashSet<RowId> = subject.sent().0.iter().copied().collect();
+    let saved = kept.iter().filter(|block| sent.contains(&table.part(**block).row));
+    let bytes: u64 = saved.map(|block| table.size(*block).saturating_sub(SHORTEST)).sum();
+    Spared { taken: taken.len(), kept: kept.len(), tokens: bytes / BYTES_A_TOKEN }
+}
+
+fn emptied(subject: &Subject, what: &Strip) -> HashSet<BlockId> {
+    let mut stripping = Stripping::new(subject, what);
+    stripping.blocks();
+    stripping.emptied
+}
+
 /// Plans what goes.
 pub fn strip(subject: &Subject, what: &Strip) -> io::Result<Change> {
-    let own = &subject.case.own;
-    let mut stripping = Stripping {
-        own,
-        what,
-        change: Change::new(own),
-        is_late: late(own, what.keep_turns),
-        gone: vec![false; own.table.parts().len()],
-        emptied: HashSet::new(),
-        images: images(subject),
-        counts: [0; 4],
-    };
+    let mut stripping = Stripping::new(subject, what);
     stripping.blocks();
     stripping.thinking();
     stripping.leftovers();
@@ -124,29 +149,11 @@ fn images(subject: &Subject) -> HashSet<BlockId> {
     marks.filter_map(|(_, block)| block).collect()
 }
 
-/// The rows of the last turns of the live conversation.
-fn late(own: &Conversation, turns: usize) -> Vec<bool> {
-    let mut late = vec![false; own.table.rows().len()];
-    if turns == 0 {
-        return late;
-    }
-    let live = own.graph.live();
-    let found = own.turns_in(&live);
-    let first = found.len().checked_sub(turns).map(|first| found[first].rows[0]);
-    let order: Vec<RowId> = own.rows(&live).collect();
-    let start = first.and_then(|first| order.iter().position(|row| *row == first)).unwrap_or(0);
-    for row in &order[start..] {
-        late[row.index()] = true;
-    }
-    late
-}
-
 struct Stripping<'a> {
     own: &'a Conversation,
     what: &'a Strip,
     change: Change,
-    /// Rows of turns that stay as they are.
-    is_late: Vec<bool>,
+    late: Late,
     /// Blocks that go.
     gone: Vec<bool>,
     emptied: HashSet<BlockId>,
@@ -156,14 +163,28 @@ struct Stripping<'a> {
     counts: [u64; 4],
 }
 
-impl Stripping<'_> {
+impl<'a> Stripping<'a> {
+    fn new(subject: &'a Subject, what: &'a Strip) -> Self {
+        let own = &subject.case.own;
+        Stripping {
+            own,
+            what,
+            change: Change::new(own),
+            late: Late::new(own, what.keep),
+            gone: vec![false; own.table.parts().len()],
+            emptied: HashSet::new(),
+            images: images(subject),
+            counts: [0; 4],
+        }
+    }
+
     fn all_parts(&self) -> impl Iterator<Item = BlockId> + use<> {
         let count = self.own.table.parts().len();
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(BlockId)
     }
 
     fn is_open(&self, block: BlockId) -> bool {
-        !self.is_late[self.own.table.part(block).row.index()]
+        !self.late.blocks[self.own.table.part(block).row.index()]
     }
 
     /// Calls and results by what was asked for.
@@ -244,7 +265,8 @@ impl Stripping<'_> {
         let touched: HashSet<Option<RowId>> =
             self.all_parts().filter(|block| self.gone[block.index()]).map(turn).collect();
         for block in self.all_parts().filter(|block| is_thinking(*block)) {
-            let is_asked = self.what.thinking && self.is_open(block);
+            let is_late = self.late.thinking[table.part(block).row.index()];
+            let is_asked = self.what.thinking && !is_late;
             if is_asked || touched.contains(&turn(block)) {
                 self.gone[block.index()] = true;
                 self.counts[2] += 1;
@@ -307,7 +329,7 @@ impl Stripping<'_> {
                     BlockEdit::Gone
                 } else if self.emptied.contains(&block) {
                     BlockEdit::Emptied
-                } else if self.what.images && self.has_image(block) && !self.is_late[id.index()] {
+                } else if self.what.images && self.has_image(block) && self.is_open(block) {
                     self.counts[3] += 1;
                     BlockEdit::WithoutImages
                 } else {
@@ -332,7 +354,7 @@ impl Stripping<'_> {
         let table = &self.own.table;
         for (id, row) in table.numbered() {
             let is_result = row.input == Some(Input::ToolResult);
-            if is_result && !self.change.goes(id) && !self.is_late[id.index()] {
+            if is_result && !self.change.goes(id) && !self.late.unseen[id.index()] {
                 let part = table.parts_of(id).find(|part| table.part(*part).kind.is_result());
                 let call = part.and_then(|part| self.own.pairs.of(part));
                 let name = call.and_then(|call| table.text(table.part(call).name));
@@ -374,7 +396,7 @@ impl Stripping<'_> {
             let is_snapshot =
                 matches!(row.kind, Kind::FileHistorySnapshot | Kind::FileHistoryDelta);
             let is_side = row.is_side && !sent.contains(&id) && !table.is_agent;
-            if self.is_late[id.index()] {
+            if self.late.unseen[id.index()] {
                 continue;
             }
             for (goes, count) in [

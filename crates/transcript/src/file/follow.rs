@@ -58,7 +58,7 @@ struct Given {
 impl Follow {
     /// Begins at the start of the file.
     pub fn from_start(path: &Path) -> io::Result<Self> {
-        let handle = Handle::from_path(path)?;
+        let handle = Handle::from_file(files::open(path)?)?;
         let open = Open { handle, given: Given::default() };
         Ok(Follow { path: path.to_owned(), open: Some(open) })
     }
@@ -73,7 +73,7 @@ impl Follow {
     /// Looks for what is new, and gives it. Whether there was anything.
     pub fn poll(&mut self, mut each: impl FnMut(Event<'_>)) -> io::Result<bool> {
         let mut news = false;
-        let now = match Handle::from_path(&self.path) {
+        let now = match files::open(&self.path).and_then(Handle::from_file) {
             Ok(now) => now,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if self.open.take().is_some() {

@@ -1,14 +1,14 @@
 //! A session by the name that a person gives it.
 //!
-//! A path, `last`, an id, the beginning of an id, or a title, tried in this order; the first that fits
-//! anything decides. A name that fits several sessions is an error that lists them: nothing is guessed.
+//! A path, an id, the beginning of an id, or a title, tried in this order; the first that fits anything decides. A
+//! name that fits several sessions is an error that lists them: nothing is guessed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{Home, Session};
+use super::{Home, Listed, Session};
 use crate::glance::glance;
 
 /// Sessions that one name fits.
@@ -20,6 +20,12 @@ pub enum NameError {
     /// Nothing has that name.
     #[error("no session is called `{name}`")]
     NotFound {
+        /// The name.
+        name: String,
+    },
+    /// It is the name of a file, and there is none.
+    #[error("there is no file `{name}`")]
+    NoFile {
         /// The name.
         name: String,
     },
@@ -41,22 +47,24 @@ pub enum NameError {
     },
 }
 
+/// Whether a name can only be meant as a path.
+pub fn is_path(name: &str) -> bool {
+    let is_jsonl = Path::new(name).extension().is_some_and(|ending| ending == "jsonl");
+    is_jsonl || name.starts_with(['/', '.']) || Path::new(name).is_absolute()
+}
+
 /// Finds the session that a name means.
 pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     let path = Path::new(name);
     match Session::at(path) {
-        Ok(session) if !path.is_dir() => return Ok(session),
-        Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(NameError::Unreadable { path: path.to_owned(), source });
-        }
-        _ => {}
+        Ok(session) => return Ok(session),
+        Err(_) if path.is_dir() || is_no_path(path) => {}
+        Err(source) => return Err(NameError::Unreadable { path: path.to_owned(), source }),
     }
-    let mut sessions: Vec<Session> = homes.iter().flat_map(Home::sessions).collect();
+    let mut all = Listed::default();
+    homes.iter().for_each(|home| all.merge(home.list()));
+    let Listed { mut sessions, unreadable } = all;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
-    if name == "last" {
-        let newest = sessions.into_iter().find(|session| session.size > 0);
-        return newest.ok_or_else(|| NameError::NotFound { name: name.to_owned() });
-    }
     let fits: [&dyn Fn(&Session) -> bool; 3] = [
         &|session| session.id == name,
         &|session| !name.is_empty() && session.id.starts_with(name),
@@ -71,5 +79,22 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
             _ => return Err(NameError::Ambiguous { name: name.to_owned(), candidates }),
         }
     }
-    Err(NameError::NotFound { name: name.to_owned() })
+    let is_named = |path: &Path| {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy();
+        !name.is_empty() && id.starts_with(name)
+    };
+    if let Some((path, source)) = unreadable.into_iter().find(|(path, _)| is_named(path)) {
+        return Err(NameError::Unreadable { path, source });
+    }
+    let name = name.to_owned();
+    Err(if is_path(&name) { NameError::NoFile { name } } else { NameError::NotFound { name } })
+}
+
+/// Whether no file has that name, or none could have it.
+fn is_no_path(path: &Path) -> bool {
+    use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
+    let found = std::fs::metadata(path);
+    found.is_err_and(|error| {
+        matches!(error.kind(), NotFound | NotADirectory | InvalidInput | InvalidFilename)
+    })
 }

@@ -5,6 +5,7 @@
 //! folder does not say whose they are, the session id in their first records does.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
@@ -115,13 +116,21 @@ pub struct Beside {
 impl Beside {
     /// Those of a project. Each of them is looked into: whoever goes through many sessions does it once.
     pub fn in_project(project: &Path) -> Beside {
+        Beside::in_project_while(project, || true).unwrap_or_default()
+    }
+
+    /// The same for whoever has little time: nothing if there is no more before all of them are looked into.
+    pub fn in_project_while(project: &Path, has_time: impl Fn() -> bool) -> Option<Beside> {
         let mut of: HashMap<String, Vec<PathBuf>> = HashMap::new();
         for path in beside(project) {
+            if !has_time() {
+                return None;
+            }
             if let Some(session) = session_of(&path) {
                 of.entry(session).or_default().push(path);
             }
         }
-        Beside { of }
+        Some(Beside { of })
     }
 
     /// The sessions that they name.
@@ -203,9 +212,13 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     found
 }
 
-/// Whether a line of a file holds the id. Ids are long and random: no need to ask where it stands.
+/// Whether a line of a file holds the id. Ids are long and random: no need to ask where it stands. A file that is
+/// there and cannot be read may hold it.
 fn mentions(path: &Path, id: &str) -> bool {
-    let Ok(file) = files::open(path) else { return false };
+    let file = match files::open(path) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
     let mut lines = Lines::new(file);
     while let Ok(Some(line)) = lines.next_line() {
         if let Body::Held(bytes) = line.body

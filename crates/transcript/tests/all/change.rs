@@ -8,7 +8,7 @@ use std::path::Path;
 
 use testkit::Rng;
 use testkit::session::Script;
-use transcript::change::{self, At, Change, Preset, Proof, Renames, Strip, Subject};
+use transcript::change::{self, At, Change, Keep, Preset, Proof, Renames, Strip, Subject};
 use transcript::check::{Code, Verdict};
 use transcript::history::Rules;
 
@@ -30,11 +30,15 @@ fn file_of(bytes: &[u8]) -> File {
     file
 }
 
-fn subject(bytes: &[u8], rules: Rules) -> Subject {
+pub(super) fn subject(bytes: &[u8], rules: Rules) -> Subject {
     Subject::of_file(file_of(bytes), Path::new(&format!("{OLD}.jsonl")), rules).unwrap()
 }
 
-fn made(from: &Subject, change: &Change, ids: Option<&Renames>) -> (Vec<u8>, change::Written) {
+pub(super) fn made(
+    from: &Subject,
+    change: &Change,
+    ids: Option<&Renames>,
+) -> (Vec<u8>, change::Written) {
     let mut out = Vec::new();
     let written = change::write(from, change, ids, &mut out).unwrap();
     (out, written)
@@ -46,8 +50,8 @@ fn changes(subject: &Subject) -> Vec<(&'static str, Change)> {
     let mut all = vec![
         ("clone", change::clone(subject)),
         ("strip light", strip(Strip::preset(Preset::Light))),
-        ("strip medium", strip(Strip { keep_turns: 1, ..Strip::preset(Preset::Medium) })),
-        ("strip heavy", strip(Strip { keep_turns: 1, ..Strip::preset(Preset::Heavy) })),
+        ("strip medium", strip(Strip { keep: Keep::Turns(1), ..Strip::preset(Preset::Medium) })),
+        ("strip heavy", strip(Strip { keep: Keep::Turns(1), ..Strip::preset(Preset::Heavy) })),
         ("strip extreme", strip(Strip::preset(Preset::Extreme))),
         (
             "strip calls of Read",
@@ -223,7 +227,7 @@ fn with_uuids(lines: &[String]) -> String {
 }
 
 /// A session made by chance; every other one damaged.
-fn chance(seed: u64) -> String {
+pub(super) fn chance(seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let steps = 4 + rng.below(30);
     let mut lines = conversation(&mut rng, steps);
@@ -233,7 +237,7 @@ fn chance(seed: u64) -> String {
     if seed.is_multiple_of(3) { lines.join("\n") } else { with_uuids(&lines) }
 }
 
-const CASES: u64 = 600;
+pub(super) const CASES: u64 = 600;
 
 #[test]
 fn a_clone_names_no_old_id_and_hangs_together_as_before() {
@@ -286,7 +290,11 @@ fn strip_never_breaks_a_pair() {
             snapshots: coin(),
             agents: coin(),
             tools: if coin() { vec!["Read".to_owned()] } else { Vec::new() },
-            keep_turns: usize::from(coin()) * 2,
+            keep: match (coin(), coin()) {
+                (true, true) => Keep::Seen { turns: 2, answers: 1 },
+                (true, false) => Keep::Turns(2),
+                (false, _) => Keep::default(),
+            },
             over: 0,
         };
         let before = subject(text.as_bytes(), Rules::newest());

@@ -18,6 +18,7 @@ mod figures;
 mod fuzz;
 mod history;
 mod inventory;
+mod ladder;
 mod lossless;
 mod outline;
 mod properties;

@@ -11,7 +11,7 @@ use transcript::table::{BlockId, RowId};
 use transcript::turn::{Outcome, Step, Turn};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::{compaction, headline};
+use crate::command::{compaction, damage, headline};
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
@@ -84,7 +84,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(self.family.agents.len() as u64, "sub-agent"),
         ];
         self.page.line(&[Span::new(BOLD, one_line(&session.id))])?;
-        Ok(self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?)
+        self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?;
+        if let Some(text) = damage::told(own.table.damaged) {
+            self.page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
+        }
+        Ok(())
     }
 
     /// The live conversation, chain by chain, with what branches off each.
