@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::args::Color;
 use crate::failure::Failure;
 use crate::receiver::ShipConfig;
+use crate::store::Bounds;
 
 /// `quipu/config.toml` in the user's config folder.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -22,6 +23,29 @@ pub(crate) struct Config {
     /// Who traces go to.
     #[serde(default)]
     pub(crate) ship: ShipConfig,
+    /// How long changes can be taken back.
+    #[serde(default)]
+    pub(crate) undo: UndoConfig,
+}
+
+/// The table `[undo]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoConfig {
+    /// Changes are kept that long: 90 days, if nothing is said.
+    keep_days: Option<u64>,
+    /// And so much of them: 5 GB. What is younger than a day is kept in any case.
+    keep_bytes: Option<u64>,
+}
+
+impl UndoConfig {
+    pub(crate) fn bounds(&self) -> Bounds {
+        let usual = Bounds::default();
+        Bounds {
+            days: self.keep_days.unwrap_or(usual.days),
+            bytes: self.keep_bytes.unwrap_or(usual.bytes),
+        }
+    }
 }
 
 impl Config {
@@ -32,7 +56,7 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color` and `[ship]`; see the README"),
+                Some("the settings are `homes`, `color`, `[ship]` and `[undo]`; see the README"),
             )
         })
     }

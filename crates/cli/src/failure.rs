@@ -114,6 +114,26 @@ impl Failure {
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
+    /// A file that is protected from being replaced.
+    pub(crate) fn protected(path: &Path, why: &str) -> Self {
+        let message = format!("`{}` is not touched: {why}", path.display());
+        let hint = "give `--force`, or leave `--in-place` out: then a new session is written";
+        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
+    }
+
+    /// A session that another quipu writes to.
+    pub(crate) fn owned(path: &Path, who: &str) -> Self {
+        let who = if who.is_empty() { "another process" } else { who };
+        let message = format!("`{}` is not touched: {who} writes to it", path.display());
+        let hint = "wait until that has ended, and do this again";
+        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
+    }
+
+    /// A change in the journal that cannot be taken back, because the journal is damaged.
+    pub(crate) fn damaged(message: impl Into<String>, hint: &str) -> Self {
+        Failure { kind: Kind::Unreadable, ..Failure::usage(message, Some(hint)) }
+    }
+
     /// A file that is not what it was when it was read.
     pub(crate) fn changed(path: &Path) -> Self {
         let message =
@@ -171,6 +191,11 @@ impl Failure {
     pub(crate) fn unwritable(path: &Path, source: io::Error) -> Self {
         let message = format!("cannot write `{}`", path.display());
         Failure { message, ..Failure::from(source) }
+    }
+
+    /// Whether somebody else writes to a file.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.kind == Kind::InUse
     }
 
     /// Whether there is nothing to tell but the exit code.

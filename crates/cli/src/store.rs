@@ -1,24 +1,38 @@
-//! Files of sessions, and the client's settings, written so that nothing is lost, and a journal to take it back.
+//! Files of sessions, and the client's settings, written so that nothing is lost, and a journal to
+//! take it back.
 //!
-//! A file is replaced like this: the new one is complete on disk, in the same folder under another name; a copy of the old one is complete in the journal, with an entry that
-//! says what is about to happen; then one rename. New files are written under another name first, too, and never take the place of one that is there. Invariants: whenever
-//! the program is stopped, the old file or the new one is whole; what the journal has can be brought back; nothing outside of the journal is ever deleted, but files that the entry to be taken back made and nobody changed since.
+//! A file is replaced like this: the journal says what is begun; the new file is complete on disk,
+//! in the same folder under another name; the old one has a second name in the journal (on another
+//! file system a copy), with an entry that says what is about to happen, and hashes; then one
+//! rename. New files are written under another name first, too, and never take the place of one
+//! that is there. Invariants: whenever the program is stopped, the old file or the new one is
+//! whole; what the journal gives back is what it was given; nothing outside of the journal is ever
+//! deleted, but files that the entry to be taken back made and nobody changed since, and what runs
+//! that were stopped left behind.
 
 mod disk;
+mod entry;
 mod journal;
+mod session_lock;
+mod sweep;
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use files::Attributes;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use disk::{Disk, Real, private, take_after};
-pub(crate) use journal::{Entry, Item, Journal, Was};
+pub(crate) use disk::{Disk, Real};
+pub(crate) use entry::{Entry, How, Item, Kept, State, Was};
+pub(crate) use journal::{Begun, Bounds, Journal};
+pub(crate) use session_lock::{LockError, SessionLocks};
+pub(crate) use sweep::{Leftovers, sweep_beside};
 
 /// What tells whether a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Mark {
     size: u64,
     /// Nanoseconds since 1970.
@@ -37,13 +51,20 @@ impl Mark {
     }
 }
 
-/// A file that is ready to take its place.
+/// A file that is ready to take its place, or will be.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
     /// Where it is complete.
     pub(crate) temp: PathBuf,
     /// Where it is to be.
     pub(crate) path: PathBuf,
+}
+
+impl Ready {
+    /// A file that is to be there.
+    pub(crate) fn at(path: &Path) -> Ready {
+        Ready { temp: beside(path), path: path.to_owned() }
+    }
 }
 
 /// What a change does to files.
@@ -53,138 +74,214 @@ pub(crate) struct Deed<'a> {
     pub(crate) what: &'a str,
     /// The session that it is about; `settings` for those of the client.
     pub(crate) session: &'a str,
+    /// The session that it makes.
+    pub(crate) made: Option<&'a str>,
     pub(crate) now: SystemTime,
 }
 
-/// Puts a file in the place of another, which is what `was` says. What the journal calls the entry.
+/// What others are told of this process.
+pub(crate) fn who(what: &str) -> String {
+    format!("process {} (quipu {what})", std::process::id())
+}
+
+/// How the old file is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptBy {
+    Link,
+    Copy,
+}
+
+/// Puts a file in the place of another, which is what `was` says, and gives it what that has
+/// besides its bytes. Says how the old one is kept.
 pub(crate) fn replace(
     disk: &mut dyn Disk,
-    journal: &Journal,
+    begun: &Begun,
     deed: Deed<'_>,
     ready: &Ready,
     was: Mark,
-) -> io::Result<String> {
-    let entry = journal.begin(disk, deed)?;
-    let copy = entry.folder.join("0");
-    disk.copy(&ready.path, &copy)?;
+) -> io::Result<KeptBy> {
+    let changed =
+        || io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed since it was read");
+    let attributes = Attributes::of(&files::open(&ready.path)?)?;
+    disk.dress(&ready.temp, &attributes)?;
+    let copy = keep(disk, &ready.path, &begun.folder, was).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => changed(),
+        _ => error,
+    })?;
+    let by = if matches!(copy.how, How::Link { .. }) { KeptBy::Link } else { KeptBy::Copy };
     let after = Mark::of(&ready.temp)?;
     let item = Item { path: ready.path.clone(), was: Was::There { copy, before: was }, after };
-    entry.finish(disk, deed, &[item])?;
+    begun.finish(disk, deed, &[item])?;
     // The last look: whoever wrote since then would lose what they wrote.
     if Mark::of(&ready.path)? != was {
-        journal.forget(disk, &entry.name)?;
-        return Err(io::Error::new(
-            io::ErrorKind::ResourceBusy,
-            "the file has changed since it was read",
-        ));
+        return Err(changed());
     }
     disk.rename(&ready.temp, &ready.path)?;
-    Ok(entry.name)
+    Ok(by)
 }
 
-/// Puts new files in their places, none of which may be there. The first is the session's own, and comes last.
+/// Keeps a file in a folder of the journal: the file itself, under another name; where that cannot
+/// be, a copy.
+fn keep(disk: &mut dyn Disk, path: &Path, folder: &Path, was: Mark) -> io::Result<Kept> {
+    let name = "0".to_owned();
+    let kept = folder.join(&name);
+    if disk.link(path, &kept).is_ok() {
+        let sha256 = Some(entry::hash(&kept, was.size)?);
+        return Ok(Kept { name, sha256, how: How::Link { taken: 0 } });
+    }
+    let sha256 = entry::hash(path, was.size)?;
+    disk.copy(path, &kept)?;
+    if Mark::of(&kept)?.size != was.size || entry::hash(&kept, was.size)? != sha256 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let how = How::copy(&Attributes::of(&files::open(path)?)?);
+    Ok(Kept { name, sha256: Some(sha256), how })
+}
+
+/// Puts new files in their places, none of which may be there. The first is the session's own, and
+/// comes last.
 pub(crate) fn create(
     disk: &mut dyn Disk,
-    journal: &Journal,
+    begun: &Begun,
     deed: Deed<'_>,
     ready: &[Ready],
-) -> io::Result<String> {
-    let entry = journal.begin(disk, deed)?;
+) -> io::Result<()> {
     let items = ready.iter().map(|one| {
         Ok(Item { path: one.path.clone(), was: Was::Nothing, after: Mark::of(&one.temp)? })
     });
     let items: Vec<Item> = items.collect::<io::Result<_>>()?;
-    entry.finish(disk, deed, &items)?;
+    begun.finish(disk, deed, &items)?;
     let mut placed: Vec<&Path> = Vec::new();
     for one in ready.iter().rev() {
         if let Err(error) = disk.place(&one.temp, &one.path) {
-            // All of it or nothing.
+            // All of it or nothing; without its entry the change has come to nothing.
             for path in placed {
                 disk.remove(path)?;
             }
-            journal.forget(disk, &entry.name)?;
+            disk.remove(&begun.folder.join(entry::FILE))?;
             return Err(error);
         }
         placed.push(&one.path);
     }
-    Ok(entry.name)
+    Ok(())
 }
 
-/// Removes files that did not come to their places.
-pub(crate) fn discard(ready: &[Ready]) {
-    for one in ready {
-        // What is not there need not go.
-        let _ = fs::remove_file(&one.temp);
-    }
+/// Whether files that were changed since are taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Refuse,
+    /// They are; what they hold now is kept in a new entry.
+    Keep,
 }
 
-/// Takes an entry of the journal back. With `force` also what was changed since; that is kept in a new entry.
+/// Takes an entry of the journal back. Gives the files that were restored or removed.
 pub(crate) fn undo(
     disk: &mut dyn Disk,
     journal: &Journal,
     entry: &Entry,
     now: SystemTime,
-    force: bool,
+    changed: Changed,
 ) -> Result<Vec<PathBuf>, UndoError> {
+    entry.verify().map_err(UndoError::Damaged)?;
     for item in &entry.items {
-        let is = Mark::of(&item.path).ok();
-        let is_expected = match item.was {
-            // Where nothing is, nothing can be lost.
-            Was::There { before, .. } => {
-                is.is_none() || is == Some(item.after) || is == Some(before)
-            }
-            Was::Nothing => is.is_none() || is == Some(item.after),
-        };
-        if !is_expected && !force {
+        if !is_expected(item, &entry.folder) && changed == Changed::Refuse {
             return Err(UndoError::Changed(item.path.clone()));
         }
     }
+    let ready: Vec<Ready> = entry.items.iter().map(|item| Ready::at(&item.path)).collect();
+    let failed = |error| UndoError::Io(entry.folder.clone(), error);
+    let begun = journal.begin_undo(disk, entry, &ready).map_err(failed)?;
     let mut done = Vec::new();
-    for item in &entry.items {
-        let is = Mark::of(&item.path).ok();
-        let failed = |error| UndoError::Io(item.path.clone(), error);
-        if is.is_some()
-            && is != Some(item.after)
-            && !matches!(item.was, Was::There { before, .. } if is == Some(before))
-        {
-            let deed = Deed { what: "undo", session: &entry.session, now };
-            let saved = journal.begin(disk, deed).map_err(failed)?;
-            let copy = saved.folder.join("0");
-            disk.copy(&item.path, &copy).map_err(failed)?;
-            let was = is.unwrap_or(item.after);
-            // It is what it was before, once this is done; or nothing.
-            let after = match item.was {
-                Was::There { before, .. } => before,
-                Was::Nothing => item.after,
-            };
-            let kept =
-                Item { path: item.path.clone(), was: Was::There { copy, before: was }, after };
-            saved.finish(disk, deed, &[kept]).map_err(failed)?;
-        }
-        match &item.was {
-            Was::There { copy, before } => {
-                let temp = beside(&item.path);
-                disk.copy(copy, &temp).map_err(failed)?;
-                disk.set_modified(&temp, before.modified).map_err(failed)?;
-                // The last look, as above.
-                if Mark::of(&item.path).ok() != is {
-                    disk.remove(&temp).map_err(failed)?;
-                    return Err(UndoError::Changed(item.path.clone()));
-                }
-                disk.rename(&temp, &item.path).map_err(failed)?;
-                done.push(item.path.clone());
+    for (item, ready) in entry.items.iter().zip(&ready) {
+        match take_back(disk, journal, entry, (item, ready), now) {
+            Ok(true) => done.push(item.path.clone()),
+            Ok(false) => {}
+            Err(error) => {
+                // Why it failed matters more than what is left, which the next run removes.
+                let _ = begun.settle(disk);
+                return Err(error);
             }
-            Was::Nothing if is.is_some() => {
-                disk.remove(&item.path).map_err(failed)?;
-                done.push(item.path.clone());
-                disk.remove_empty(&item.path, &entry.items[0].path);
-            }
-            Was::Nothing => {}
         }
     }
-    let failed = |error| UndoError::Io(entry.folder.clone(), error);
-    journal.forget(disk, &entry.name).map_err(failed)?;
+    journal::forget(disk, &begun.folder).map_err(failed)?;
     Ok(done)
+}
+
+/// Whether a file is what the change left, or what it was before; where nothing is, nothing can be
+/// lost.
+fn is_expected(item: &Item, folder: &Path) -> bool {
+    let Ok(is) = Mark::of(&item.path) else { return true };
+    let is_before = matches!(item.was, Was::There { before, .. } if is == before);
+    is == item.after || is_before || !item.is_done(folder)
+}
+
+/// Takes one file back. Says whether there was anything to do.
+fn take_back(
+    disk: &mut dyn Disk,
+    journal: &Journal,
+    entry: &Entry,
+    (item, ready): (&Item, &Ready),
+    now: SystemTime,
+) -> Result<bool, UndoError> {
+    let failed = |error| UndoError::Io(item.path.clone(), error);
+    let is = Mark::of(&item.path).ok();
+    // What the file will be once this is done.
+    let after = match &item.was {
+        Was::There { copy, before } => match copy.how {
+            How::Link { .. } => Mark::of(&entry.folder.join(&copy.name)).map_err(failed)?,
+            How::Copy { .. } | How::Plain => *before,
+        },
+        Was::Nothing => item.after,
+    };
+    if let Some(is) = is.filter(|_| !is_expected(item, &entry.folder)) {
+        let deed = Deed { what: "undo", session: &entry.session, made: None, now };
+        let saved = journal.begin(disk, deed, &[]).map_err(failed)?;
+        let copy = keep(disk, &item.path, &saved.folder, is).map_err(failed)?;
+        let was = Was::There { copy, before: is };
+        saved
+            .finish(disk, deed, &[Item { path: item.path.clone(), was, after }])
+            .map_err(failed)?;
+        restore(disk, entry, (item, ready), Some(is))?;
+        saved.settle(disk).map_err(failed)?;
+        return Ok(true);
+    }
+    restore(disk, entry, (item, ready), is)
+}
+
+fn restore(
+    disk: &mut dyn Disk,
+    entry: &Entry,
+    (item, ready): (&Item, &Ready),
+    is: Option<Mark>,
+) -> Result<bool, UndoError> {
+    let failed = |error| UndoError::Io(item.path.clone(), error);
+    let Was::There { copy, before } = &item.was else {
+        if is.is_none() {
+            return Ok(false);
+        }
+        disk.remove(&item.path).map_err(failed)?;
+        disk.remove_empty(&item.path, &entry.items[0].path);
+        return Ok(true);
+    };
+    let kept = entry.folder.join(&copy.name);
+    if entry::is_same(&kept, &item.path) {
+        return Ok(true);
+    }
+    let is_link = matches!(copy.how, How::Link { .. });
+    if !is_link || disk.link(&kept, &ready.temp).is_err() {
+        let attributes = copy.how.attributes(&kept).map_err(failed)?;
+        let modified =
+            if is_link { Mark::of(&kept).map_err(failed)?.modified } else { before.modified };
+        disk.copy(&kept, &ready.temp).map_err(failed)?;
+        disk.set_modified(&ready.temp, modified).map_err(failed)?;
+        disk.dress(&ready.temp, &attributes).map_err(failed)?;
+    }
+    // The last look, as above.
+    if Mark::of(&item.path).ok() != is {
+        return Err(UndoError::Changed(item.path.clone()));
+    }
+    disk.rename(&ready.temp, &item.path).map_err(failed)?;
+    Ok(true)
 }
 
 /// Why an entry is not taken back.
@@ -192,13 +289,15 @@ pub(crate) fn undo(
 pub(crate) enum UndoError {
     /// Somebody has written to the file since.
     Changed(PathBuf),
+    /// The journal does not hold what it was given: which part, and how.
+    Damaged(String),
     Io(PathBuf, io::Error),
 }
 
-/// A name beside a file that no client takes for a session.
-pub(crate) fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.quipu", std::process::id()))
+/// A name beside a file that no client takes for a session, and that only we give.
+fn beside(path: &Path) -> PathBuf {
+    let chance = uuid::Uuid::new_v4().simple().to_string();
+    path.with_file_name(format!(".quipu-{}-{}.tmp", std::process::id(), &chance[..12]))
 }
 
 #[cfg(test)]

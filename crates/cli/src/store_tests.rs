@@ -1,18 +1,35 @@
-//! The program stopped before every single write: the old file or the new one is whole, and what the journal has can be brought back.
+//! The program stopped before every single write: the old file or the new one is whole, what the
+//! journal has can be brought back, and the next change leaves nothing behind of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Deed, Disk, Journal, Mark, Ready, Real, beside, create, replace, undo};
+use files::Attributes;
+use testkit::Rng;
+
+use super::{
+    Begun, Bounds, Changed, Deed, Disk, Entry, Journal, KeptBy, Mark, Ready, Real, State,
+    UndoError, create, replace, undo,
+};
 
 const OLD: &[u8] = b"what it was\n";
 const NEW: &[u8] = b"what it is now, and longer\n";
 
-/// A disk on which nothing happens any more after so many steps; the step itself is left half done where it can be.
+/// A disk on which nothing happens any more after so many steps; the step itself is left half done
+/// where it can be.
 struct Dying {
     left: usize,
+    links: Links,
+}
+
+/// Whether files can have two names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Links {
+    Yes,
+    No,
 }
 
 impl Dying {
@@ -27,8 +44,18 @@ impl Dying {
     }
 }
 
+/// A disk that works, with or without hard links.
+fn working(links: Links) -> Dying {
+    Dying { left: usize::MAX, links }
+}
+
 fn write(path: &Path, bytes: &[u8]) {
     io::Write::write_all(&mut fs::File::create(path).unwrap(), bytes).unwrap();
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+    io::Write::write_all(&mut file, bytes).unwrap();
 }
 
 impl Disk for Dying {
@@ -42,12 +69,25 @@ impl Disk for Dying {
         Real.create(path, bytes)
     }
 
+    fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        if self.links == Links::No {
+            return Err(io::ErrorKind::CrossesDevices.into());
+        }
+        self.dead()?;
+        Real.link(from, to)
+    }
+
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         self.dead().inspect_err(|_| {
             let bytes = fs::read(from).unwrap();
             write(to, &bytes[..bytes.len() / 2]);
         })?;
         Real.copy(from, to)
+    }
+
+    fn dress(&mut self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        self.dead()?;
+        Real.dress(path, attributes)
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
@@ -88,17 +128,24 @@ struct Scene {
     path: PathBuf,
 }
 
+/// Where nobody has to wait for a disk.
 fn scene() -> Scene {
-    let folder = tempfile::tempdir().unwrap();
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    scene_in(folder.unwrap())
+}
+
+fn scene_in(folder: tempfile::TempDir) -> Scene {
     let path = folder.path().join("s.jsonl");
     write(&path, OLD);
     Real.set_modified(&path, 1_700_000_000_000_000_000).unwrap();
-    let journal = Journal::at(folder.path().join("journal"));
+    let journal = Journal::at(folder.path().join("journal"), Bounds::default());
     Scene { folder, journal, path }
 }
 
 fn deed() -> Deed<'static> {
-    Deed { what: "strip", session: "s", now: UNIX_EPOCH + Duration::from_secs(1_800_000_000) }
+    let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    Deed { what: "strip", session: "s", made: None, now }
 }
 
 fn now() -> SystemTime {
@@ -106,82 +153,189 @@ fn now() -> SystemTime {
 }
 
 impl Scene {
-    fn replace(&self, disk: &mut dyn Disk) -> io::Result<String> {
-        let temp = self.folder.path().join(".new");
-        write(&temp, NEW);
-        let ready = Ready { temp, path: self.path.clone() };
-        replace(disk, &self.journal, deed(), &ready, Mark::of(&self.path).unwrap())
+    /// As the program does it: whatever happens, it ends by settling.
+    fn replace(&self, disk: &mut dyn Disk) -> io::Result<KeptBy> {
+        let ready = Ready::at(&self.path);
+        let begun = self.journal.begin(disk, deed(), std::slice::from_ref(&ready))?;
+        write(&ready.temp, NEW);
+        let done = replace(disk, &begun, deed(), &ready, Mark::of(&self.path).unwrap());
+        let settled = begun.settle(disk);
+        done.and_then(|by| settled.map(|()| by))
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.journal.entries().unwrap()
+    }
+
+    fn undo(&self, disk: &mut dyn Disk, changed: Changed) -> Result<Vec<PathBuf>, UndoError> {
+        self.journal.sweep(disk, now()).map_err(|error| UndoError::Io(self.path.clone(), error))?;
+        undo(disk, &self.journal, &self.entries()[0], now(), changed)
+    }
+
+    /// Everything that is there, but for the journal's finished entries.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![self.folder.path().to_owned()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    found.insert(path.clone(), Vec::new());
+                    open.push(path);
+                } else {
+                    found.insert(path.clone(), fs::read(path).unwrap());
+                }
+            }
+        }
+        found
     }
 }
 
 #[test]
 fn a_file_is_whole_whenever_the_program_is_stopped() {
-    let mut outcomes = Vec::new();
-    for left in 0.. {
-        let scene = scene();
-        let done = scene.replace(&mut Dying { left });
-        let bytes = fs::read(&scene.path).unwrap();
-        assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
-        // The journal knows of it if and only if it happened.
-        let entries = scene.journal.entries().unwrap();
-        assert_eq!(entries.len(), usize::from(bytes == NEW), "stopped before step {left}");
-        outcomes.push(bytes == NEW);
-        if done.is_ok() {
-            break;
+    for links in [Links::Yes, Links::No] {
+        let mut outcomes = Vec::new();
+        for left in 0.. {
+            let scene = scene();
+            let done = scene.replace(&mut Dying { left, links });
+            let bytes = fs::read(&scene.path).unwrap();
+            assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
+            // The journal knows of it if and only if it happened.
+            assert_eq!(scene.entries().len(), usize::from(bytes == NEW), "stopped before {left}");
+            outcomes.push(bytes == NEW);
+            // Whatever it left is found, and goes with the next write.
+            let found = scene.journal.leftovers(now()).unwrap();
+            let swept = scene.journal.sweep(&mut Real, now()).unwrap();
+            assert_eq!(found, swept, "stopped before step {left}");
+            assert_eq!(scene.journal.leftovers(now()).unwrap().count, 0, "before step {left}");
+            let names: Vec<_> = scene.files().into_keys().collect();
+            let inside = usize::from(bytes == NEW) * 3;
+            assert!(names.len() <= 2 + inside, "stopped before step {left}: {names:?}");
+            let hidden =
+                |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with('.');
+            assert_eq!(names.iter().find(hidden), None, "stopped before step {left}");
+            if done.is_ok() {
+                break;
+            }
         }
+        // The old file stands until the last step but those that clean up.
+        let first = outcomes.iter().position(|is_new| *is_new).unwrap();
+        assert!(outcomes[first..].iter().all(|is_new| *is_new), "{outcomes:?}");
+        assert!(first > 7 && outcomes.len() - first > 2, "{outcomes:?}");
     }
-    // A folder, the copy, two steps for the entry, the rename.
-    assert_eq!(outcomes, [false, false, false, false, false, true]);
 }
 
 #[test]
 fn undo_brings_back_every_byte_and_survives_being_stopped() {
-    for left in 0.. {
-        let scene = scene();
-        let name = scene.replace(&mut Real).unwrap();
-        let entries = scene.journal.entries().unwrap();
-        assert_eq!(entries[0].name, name);
-        let done = undo(&mut Dying { left }, &scene.journal, &entries[0], now(), false);
-        let bytes = fs::read(&scene.path).unwrap();
-        assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
-        if done.is_ok() {
-            assert_eq!(bytes, OLD);
-            assert!(scene.journal.entries().unwrap().is_empty());
-            break;
+    for links in [Links::Yes, Links::No] {
+        for left in 0.. {
+            let scene = scene();
+            let expected = if links == Links::Yes { KeptBy::Link } else { KeptBy::Copy };
+            assert_eq!(scene.replace(&mut working(links)).unwrap(), expected);
+            let done = scene.undo(&mut Dying { left, links }, Changed::Refuse);
+            let bytes = fs::read(&scene.path).unwrap();
+            assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
+            // Once more, without being stopped, if there is anything left to take back.
+            if !scene.entries().is_empty() {
+                scene.undo(&mut working(links), Changed::Refuse).unwrap();
+            }
+            scene.journal.sweep(&mut Real, now()).unwrap();
+            assert_eq!(fs::read(&scene.path).unwrap(), OLD, "stopped before step {left}");
+            let modified = Mark::of(&scene.path).unwrap().modified;
+            assert_eq!(modified, 1_700_000_000_000_000_000, "its time is what it was, too");
+            assert_eq!(scene.files().len(), 2, "stopped before step {left}: {:?}", scene.files());
+            if done.is_ok() {
+                break;
+            }
         }
-        // Once more, without being stopped, if there is anything left to take back.
-        if let Some(entry) = scene.journal.entries().unwrap().first() {
-            undo(&mut Real, &scene.journal, entry, now(), false).unwrap();
-        }
-        assert_eq!(fs::read(&scene.path).unwrap(), OLD, "stopped before step {left}");
-        let modified = Mark::of(&scene.path).unwrap().modified;
-        assert_eq!(modified, 1_700_000_000_000_000_000, "its time is what it was, too");
     }
 }
 
 #[test]
 fn what_was_written_since_is_not_lost() {
     let scene = scene();
-    let temp = scene.folder.path().join(".new");
-    write(&temp, NEW);
+    let ready = Ready::at(&scene.path);
+    let begun = scene.journal.begin(&mut Real, deed(), std::slice::from_ref(&ready)).unwrap();
+    write(&ready.temp, NEW);
     let was = Mark::of(&scene.path).unwrap();
     write(&scene.path, b"somebody else wrote\n");
-    let ready = Ready { temp, path: scene.path.clone() };
-    let refused = replace(&mut Real, &scene.journal, deed(), &ready, was).unwrap_err();
+    let refused = replace(&mut Real, &begun, deed(), &ready, was).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+    begun.settle(&mut Real).unwrap();
     assert_eq!(fs::read(&scene.path).unwrap(), b"somebody else wrote\n");
-    assert!(scene.journal.entries().unwrap().is_empty());
+    assert!(scene.entries().is_empty());
+    assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
     // The same for taking back: not without being told to, and then it is kept.
     scene.replace(&mut Real).unwrap();
     write(&scene.path, b"and more\n");
-    let entries = scene.journal.entries().unwrap();
-    assert!(undo(&mut Real, &scene.journal, &entries[0], now(), false).is_err());
+    assert!(matches!(scene.undo(&mut Real, Changed::Refuse), Err(UndoError::Changed(_))));
     assert_eq!(fs::read(&scene.path).unwrap(), b"and more\n");
-    undo(&mut Real, &scene.journal, &entries[0], now(), true).unwrap();
+    scene.undo(&mut Real, Changed::Keep).unwrap();
     assert_eq!(fs::read(&scene.path).unwrap(), b"somebody else wrote\n");
-    let kept = scene.journal.entries().unwrap();
-    undo(&mut Real, &scene.journal, &kept[0], now(), true).unwrap();
+    scene.undo(&mut Real, Changed::Refuse).unwrap();
     assert_eq!(fs::read(&scene.path).unwrap(), b"and more\n");
+    assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
+}
+
+/// Whoever kept the old file open and writes to it later is found out, and loses nothing.
+#[test]
+fn late_lines_are_counted_and_come_back() {
+    let scene = scene();
+    let mut writer = fs::OpenOptions::new().append(true).open(&scene.path).unwrap();
+    scene.replace(&mut Real).unwrap();
+    assert_eq!(scene.entries()[0].late().bytes, 0);
+    io::Write::write_all(&mut writer, b"one\ntwo").unwrap();
+    let late = scene.entries()[0].late();
+    assert_eq!((late.lines, late.bytes), (2, 7));
+    assert_eq!(scene.journal.late("s", &scene.path).len(), 1);
+    assert_eq!(scene.journal.late("t", &scene.path).len(), 0);
+    assert_eq!(scene.entries()[0].verify(), Ok(()));
+    scene.undo(&mut Real, Changed::Refuse).unwrap();
+    assert_eq!(fs::read(&scene.path).unwrap(), [OLD, b"one\ntwo"].concat());
+    // It is the very file: what it writes from now on is there, too.
+    io::Write::write_all(&mut writer, b"\n").unwrap();
+    assert!(fs::read(&scene.path).unwrap().ends_with(b"two\n"));
+}
+
+/// A copy has nobody who could write to it: what is behind its end is damage.
+#[test]
+fn a_copy_with_more_in_it_is_damaged() {
+    let scene = scene();
+    scene.replace(&mut working(Links::No)).unwrap();
+    append(&scene.entries()[0].folder.join("0"), b"more\n");
+    assert!(matches!(scene.undo(&mut Real, Changed::Keep), Err(UndoError::Damaged(_))));
+    assert_eq!(fs::read(&scene.path).unwrap(), NEW);
+}
+
+#[cfg(unix)]
+#[test]
+fn mode_and_extended_attributes_stay_and_come_back() {
+    use std::os::unix::fs::PermissionsExt;
+    for links in [Links::Yes, Links::No] {
+        let scene = scene_in(tempfile::tempdir().unwrap());
+        let file = fs::File::open(&scene.path).unwrap();
+        let mut attributes = Attributes::of(&file).unwrap();
+        attributes.mode = 0o640;
+        attributes.extended.push((b"user.note".to_vec(), b"mine".to_vec()));
+        attributes.give(&file).unwrap();
+        let before = Attributes::of(&file).unwrap();
+        if before.extended.is_empty() {
+            eprintln!("left out: this file system has no extended attributes");
+        }
+        let is = || Attributes::of(&fs::File::open(&scene.path).unwrap()).unwrap();
+        scene.replace(&mut working(links)).unwrap();
+        assert_eq!(fs::read(&scene.path).unwrap(), NEW);
+        assert_eq!(is(), before);
+        let entry = &scene.entries()[0];
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&entry.folder), 0o700);
+        assert_eq!(mode(&entry.folder.join("entry.json")), 0o600);
+        // Another name of a file has its mode; a copy is private.
+        let expected = if links == Links::Yes { 0o640 } else { 0o600 };
+        assert_eq!(mode(&entry.folder.join("0")), expected);
+        scene.undo(&mut working(links), Changed::Refuse).unwrap();
+        assert_eq!((is(), fs::read(&scene.path).unwrap()), (before, OLD.to_vec()));
+    }
 }
 
 #[test]
@@ -189,33 +343,219 @@ fn new_files_take_nobodys_place_and_go_again() {
     for left in 0.. {
         let scene = scene();
         let inner = scene.folder.path().join("new/subagents/agent-a.jsonl");
-        fs::create_dir_all(inner.parent().unwrap()).unwrap();
         let paths = [scene.folder.path().join("new.jsonl"), inner];
-        let ready: Vec<Ready> = paths
-            .iter()
-            .map(|path| {
-                let temp = beside(path);
-                write(&temp, NEW);
-                Ready { temp, path: path.clone() }
-            })
-            .collect();
-        let done = create(&mut Dying { left }, &scene.journal, deed(), &ready);
+        let make = |disk: &mut dyn Disk| {
+            let ready: Vec<Ready> = paths.iter().map(|path| Ready::at(path)).collect();
+            let begun = scene.journal.begin(disk, deed(), &ready)?;
+            for one in &ready {
+                fs::create_dir_all(one.temp.parent().unwrap()).unwrap();
+                write(&one.temp, NEW);
+            }
+            let done = create(disk, &begun, deed(), &ready);
+            let settled = begun.settle(disk);
+            done.and(settled)
+        };
+        let done = make(&mut Dying { left, links: Links::Yes });
         // The session's own file comes last: where it is, everything is.
         assert!(!paths[0].exists() || paths[1].exists(), "stopped before step {left}");
         assert_eq!(fs::read(&scene.path).unwrap(), OLD);
-        let entries = scene.journal.entries().unwrap();
-        if let Some(entry) = entries.first() {
-            undo(&mut Real, &scene.journal, entry, now(), false).unwrap();
+        let found = scene.journal.leftovers(now()).unwrap();
+        let swept = scene.journal.sweep(&mut Real, now()).unwrap();
+        assert_eq!(found, swept, "stopped before step {left}");
+        assert_eq!(paths[0].exists(), paths[1].exists(), "stopped before step {left}");
+        assert_eq!(scene.entries().len(), usize::from(paths[0].exists()), "before step {left}");
+        if paths[0].exists() {
+            scene.undo(&mut Real, Changed::Refuse).unwrap();
         }
-        assert!(!paths[0].exists() && !paths[1].exists(), "stopped before step {left}");
+        // The file that was there, and the journal.
+        assert!(scene.files().len() <= 2, "stopped before step {left}: {:?}", scene.files());
         if done.is_ok() {
-            assert!(!scene.folder.path().join("new").exists(), "no empty folder stays");
             write(&paths[0], OLD);
-            write(&ready[0].temp, NEW);
-            let taken = create(&mut Real, &scene.journal, deed(), &ready[..1]).unwrap_err();
+            let taken = make(&mut Real).unwrap_err();
             assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
             assert_eq!(fs::read(&paths[0]).unwrap(), OLD);
+            assert_eq!(scene.files().len(), 3, "{:?}", scene.files());
             break;
         }
     }
+}
+
+/// A process that is at work loses nothing to another one that sweeps; one that is dead does, a
+/// moment later.
+#[test]
+fn nothing_of_a_process_at_work_is_swept() {
+    let scene = scene();
+    let ready = Ready::at(&scene.path);
+    let begun: Begun =
+        scene.journal.begin(&mut Real, deed(), std::slice::from_ref(&ready)).unwrap();
+    write(&ready.temp, NEW);
+    let foreign = scene.folder.path().join("journal/notes");
+    fs::create_dir(&foreign).unwrap();
+    assert_eq!(scene.journal.sweep(&mut Real, now()).unwrap().count, 0);
+    assert!(ready.temp.exists() && begun.folder.exists() && scene.entries().is_empty());
+    drop(begun);
+    assert_eq!(scene.journal.leftovers(now()).unwrap().count, 2);
+    assert_eq!(scene.journal.sweep(&mut Real, now()).unwrap().count, 2);
+    assert!(!ready.temp.exists());
+    assert!(foreign.exists(), "what is not ours stays");
+}
+
+/// Files with names of ours that no journal tells of: only those of the dead, and only old ones.
+#[test]
+fn temporary_files_of_the_dead_are_swept_by_their_names() {
+    let scene = scene();
+    let nobody = u32::MAX >> 2;
+    let put = |name: &str, age: u64| {
+        let path = scene.folder.path().join(name);
+        write(&path, b"x");
+        let modified = now() - Duration::from_secs(age);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+        path
+    };
+    let (hour, day) = (3_700, 90_000);
+    let gone = [
+        put(&format!(".quipu-{nobody}-0123456789ab.tmp"), hour),
+        put(".quipu-aB3xYz.tmp", day),
+        put(&format!(".s.jsonl.{nobody}.quipu"), hour),
+    ];
+    let kept = [
+        put(&format!(".quipu-{}-0123456789ab.tmp", std::process::id()), day),
+        put(&format!(".quipu-{nobody}-0123456789ac.tmp"), 60),
+        put(".quipu-aB3xYy.tmp", hour),
+        put(".quipu-notes.txt", day),
+        put(".other.tmp", day),
+    ];
+    let ready = Ready::at(&scene.path);
+    let deed = Deed { now: now(), ..deed() };
+    let begun = scene.journal.begin(&mut Real, deed, &[ready]).unwrap();
+    begun.settle(&mut Real).unwrap();
+    assert!(gone.iter().all(|path| !path.exists()), "{gone:?}");
+    assert!(kept.iter().all(|path| path.exists()), "{kept:?}");
+}
+
+#[test]
+fn the_journal_is_bounded_and_keeps_what_is_young() {
+    let day = 24 * 60 * 60;
+    let scene = scene();
+    let start = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    let bounded = |bytes| {
+        let bounds = Bounds { days: 90, bytes };
+        Journal::at(scene.folder.path().join("journal"), bounds)
+    };
+    let make = |journal: &Journal, days: u64| {
+        let ready = Ready::at(&scene.path);
+        let deed = Deed { now: start + Duration::from_secs(days * day + 60), ..deed() };
+        let begun = journal.begin(&mut Real, deed, std::slice::from_ref(&ready)).unwrap();
+        write(&ready.temp, NEW);
+        replace(&mut Real, &begun, deed, &ready, Mark::of(&scene.path).unwrap()).unwrap();
+        let pruned = begun.pruned.count;
+        begun.settle(&mut Real).unwrap();
+        pruned
+    };
+    let plenty = bounded(u64::MAX);
+    let pruned: Vec<u64> = [0, 1, 50, 91].map(|days| make(&plenty, days)).to_vec();
+    assert_eq!(pruned, [0, 0, 0, 1], "the first is older than 90 days");
+    // Too much: the oldest go, but none of the last day.
+    assert_eq!(make(&bounded(1), 91), 2);
+    assert_eq!(scene.entries().len(), 2);
+    let later = start + Duration::from_secs(93 * day);
+    assert_eq!(plenty.prune(&mut Real, later, 7).unwrap().count, 0);
+    assert_eq!(plenty.prune(&mut Real, later, 1).unwrap().count, 2);
+    assert!(scene.entries().is_empty());
+}
+
+/// Damages a file as disks and people do; nothing if there is nothing to be seen of it.
+fn damage(path: &Path, other: &Path, chance: &mut Rng) -> String {
+    let bytes = fs::read(path).unwrap();
+    let at = chance.below(bytes.len());
+    let mut changed = bytes.clone();
+    let what = match chance.below(7) {
+        0 => {
+            changed.truncate(at);
+            "cut"
+        }
+        1 => {
+            changed[at] ^= 1 << chance.below(8);
+            "flipped a bit"
+        }
+        2 => {
+            let end = (at + 1 + chance.below(64)).min(bytes.len());
+            changed[at..end].fill(0);
+            "NULs"
+        }
+        3 => {
+            changed.clear();
+            "emptied"
+        }
+        4 => {
+            fs::remove_file(path).unwrap();
+            return format!("removed {}", path.display());
+        }
+        5 => {
+            changed = fs::read(other).unwrap();
+            "swapped"
+        }
+        _ => {
+            changed.drain(at..(at + 1 + chance.below(9)).min(bytes.len()));
+            "took bytes out"
+        }
+    };
+    write(path, &changed);
+    format!("{what} at {at} of {}", path.display())
+}
+
+/// The trial's own count: whatever is done to an entry or its copy, nothing is restored but what
+/// was kept, and no other change is taken in its place.
+#[test]
+fn three_hundred_damages_and_none_is_restored_as_good() {
+    let mut chance = Rng::new(16);
+    let (mut refused, mut harmless) = (0, 0);
+    for round in 0..300 {
+        let scene = scene();
+        let links = *chance.pick(&[Links::Yes, Links::No]);
+        scene.replace(&mut working(links)).unwrap();
+        // A second change, of another session, that nobody damages; it is older.
+        let second = scene.folder.path().join("t.jsonl");
+        write(&second, b"another session\n");
+        let ready = Ready::at(&second);
+        let older = Deed { session: "t", now: deed().now - Duration::from_secs(60), ..deed() };
+        let begun = scene.journal.begin(&mut Real, older, std::slice::from_ref(&ready)).unwrap();
+        write(&ready.temp, b"another session, changed\n");
+        replace(&mut Real, &begun, older, &ready, Mark::of(&second).unwrap()).unwrap();
+        begun.settle(&mut Real).unwrap();
+
+        let entries = scene.entries();
+        assert_eq!((entries[0].session.as_str(), entries[1].session.as_str()), ("s", "t"));
+        let part = *chance.pick(&["entry.json", "0"]);
+        let (path, other) = (entries[0].folder.join(part), entries[1].folder.join(part));
+        let before = fs::read(&path).unwrap();
+        let what = damage(&path, &other, &mut chance);
+        let is_same = fs::read(&path).is_ok_and(|bytes| bytes == before);
+
+        let entries = scene.entries();
+        assert_eq!(entries.len(), 2, "round {round}: {what}: it is hidden");
+        assert_eq!(entries[0].session, "s", "round {round}: {what}: another comes first");
+        match undo(&mut Real, &scene.journal, &entries[0], now(), Changed::Keep) {
+            Ok(_) => {
+                // Bytes that say nothing, such as the case of a letter that is not read, may be
+                // others.
+                assert_eq!(fs::read(&scene.path).unwrap(), OLD, "round {round}: {what}");
+                assert!(is_same || part == "entry.json", "round {round}: {what}");
+                harmless += 1;
+            }
+            Err(UndoError::Damaged(_)) => {
+                assert_eq!(fs::read(&scene.path).unwrap(), NEW, "round {round}: {what}");
+                assert_eq!(scene.entries().len(), 2, "round {round}: {what}: its entry is gone");
+                refused += 1;
+            }
+            Err(error) => panic!("round {round}: {what}: {error:?}"),
+        }
+        // The other one is intact, and can be taken back by its name.
+        let entries = scene.entries();
+        let entry = entries.iter().find(|entry| entry.session == "t").unwrap();
+        assert_eq!(entry.state, State::Sealed);
+        undo(&mut Real, &scene.journal, entry, now(), Changed::Refuse).unwrap();
+        assert_eq!(fs::read(&second).unwrap(), b"another session\n");
+    }
+    assert!(refused >= 280 && refused + harmless == 300, "{refused} refused, {harmless} harmless");
 }

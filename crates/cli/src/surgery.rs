@@ -1,10 +1,15 @@
-//! How every change of a session is carried out: shown, written beside, proved, and only then put in its place.
+//! How every change of a session is carried out: shown, written beside, proved, and only then put
+//! in its place.
 //!
-//! The result is written to a file under another name (in the folder where it is to be; for `--dry-run` and the standard output to one that nobody sees), read again and compared with the
-//! session. A result that resumes less well than the session is not put anywhere. Invariants: without `--in-place` the session's own file is not opened for writing; with `-o` nothing else is written.
+//! The result is written to a file under another name (in the folder where it is to be; for
+//! `--dry-run`, the standard output, pipes and devices to one that nobody sees), read again and
+//! compared with the session. A result that resumes less well than the session is not put anywhere.
+//! Invariants: without `--in-place` the session's own file is not opened for writing; with `-o`
+//! nothing else is written; while a session is changed in place, no other quipu writes to it.
 
 mod carry;
 pub(crate) mod live;
+mod place;
 mod proof;
 
 use std::fs::{self, File};
@@ -14,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use files::Attributes;
 use transcript::change::{self, Change, Mended, Proof, Renames, Subject};
 use transcript::check::Verdict;
 use transcript::glance::glance;
@@ -21,8 +27,10 @@ use transcript::history::Rules;
 use transcript::place::Session;
 
 use crate::failure::Failure;
-use crate::store::{self, Deed, Mark, Ready, Real};
+use crate::store::{self, Begun, Deed, KeptBy, Mark, Ready, Real};
+use crate::text::{count, size};
 use crate::world::World;
+use place::Place;
 
 /// Where the result goes.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,7 +42,7 @@ pub(crate) struct Target {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Overwrite the file that `-o` names; with `--in-place`, even if the session seems to be in use
+    /// Overwrite the file that `-o` names; write into it if it is a pipe or a device
     #[arg(long)]
     pub(crate) force: bool,
     /// The proof as one JSON object
@@ -44,6 +52,11 @@ pub(crate) struct Target {
     #[arg(skip)]
     pub(crate) is_silent: bool,
 }
+
+/// What `--force` means to commands that can change a session in its place.
+pub(crate) const FORCE_IN_PLACE: &str = "Overwrite the file that `-o` names, or write into it if it is a pipe or a \
+    device; with `--in-place`, even if the session seems to be in use, has other names (hard links), is \
+    write-protected or belongs to another user";
 
 /// A change that is ready to be carried out.
 pub(crate) struct Job<'a> {
@@ -130,20 +143,6 @@ impl Temp {
 }
 
 impl Job<'_> {
-    /// Where the result is to be; nothing if that is nowhere.
-    fn place(&self, target: &Target, id: &str) -> Option<PathBuf> {
-        match &target.output {
-            _ if target.dry_run => None,
-            Some(path) if path == Path::new("-") => None,
-            Some(path) => Some(path.clone()),
-            // Of a link what it leads to.
-            None if self.in_place => Some(
-                fs::canonicalize(&self.session.path).unwrap_or_else(|_| self.session.path.clone()),
-            ),
-            None => Some(self.session.path.with_file_name(format!("{id}.jsonl"))),
-        }
-    }
-
     /// The ids that the result gets; nothing if it keeps them.
     fn ids(&self, target: &Target, id: &str) -> io::Result<Option<carry::Family>> {
         let is_same = self.in_place
@@ -166,24 +165,14 @@ impl Job<'_> {
     /// Writes the result to a file without a place, and compares.
     fn make(
         &self,
-        place: Option<&Path>,
+        ready: Option<&Ready>,
         ids: Option<&Renames>,
         rules: Rules,
     ) -> Result<Made, Failure> {
-        let folder = place.map(|place| match place.parent() {
-            Some(folder) if folder != Path::new("") => folder.to_owned(),
-            _ => PathBuf::from("."),
-        });
-        let unwritable =
-            |error| Failure::unwritable(place.unwrap_or(Path::new("a temporary file")), error);
-        let mut file = match &folder {
-            Some(folder) => {
-                fs::metadata(folder).map_err(unwritable)?;
-                let named =
-                    tempfile::Builder::new().prefix(".quipu-").suffix(".tmp").tempfile_in(folder);
-                // Without the name of a file that nobody knows.
-                Temp::Named(named.map_err(|error| unwritable(error.kind().into()))?)
-            }
+        let path = ready.map_or(Path::new("a temporary file"), |ready| ready.path.as_path());
+        let unwritable = |error| Failure::unwritable(path, error);
+        let mut file = match ready {
+            Some(ready) => Temp::Named(named(&ready.temp).map_err(unwritable)?),
             None => Temp::Hidden(tempfile::tempfile().map_err(unwritable)?),
         };
         let source = self.plan.source().unwrap_or(&self.read.subject);
@@ -213,6 +202,19 @@ impl Job<'_> {
     }
 }
 
+/// A new file with that very name, which goes if nobody keeps it.
+fn named(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    fs::metadata(folder)?;
+    let name = path.file_name().unwrap_or_default();
+    let named = tempfile::Builder::new().prefix(name).suffix("").rand_bytes(0).tempfile_in(folder);
+    // Without the name of a file that nobody knows.
+    named.map_err(|error| error.kind().into())
+}
+
 /// Carries a job out, or says what would be done.
 pub(crate) fn carry_out(
     world: &mut World,
@@ -221,22 +223,12 @@ pub(crate) fn carry_out(
     rules: Rules,
 ) -> Result<Verdict, Failure> {
     let id = world.new_id();
-    let place = job.place(target, &id);
-    let same =
-        |path: &PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(&job.session.path).ok();
-    if target.output.as_ref().is_some_and(|path| path.exists() && same(path)) {
-        let hint = "give another name, or `--in-place` (of `strip` and `repair`)";
-        return Err(Failure::usage("that is the session's own file", Some(hint)));
-    }
-    if let Some(path) = target.output.as_ref().filter(|_| place.is_some())
-        && path.exists()
-        && !target.force
-    {
-        let hint = "give another name, or `--force` to overwrite it";
-        return Err(Failure::usage(format!("`{}` is there already", path.display()), Some(hint)));
-    }
-    if job.in_place && !target.force && !target.dry_run {
-        live::refuse_if_live(world, job.session)?;
+    let place = Place::of(&job, target, &id)?;
+    if job.in_place && !target.dry_run {
+        world.lock_session(&job.session.path, job.verb)?;
+        if !target.force {
+            live::refuse_if_live(world, job.session)?;
+        }
     }
     let unreadable = |error| Failure::unreadable(&job.session.path, error);
     let family = job.ids(target, &id).map_err(unreadable)?;
@@ -244,24 +236,172 @@ pub(crate) fn carry_out(
         let title = title(&job)?;
         job.plan.change_mut().title(&title, family.ids.session());
     }
-    let ids = family.as_ref().map(|family| &family.ids);
-    let made = job.make(place.as_deref(), ids, rules)?;
-    if made.proof.is_worse() {
-        return Err(Failure::worse(
-            made.proof.before.verdict.words(),
-            made.proof.after.verdict.words(),
-        ));
+    let mut ready: Vec<Ready> = place.file().map(Ready::at).into_iter().collect();
+    let made = match &place {
+        Place::Session(_) if !job.in_place => family.as_ref(),
+        _ => None,
+    };
+    ready.extend(made.into_iter().flat_map(|family| family.along.iter().map(carry::Along::ready)));
+    let deed = Deed {
+        what: job.verb,
+        session: &job.session.id,
+        made: made.map(|family| family.ids.session()),
+        now: world.now,
+    };
+    let begun = match &place {
+        Place::Session(path) => {
+            let begun = world.journal()?.begin(&mut Real, deed, &ready);
+            Some(begun.map_err(|error| unwritable(path, error))?)
+        }
+        _ => None,
+    };
+    let work = Work { place, ready: &ready, family: family.as_ref(), deed, begun: begun.as_ref() };
+    let outcome = work.carry_out(world, &job, target, rules);
+    if let Some(begun) = begun {
+        let folder = begun.folder.clone();
+        let settled = begun.settle(&mut Real);
+        if outcome.is_ok() {
+            settled.map_err(|error| Failure::unwritable(&folder, error))?;
+        }
     }
-    let verdict = made.proof.after.verdict;
-    let is_same = made.proof.written.dropped == 0 && made.proof.written.altered == 0;
-    if job.verb == "strip" && is_same && target.output.is_none() {
-        nothing(world, &job, target, &made.proof, "there is nothing to strip")?;
-        return Ok(verdict);
-    }
-    finish(world, &job, target, made, place.as_deref(), family.as_ref())?;
-    // The program ends here: giving a long session's memory back bit by bit would take longer than that.
+    let outcome = outcome?;
+    // The program ends here: giving a long session's memory back bit by bit would take longer than
+    // that.
     mem::forget(job);
-    Ok(verdict)
+    Ok(outcome)
+}
+
+/// What is not put into its place, because somebody is at work or for another reason.
+fn unwritable(path: &Path, error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => Failure::in_use(path, &error.to_string()),
+        _ => Failure::unwritable(path, error),
+    }
+}
+
+/// A job with everything that it needs.
+struct Work<'a> {
+    place: Place,
+    /// The result, and the files that go along.
+    ready: &'a [Ready],
+    family: Option<&'a carry::Family>,
+    deed: Deed<'a>,
+    /// The change in the journal.
+    begun: Option<&'a Begun>,
+}
+
+impl Work<'_> {
+    fn carry_out(
+        &self,
+        world: &mut World,
+        job: &Job<'_>,
+        target: &Target,
+        rules: Rules,
+    ) -> Result<Verdict, Failure> {
+        if let Some(begun) = self.begun {
+            tell_pruned(world, begun)?;
+            // Asked only now: a run that was killed may have left the file with a second name.
+            if job.in_place && (!target.force || target.is_silent) {
+                live::refuse_if_protected(&job.session.path)?;
+            }
+        }
+        let ids = self.family.map(|family| &family.ids);
+        let made = job.make(self.ready.first(), ids, rules)?;
+        if made.proof.is_worse() {
+            return Err(Failure::worse(
+                made.proof.before.verdict.words(),
+                made.proof.after.verdict.words(),
+            ));
+        }
+        let verdict = made.proof.after.verdict;
+        let is_same = made.proof.written.dropped == 0 && made.proof.written.altered == 0;
+        if job.verb == "strip" && is_same && target.output.is_none() {
+            nothing(world, job, target, &made.proof, "there is nothing to strip")?;
+            return Ok(verdict);
+        }
+        self.finish(world, job, target, made)?;
+        Ok(verdict)
+    }
+
+    /// Puts the result into its place, and says so.
+    fn finish(
+        &self,
+        world: &mut World,
+        job: &Job<'_>,
+        target: &Target,
+        made: Made,
+    ) -> Result<(), Failure> {
+        let Made { proof, file } = made;
+        let mut told = proof::Told::new(world, job, target, &proof, self.place.path(), self.family);
+        let named = match (&self.place, file) {
+            (_, Temp::Named(named)) => named,
+            (Place::Output, Temp::Hidden(mut file)) => {
+                file.rewind()?;
+                io::copy(&mut BufReader::new(file), &mut world.out)?;
+                world.out.flush()?;
+                return told.beside(world);
+            }
+            (Place::Into(path), Temp::Hidden(mut file)) => {
+                let written = file.rewind().and_then(|()| {
+                    io::copy(&mut BufReader::new(file), &mut files::open_special(path)?)
+                });
+                written.map_err(|error| Failure::unwritable(path, error))?;
+                return told.say(world);
+            }
+            (_, Temp::Hidden(_)) => return told.say(world),
+        };
+        let Some(first) = self.ready.first() else { return told.say(world) };
+        let failed = |error| unwritable(&first.path, error);
+        let attributes = files::open(&job.session.path).and_then(|file| Attributes::of(&file));
+        attributes.and_then(|kept| kept.give(named.as_file())).map_err(failed)?;
+        named.as_file().sync_all().map_err(failed)?;
+        let Some(begun) = self.begun else {
+            let kept = if target.force {
+                named.persist(&first.path)
+            } else {
+                named.persist_noclobber(&first.path)
+            };
+            kept.map_err(|error| failed(error.error))?;
+            // What others left there is no reason to fail.
+            let _ = store::sweep_beside(&mut Real, &first.path, world.now);
+            return told.say(world);
+        };
+        let temp = named.into_temp_path();
+        if job.in_place {
+            let by = store::replace(&mut Real, begun, self.deed, first, job.read.was);
+            if by.map_err(failed)? == KeptBy::Copy {
+                world.out.note(
+                    "the journal is on another file system and keeps a copy: lines that another \
+                     program writes to the old file from now on are not found there",
+                )?;
+            }
+            let late = take_late_lines(&job.read.subject, &first.path).map_err(failed)?;
+            if late > 0 {
+                begun.amend(&mut Real, self.deed, late).map_err(failed)?;
+            }
+        } else {
+            let along = self.family.map_or(Ok(()), |family| family.write(&self.ready[1..]));
+            let made = along.and_then(|()| store::create(&mut Real, begun, self.deed, self.ready));
+            made.map_err(failed)?;
+        }
+        told.entry = Some(begun.name.clone());
+        // It has its place: there is nothing left to clean up.
+        let _ = temp.keep();
+        if target.is_silent { Ok(()) } else { told.say(world) }
+    }
+}
+
+/// Says what cannot be taken back any more.
+pub(crate) fn tell_pruned(world: &mut World, begun: &Begun) -> Result<(), Failure> {
+    if begun.pruned.count == 0 {
+        return Ok(());
+    }
+    let (changes, bytes) = (count(begun.pruned.count, "old change"), size(begun.pruned.bytes));
+    let note = format!(
+        "{changes} ({bytes}) can no longer be taken back: `[undo]` in the configuration says how \
+         long they are kept"
+    );
+    Ok(world.out.note(&note)?)
 }
 
 /// Says that there is nothing to do: to a program, what there is.
@@ -278,84 +418,38 @@ pub(crate) fn nothing(
     Ok(world.out.note(text)?)
 }
 
-/// A title that says where the session came from.
+/// A title that says where the session came from: at the front, where lists do not cut it off.
 fn title(job: &Job<'_>) -> Result<String, Failure> {
     let found = glance(&job.session.path);
     let found = found.map_err(|error| Failure::unreadable(&job.session.path, error))?;
-    let name = found.title.or(found.prompt).unwrap_or_default();
-    let name = crate::text::one_line(&name);
-    // One that says so already is not made longer.
-    let base = match name.rfind(" (") {
-        Some(at) if name[at..].contains(" of ") && name.ends_with(')') => &name[..at],
-        _ => &name,
-    };
-    let base: String = base.chars().take(LONGEST_TITLE).collect();
+    let name = crate::text::one_line(&found.title.or(found.prompt).unwrap_or_default());
+    let base: String = unmarked(&name).chars().take(LONGEST_TITLE).collect();
     let short: String = job.session.id.chars().take(8).collect();
-    Ok(format!("{base} ({} of {short})", job.verb).trim_start().to_owned())
+    let mark = format!("{} of {short}", job.verb);
+    Ok(if base.is_empty() { mark } else { format!("{mark}: {base}") })
+}
+
+/// A title without the mark of the change that it came from; the first version put that at the end.
+fn unmarked(title: &str) -> &str {
+    let is_mark = |text: &str| {
+        text.split_once(" of ").is_some_and(|(verb, id)| {
+            ["clone", "fork", "repair", "strip"].contains(&verb) && !id.contains(' ')
+        })
+    };
+    if let Some((_, rest)) = title.split_once(": ").filter(|(mark, _)| is_mark(mark)) {
+        return rest;
+    }
+    let last = title.strip_suffix(')').and_then(|title| title.rsplit_once(" ("));
+    last.filter(|(_, mark)| is_mark(mark)).map_or(title, |(base, _)| base)
 }
 
 const LONGEST_TITLE: usize = 80;
 
-fn finish(
-    world: &mut World,
-    job: &Job<'_>,
-    target: &Target,
-    made: Made,
-    place: Option<&Path>,
-    family: Option<&carry::Family>,
-) -> Result<(), Failure> {
-    let Made { proof, mut file } = made;
-    let mut told = proof::Told::new(world, job, target, &proof, place, family);
-    let Some(place) = place else {
-        if target.output.is_some() && !target.dry_run {
-            let file = file.file();
-            file.rewind()?;
-            io::copy(&mut BufReader::new(file), &mut world.out)?;
-            world.out.flush()?;
-            return told.beside(world);
-        }
-        return told.say(world);
-    };
-    let unwritable = |error| Failure::unwritable(place, error);
-    let Temp::Named(named) = file else { return told.say(world) };
-    let found = fs::metadata(&job.session.path).map_err(unwritable)?;
-    store::take_after(named.as_file(), &found).map_err(unwritable)?;
-    named.as_file().sync_all().map_err(unwritable)?;
-    if target.output.is_some() {
-        named.persist(place).map_err(|error| unwritable(error.error))?;
-        return told.say(world);
-    }
-    let temp = named.into_temp_path();
-    let ready = Ready { temp: temp.to_path_buf(), path: place.to_owned() };
-    let deed = Deed { what: job.verb, session: &job.session.id, now: world.now };
-    let journal = world.journal()?;
-    told.entry = Some(if job.in_place {
-        let replaced = store::replace(&mut Real, &journal, deed, &ready, job.read.was);
-        let name = replaced.map_err(|error| match error.kind() {
-            io::ErrorKind::ResourceBusy => Failure::in_use(&job.session.path, &error.to_string()),
-            _ => unwritable(error),
-        })?;
-        take_late_lines(&job.read.subject, place).map_err(unwritable)?;
-        name
-    } else {
-        let mut all = vec![ready];
-        let made = family.map_or(Ok(Vec::new()), carry::Family::write).and_then(|others| {
-            all.extend(others);
-            store::create(&mut Real, &journal, deed, &all)
-        });
-        made.map_err(|error| {
-            store::discard(&all[1..]);
-            unwritable(error)
-        })?
-    });
-    // It has its place: there is nothing left to clean up.
-    let _ = temp.keep();
-    if target.is_silent { Ok(()) } else { told.say(world) }
-}
-
-/// Whoever had the old file open when it was replaced may have written to it since: that goes behind the new one.
-fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<()> {
-    let mut end = subject.own().table.end;
+/// Whoever had the old file open when it was replaced may have written to it since: that goes
+/// behind the new one. Gives how many bytes these were.
+fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<u64> {
+    let begin = subject.own().table.end;
+    let mut end = begin;
     for pause in [Duration::ZERO, LATE] {
         thread::sleep(pause);
         let more = subject.rest(end)?;
@@ -364,8 +458,27 @@ fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<()> {
             fs::OpenOptions::new().append(true).open(place)?.write_all(&more)?;
         }
     }
-    Ok(())
+    Ok(end - begin)
 }
 
 /// How long a client may take from opening a file to writing a line.
 const LATE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::unmarked;
+
+    #[test]
+    fn a_title_is_marked_once() {
+        for (title, base) in [
+            ("Add tests", "Add tests"),
+            ("repair of 5eed0001: Add tests", "Add tests"),
+            ("Add tests (strip of 5eed0001)", "Add tests"),
+            ("list of bugs: one", "list of bugs: one"),
+            ("Add tests (most of them)", "Add tests (most of them)"),
+            ("", ""),
+        ] {
+            assert_eq!(unmarked(title), base);
+        }
+    }
+}

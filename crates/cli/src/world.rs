@@ -13,15 +13,15 @@ use transcript::place::{self, Home, HomeError, Listed, Session};
 
 use crate::args::{Color, Global};
 use crate::command::which::Which;
-use crate::config::{Config, split_homes};
+use crate::config::{Config, UndoConfig, split_homes};
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::pager::Choice;
 use crate::project;
 use crate::receiver::ShipConfig;
 use crate::samples;
-use crate::store::Journal;
-use crate::text::quoted;
+use crate::store::{Journal, LockError, SessionLocks};
+use crate::text::{count, quoted};
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -38,6 +38,10 @@ pub(crate) struct World {
     state: Option<PathBuf>,
     /// Who traces go to, as the configuration has it.
     ship: ShipConfig,
+    /// How long changes can be taken back.
+    undo: UndoConfig,
+    /// The sessions that this process writes to.
+    locks: SessionLocks,
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
@@ -90,6 +94,8 @@ impl World {
             id: env("QUIPU_ID"),
             state: state_folder().map(|folder| folder.join("quipu")),
             ship: config.ship,
+            undo: config.undo,
+            locks: SessionLocks::default(),
         })
     }
 
@@ -177,7 +183,32 @@ impl World {
             return project::last(self);
         }
         let homes = if by_hand { Vec::new() } else { self.homes()?.list };
-        Ok(place::find(&homes, name)?)
+        let session = place::find(&homes, name)?;
+        self.tell_late_lines(&session)?;
+        Ok(session)
+    }
+
+    /// Says if somebody wrote to a session's old file after it was replaced.
+    fn tell_late_lines(&mut self, session: &Session) -> Result<(), Failure> {
+        let Ok(journal) = self.journal() else { return Ok(()) };
+        for entry in journal.late(&session.id, &session.path) {
+            let lines = count(entry.late().lines, "line");
+            self.out.note(&format!(
+                "another program wrote {lines} to this session's old file after `{}` had replaced \
+                 it: `quipu undo {}` brings them back with it",
+                entry.what, entry.name
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Makes this process the one that writes to a session, until it ends. `what` is the command.
+    pub(crate) fn lock_session(&mut self, session: &Path, what: &str) -> Result<(), Failure> {
+        let locks = self.remembered("locks")?;
+        self.locks.take(&locks, session, what).map_err(|error| match error {
+            LockError::Busy(who) => Failure::owned(session, &who),
+            LockError::Io(error) => Failure::unwritable(&locks, error),
+        })
     }
 
     /// The files that names mean, folders opened; or all there are. Sub-agents' files come with folders
@@ -285,7 +316,7 @@ impl World {
 
     /// What was done to files.
     pub(crate) fn journal(&self) -> Result<Journal, Failure> {
-        Ok(Journal::at(self.remembered("undo")?))
+        Ok(Journal::at(self.remembered("undo")?, self.undo.bounds()))
     }
 
     /// The folder of the journal.

@@ -10,10 +10,12 @@
 //! their owner can read, and [`lock`](fn@lock) says who is at work on something.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
+mod attributes;
 mod lock;
 mod open;
 mod private;
 
-pub use lock::{Held, Lock, lock, try_lock};
-pub use open::{NotRegular, copy, metadata, open, read, read_text};
+pub use attributes::{Attributes, Protection, protection};
+pub use lock::{Held, Lock, is_running, lock, sweep_locks, try_lock};
+pub use open::{NotRegular, copy, metadata, open, open_special, read, read_text};
 pub use private::{Durability, create_private, make_private_folder, put, sync_folder};

@@ -1,10 +1,12 @@
 //! Locks that die with the process that holds them.
 //!
-//! A lock is a file of its own; the system's lock on it counts, what stands in it only says who holds it.
+//! A lock is a file of its own; the system's lock on it counts, what stands in it only says who
+//! holds it. Invariant: whoever holds a lock holds that of the file that has its name now, so that
+//! lock files can be removed while they are held.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,16 @@ use crate::private::{make_private_folder, parent};
 /// A lock that is held as long as this lives.
 #[derive(Debug)]
 pub struct Held {
+    /// Kept open: the lock ends with it.
     _file: File,
+    path: PathBuf,
+}
+
+impl Held {
+    /// Gives the lock back, and takes its file away.
+    pub fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
 }
 
 /// What came of trying to take a lock.
@@ -25,7 +36,8 @@ pub enum Lock {
     Busy(String),
 }
 
-/// Takes a lock if nobody else holds it. `who` is what others are told, such as "process 17 (quipu ship)".
+/// Takes a lock if nobody else holds it. `who` is what others are told, such as "process 17 (quipu
+/// ship)".
 pub fn try_lock(path: &Path, who: &str) -> io::Result<Lock> {
     make_private_folder(parent(path))?;
     let mut options = OpenOptions::new();
@@ -37,19 +49,70 @@ pub fn try_lock(path: &Path, who: &str) -> io::Result<Lock> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default()).mode(0o600);
     }
-    let mut file = options.open(path)?;
-    match file.try_lock() {
-        Ok(()) => {
-            // Whoever is not told who it is is told that it is somebody.
-            let _ = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
-            Ok(Lock::Held(Held { _file: file }))
+    loop {
+        let mut file = options.open(path)?;
+        match file.try_lock() {
+            // It was removed after it was opened: the lock of a file that nobody else finds is
+            // none.
+            Ok(()) if !is_at(&file, path) => {}
+            Ok(()) => {
+                // Whoever is not told who it is is told that it is somebody.
+                let _ = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
+                return Ok(Lock::Held(Held { _file: file, path: path.to_owned() }));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut bytes = Vec::new();
+                let _ = file.take(LONGEST).read_to_end(&mut bytes);
+                return Ok(Lock::Busy(String::from_utf8_lossy(&bytes).into_owned()));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-        Err(TryLockError::WouldBlock) => {
-            let mut bytes = Vec::new();
-            let _ = file.take(LONGEST).read_to_end(&mut bytes);
-            Ok(Lock::Busy(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(one), Ok(other)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Where files that are open cannot be removed.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Removes the lock files in a folder that nobody holds any more.
+pub fn sweep_locks(folder: &Path) -> io::Result<()> {
+    let found = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    for entry in found {
+        let entry = entry?;
+        if entry.file_type()?.is_file()
+            && let Lock::Held(held) = try_lock(&entry.path(), "")?
+        {
+            held.remove()?;
         }
-        Err(TryLockError::Error(error)) => Err(error),
+    }
+    Ok(())
+}
+
+/// Whether a process with that number runs. Where nobody can say, it does.
+pub fn is_running(pid: u32) -> bool {
+    #[cfg(unix)]
+    {
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| {
+            rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+        })
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = pid;
+        true
     }
 }
 
@@ -85,5 +148,49 @@ mod tests {
         assert_eq!(who, "process 1 (a)");
         drop(first);
         assert!(matches!(try_lock(&path, "b").unwrap(), Lock::Held(_)));
+    }
+
+    #[test]
+    fn locks_that_nobody_holds_are_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let (held, dead) = (root.path().join("held"), root.path().join("dead"));
+        let Lock::Held(lock) = try_lock(&held, "a").unwrap() else { panic!("it is free") };
+        drop(try_lock(&dead, "b").unwrap());
+        sweep_locks(root.path()).unwrap();
+        assert!(held.exists() && !dead.exists());
+        lock.remove().unwrap();
+        assert!(!held.exists());
+        sweep_locks(&root.path().join("nowhere")).unwrap();
+    }
+
+    /// Lock files come and go while many want them: two never have one at once.
+    #[test]
+    fn a_lock_that_is_removed_is_never_held_twice() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a");
+        let is_held = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        if let Lock::Held(held) = try_lock(&path, "x").unwrap() {
+                            assert!(!is_held.swap(true, Ordering::SeqCst), "two have it");
+                            thread::yield_now();
+                            is_held.store(false, Ordering::SeqCst);
+                            held.remove().unwrap();
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn processes_run_or_do_not() {
+        assert!(is_running(std::process::id()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(!is_running(child.id()));
     }
 }

@@ -7,6 +7,10 @@ use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+#[cfg(unix)]
+use std::thread;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 /// A path that leads to something other than a regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +104,44 @@ pub fn copy(from: impl AsRef<Path>, to: &mut File) -> io::Result<u64> {
     io::copy(&mut open(from)?, to)
 }
 
+/// Opens a pipe or a device, to write into it. For a pipe that nobody reads from yet somebody is
+/// waited for, but not for long.
+#[cfg(unix)]
+pub fn open_special(path: &Path) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    options.write(true).custom_flags(flags);
+    let no_reader = rustix::io::Errno::NXIO.raw_os_error();
+    let begin = Instant::now();
+    let file = loop {
+        match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(no_reader) => {
+                if begin.elapsed() >= PATIENCE {
+                    let message = "nobody reads from it";
+                    return Err(io::Error::new(io::ErrorKind::NotConnected, message));
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            file => break file?,
+        }
+    };
+    // Once somebody reads, writing may take as long as reading does.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Opens what is no regular file, to write into it.
+#[cfg(not(unix))]
+pub fn open_special(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// So long somebody may take to read from a pipe.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(1);
+
 fn refuse_special(found: &Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
@@ -158,6 +200,24 @@ mod tests {
         assert_eq!(why(&link), "it is a device, not a regular file");
         assert_eq!(why(Path::new("/dev/null")), "it is a device, not a regular file");
         assert_eq!(why(&socket), "it is a socket, not a regular file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_written_into_if_somebody_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let error = open_special(&pipe).unwrap_err();
+        assert_eq!(error.to_string(), "nobody reads from it");
+        let path = pipe.clone();
+        let reader = thread::spawn(move || fs::read(path).unwrap());
+        let mut file = open_special(&pipe).unwrap();
+        // More than a pipe holds.
+        io::Write::write_all(&mut file, &vec![b'x'; 1 << 18]).unwrap();
+        drop(file);
+        assert_eq!(reader.join().unwrap().len(), 1 << 18);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::world::World;
 /// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. Records are brought back and hung on what was said before them so that every client version loads them; what
 /// the API refuses of what the version sends is taken out or made to fit. Each mend is told, and what cannot be mended remains and is told too. Exit code 0 if the result resumes fully, else that of `check`.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct RepairArgs {
     /// The session
     session: String,

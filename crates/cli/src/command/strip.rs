@@ -13,6 +13,7 @@ use crate::world::World;
 /// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. A call goes with its result; where something is taken out of a turn its thinking goes too, which the API
 /// takes only as it was given; what hung on it is hung on what is sent before it. Before anything is written the result is read again and judged: one that resumes less well is not written.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches that have nothing to do with each other"

@@ -1,4 +1,7 @@
 //! `quipu undo`: takes back what a change did to files.
+//!
+//! Invariants: nothing is restored that is not what was kept; a change that is damaged is named,
+//! and no other one is taken in its place.
 
 use std::io::Write;
 
@@ -6,34 +9,60 @@ use transcript::place::Session;
 use transcript::time::Time;
 
 use crate::failure::Failure;
-use crate::store::{self, Entry, Real, UndoError, Was};
+use crate::store::{self, Changed, Entry, Journal, Leftovers, Real, State, UndoError, Was};
 use crate::surgery::live;
 use crate::table::{Column, Table};
-use crate::text::{clock, count};
+use crate::text::{clock, count, printable, size};
 use crate::world::World;
 
 /// Take back the last change, or another one
 ///
-/// A file that was changed in place is what it was before, byte for byte; files that a change made are removed. Whatever was changed since is left alone, unless `--force` says otherwise: then it is kept in the journal.
+/// A file that was changed in place is what it was before: bytes, time, mode, owner and extended
+/// attributes. Lines that another program wrote late to the old file come back with it. Files that
+/// a change made are removed. Whatever was changed since is left alone, unless `--force` says
+/// otherwise: then it is kept in the journal.
+///
+/// The journal carries hashes. A change whose copy or entry is damaged is listed as such and not
+/// taken back (exit code 4), and while the last change is damaged another one has to be named.
+/// Changes are kept for 90 days, and 5 GB of them (`keep_days` and `keep_bytes` in `[undo]` of the
+/// configuration); none that is younger than a day is removed.
 #[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct UndoArgs {
-    /// The change, as `--list` names it, or the session's id, or the beginning of either; `settings` for those of Claude Code; the last one if nothing is given
+    /// The change, as `--list` names it, or the session's id, or the beginning of either;
+    /// `settings` for those of Claude Code; the last one if nothing is given
     change: Option<String>,
-    /// List the changes that can be taken back
+    /// List the changes that can be taken back, after checking their hashes; and count what stopped
+    /// runs left behind
     #[arg(long, conflicts_with = "change")]
     list: bool,
     /// Take it back although files were changed since
-    #[arg(long)]
+    #[arg(long, conflicts_with = "list")]
     force: bool,
+    /// Remove changes that are older than a week, or than `--older-than` says, so that they cannot
+    /// be taken back any more, and what stopped runs left behind
+    #[arg(long, conflicts_with_all = ["change", "list", "force"])]
+    prune: bool,
+    /// With `--prune`: how old; at least a day
+    #[arg(long, value_name = "DAYS", requires = "prune", value_parser = clap::value_parser!(u64).range(1..))]
+    older_than: Option<u64>,
 }
+
+/// What `--prune` removes if nothing is said, in days.
+const WEEK: u64 = 7;
 
 pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     let journal = world.journal()?;
+    if args.list {
+        return list(world, &journal);
+    }
+    let swept = journal.sweep(&mut Real, world.now);
+    let swept = swept.map_err(|error| Failure::unwritable(&world.journal_folder(), error))?;
+    if args.prune {
+        return prune(world, &journal, swept, args.older_than.unwrap_or(WEEK));
+    }
     let entries =
         journal.entries().map_err(|error| Failure::unreadable(&world.journal_folder(), error))?;
-    if args.list {
-        return list(world, &entries);
-    }
     let entry = match &args.change {
         None => entries.first(),
         Some(name) => named(&entries, name)?,
@@ -42,29 +71,62 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
         let hint = "`quipu undo --list` lists the changes";
         return Err(Failure::not_found("there is no such change to take back", hint));
     };
-    for item in entry.items.iter().filter(|_| !args.force) {
-        if let Some(why) = Session::at(&item.path).ok().and_then(|session| live::user(&session)) {
+    if let State::Damaged(why) = &entry.state {
+        return Err(damaged(entry, why));
+    }
+    for (at, item) in entry.items.iter().enumerate() {
+        if at == 0 || item.was != Was::Nothing {
+            world.lock_session(&item.path, "undo")?;
+        }
+        if !args.force
+            && let Some(why) = Session::at(&item.path).ok().and_then(|found| live::user(&found))
+        {
             return Err(Failure::in_use(&item.path, &why));
         }
     }
-    let done = store::undo(&mut Real, &journal, entry, world.now, args.force);
+    // Whoever had the locks before may have done it.
+    if !entry.folder.is_dir() {
+        let hint = "`quipu undo --list` lists the changes";
+        return Err(Failure::not_found("another process has just taken this change back", hint));
+    }
+    let late = entry.late();
+    let changed = if args.force { Changed::Keep } else { Changed::Refuse };
+    let done = store::undo(&mut Real, &journal, entry, world.now, changed);
     let done = done.map_err(|error| match error {
         UndoError::Changed(path) => {
             Failure::in_use(&path, "it was changed after that, and would be lost")
         }
+        UndoError::Damaged(why) => damaged(entry, &why),
         UndoError::Io(path, error) => Failure::unwritable(&path, error),
     })?;
-    writeln!(world.out, "{} of {} taken back", entry.what, short(&entry.session))?;
+    writeln!(world.out, "{} of {} taken back", entry.what, printable(&short(&entry.session)))?;
     for path in done {
-        let is_there = path.exists();
-        writeln!(
-            world.out,
-            "  {} {}",
-            if is_there { "restored" } else { "removed " },
-            path.display()
-        )?;
+        let what = if path.exists() { "restored" } else { "removed " };
+        writeln!(world.out, "  {what} {}", printable(&path.display().to_string()))?;
+    }
+    if late.bytes > 0 {
+        let lines = count(late.lines, "line");
+        writeln!(world.out, "  with {lines} that another program wrote late to the old file")?;
+    }
+    if entry.state == State::Unsealed {
+        let note = "what was restored could not be verified: an older quipu kept it, without \
+                    hashes; its size is right";
+        world.out.note(note)?;
     }
     Ok(())
+}
+
+/// What there is to say about a change that cannot be taken back.
+fn damaged(entry: &Entry, why: &str) -> Failure {
+    let parts = entry.parts().into_iter().map(|(name, bytes)| format!("{name} ({})", size(bytes)));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let parts = if parts.is_empty() { "nothing".to_owned() } else { parts };
+    let message = format!(
+        "the change `{}` is damaged, and nothing is taken back: {why}; still there in `{}`: {parts}",
+        entry.name,
+        entry.folder.display()
+    );
+    Failure::damaged(message, "`quipu undo --list` lists the other changes: give the name of one")
 }
 
 /// The change that a name means: its own, or the last one of a session.
@@ -72,12 +134,25 @@ fn named<'a>(entries: &'a [Entry], name: &str) -> Result<Option<&'a Entry>, Fail
     if name.is_empty() {
         return Ok(None);
     }
-    let fits = |entry: &&Entry| entry.name.starts_with(name) || entry.session.starts_with(name);
+    // Of a damaged one the beginning of the id is left.
+    let is_cut = |entry: &Entry| {
+        matches!(entry.state, State::Damaged(_))
+            && !entry.session.is_empty()
+            && name.starts_with(&entry.session)
+    };
+    let fits = |entry: &&Entry| {
+        entry.name.starts_with(name) || entry.session.starts_with(name) || is_cut(entry)
+    };
     let found: Vec<&Entry> = entries.iter().filter(fits).collect();
+    // The whole name of one may be the beginning of another.
+    if let Some(entry) = found.iter().find(|entry| entry.name == name) {
+        return Ok(Some(entry));
+    }
     let first = found.first().copied();
-    let is_one =
-        found.iter().all(|entry| Some(&entry.session) == first.map(|first| &first.session));
-    if !is_one && first.is_none_or(|first| first.name != name) {
+    let is_one = found
+        .iter()
+        .all(|entry| Some(short(&entry.session)) == first.map(|first| short(&first.session)));
+    if !is_one {
         let hint = "`quipu undo --list` lists the changes: give more of the name";
         return Err(Failure::not_found(format!("`{name}` fits {} changes", found.len()), hint));
     }
@@ -88,31 +163,70 @@ fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-fn list(world: &mut World, entries: &[Entry]) -> Result<(), Failure> {
+fn list(world: &mut World, journal: &Journal) -> Result<(), Failure> {
+    let unreadable = |error| Failure::unreadable(&world.journal_folder(), error);
+    let entries = journal.entries().map_err(unreadable)?;
+    let left = journal.leftovers(world.now).map_err(unreadable)?;
     let columns = [
         Column::left("CHANGE"),
         Column::left("WHEN"),
         Column::left("WHAT"),
         Column::left("SESSION"),
+        Column::left("NEW"),
         Column::left("FILES"),
     ];
     let mut table = Table::new(&columns);
-    for entry in entries {
-        let replaced =
-            entry.items.iter().filter(|item| matches!(item.was, Was::There { .. })).count();
-        let made = entry.items.len() - replaced;
-        let files = match (replaced, made) {
-            (0, made) => format!("{} made", count(made as u64, "file")),
-            (replaced, 0) => format!("{} changed", count(replaced as u64, "file")),
-            (replaced, made) => format!("{replaced} changed, {made} made"),
-        };
+    for entry in &entries {
         table.row(&[
             entry.name.clone(),
             clock(Time(entry.time)),
             entry.what.clone(),
             short(&entry.session),
-            files,
+            entry.made.as_deref().map(short).unwrap_or_default(),
+            files(entry),
         ]);
     }
-    Ok(table.write(&mut world.out)?)
+    table.write(&mut world.out)?;
+    if left.count > 0 {
+        let (things, bytes) = (count(left.count, "thing"), size(left.bytes));
+        world.out.note(&format!(
+            "stopped runs left {things} behind ({bytes}): the next change removes that, or \
+             `quipu undo --prune`"
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a change did to files, and whether that can be taken back.
+fn files(entry: &Entry) -> String {
+    if let Err(why) = entry.verify() {
+        return format!("damaged: {why}");
+    }
+    let replaced = entry.items.iter().filter(|item| item.was != Was::Nothing).count();
+    let made = entry.items.len() - replaced;
+    let mut text = match (replaced, made) {
+        (0, made) => format!("{} made", count(made as u64, "file")),
+        (replaced, 0) => format!("{} changed", count(replaced as u64, "file")),
+        (replaced, made) => format!("{replaced} changed, {made} made"),
+    };
+    let late = entry.late();
+    if late.bytes > 0 {
+        text = format!("{text}, {} written late", count(late.lines, "line"));
+    }
+    if entry.state == State::Unsealed {
+        text.push_str(", without hashes");
+    }
+    text
+}
+
+fn prune(world: &mut World, journal: &Journal, swept: Leftovers, days: u64) -> Result<(), Failure> {
+    let pruned = journal.prune(&mut Real, world.now, days);
+    let pruned = pruned.map_err(|error| Failure::unwritable(&world.journal_folder(), error))?;
+    let amount = |found: Leftovers, noun: &str| {
+        format!("{} ({})", count(found.count, noun), size(found.bytes))
+    };
+    let age = count(days, "day");
+    writeln!(world.out, "removed {} older than {age}", amount(pruned, "change"))?;
+    writeln!(world.out, "removed {} that stopped runs left behind", amount(swept, "thing"))?;
+    Ok(())
 }

@@ -1,16 +1,23 @@
-//! Every write to a disk that the program does to sessions and to its journal: one method each, so that tests can stop it before any of them.
+//! Every write to a disk that the program does to sessions and to its journal: one method each, so
+//! that tests can stop it before any of them.
 
-use std::fs::{self, File, FileTimes, OpenOptions};
+use std::fs::{self, FileTimes, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use files::Attributes;
+
 pub(crate) trait Disk {
     fn create_folder(&mut self, path: &Path) -> io::Result<()>;
-    /// A new file with these bytes, complete on disk.
+    /// A new file with these bytes, complete on disk; nobody else can read it.
     fn create(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// A copy that is complete on disk, with the same permissions.
+    /// Another name for a file that is complete on disk.
+    fn link(&mut self, from: &Path, to: &Path) -> io::Result<()>;
+    /// A copy that is complete on disk; nobody else can read it.
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Mode, owner and extended attributes of a file.
+    fn dress(&mut self, path: &Path, attributes: &Attributes) -> io::Result<()>;
     /// In one step, over whatever is there.
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()>;
     /// The same, but never over anything.
@@ -29,35 +36,36 @@ pub(crate) struct Real;
 
 /// A folder's list of files is complete on disk, where that can be asked for.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    if cfg!(unix)
-        && let Some(folder) = path.parent()
-    {
-        files::sync_folder(folder)?;
-    }
-    Ok(())
+    path.parent().map_or(Ok(()), files::sync_folder)
 }
 
 impl Disk for Real {
     fn create_folder(&mut self, path: &Path) -> io::Result<()> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(path)
+        files::make_private_folder(path)
     }
 
     fn create(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = private(path)?;
+        let mut file = files::create_private(path)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         sync_folder(path)
     }
 
+    fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        files::open(from)?.sync_all()?;
+        fs::hard_link(from, to)?;
+        sync_folder(to)
+    }
+
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let (mut source, mut file) = (files::open(from)?, private(to)?);
-        io::copy(&mut source, &mut file)?;
-        take_after(&file, &source.metadata()?)?;
+        let mut file = files::create_private(to)?;
+        files::copy(from, &mut file)?;
         file.sync_all()?;
         sync_folder(to)
+    }
+
+    fn dress(&mut self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        attributes.give(&files::open(path)?)
     }
 
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
@@ -91,7 +99,11 @@ impl Disk for Real {
     }
 
     fn remove_folder(&mut self, path: &Path) -> io::Result<()> {
-        fs::remove_dir_all(path)
+        match fs::remove_dir_all(path) {
+            // Somebody else was quicker.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     fn set_modified(&mut self, path: &Path, modified: u128) -> io::Result<()> {
@@ -99,23 +111,4 @@ impl Disk for Real {
         let times = FileTimes::new().set_modified(UNIX_EPOCH + since);
         OpenOptions::new().write(true).open(path)?.set_times(times)
     }
-}
-
-/// Gives a file the permissions of another, and its owner, as far as that is allowed: whoever may write everything must not take a session away from its user.
-pub(crate) fn take_after(file: &File, other: &fs::Metadata) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        let _ = fchown(file, Some(other.uid()), Some(other.gid()));
-    }
-    file.set_permissions(other.permissions())
-}
-
-/// A new file that nobody else can read; one left by a run that was stopped is overwritten.
-pub(crate) fn private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

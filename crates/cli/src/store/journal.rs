@@ -1,67 +1,96 @@
 //! What was done to files, and what is needed to take it back.
 //!
-//! A folder for each entry: `entry.json`, and copies of the files that were replaced. An entry without its `entry.json` was never finished, and nothing happened after it was begun.
+//! A folder for each change: `entry.json`, the files that were replaced, and, while somebody is at
+//! work on it, `begun.json` with the names of everything that may be left behind, and a lock that
+//! dies with its process. A folder appears with its `begun.json` in it and goes by a rename, so one
+//! that has neither `begun.json` nor `entry.json` is damaged, never half made. Nothing happens to a
+//! session before `entry.json` is complete.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use files::{Held, Lock};
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Disk, Mark};
+use super::entry::{self, Body, Entry, Item, State, Was};
+use super::sweep::{self, Leftovers};
+use super::{Deed, Disk, Mark, Ready};
 
-/// So long may `entry.json` be.
+/// What somebody has begun to do.
+pub(super) const INTENT: &str = "begun.json";
+pub(super) const LOCK: &str = "lock";
+/// What folders are called that are being made, or going.
+const NEW: &str = ".new-";
+const GONE: &str = ".gone-";
+/// So long may `begun.json` be.
 const LONGEST: u64 = 16 << 20;
+/// Whoever else is in the journal is out of it again by then.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     root: PathBuf,
+    bounds: Bounds,
 }
 
-/// One thing that was done.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
+/// How long changes are kept, and how much of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) days: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { days: 90, bytes: 5_000_000_000 }
+    }
+}
+
+/// `begun.json`: everything that may be left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Intent {
+    /// Files under other names.
+    pub(super) temps: Vec<PathBuf>,
+    /// Folders that were not there.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+impl Intent {
+    fn of(ready: &[Ready]) -> Intent {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for one in ready {
+            let around = one.path.ancestors().skip(1);
+            for folder in around.take_while(|folder| !folder.as_os_str().is_empty()) {
+                if folder.exists() || folders.iter().any(|known| known == folder) {
+                    break;
+                }
+                folders.push(folder.to_owned());
+            }
+        }
+        Intent { temps: ready.iter().map(|one| one.temp.clone()).collect(), folders }
+    }
+
+    /// One that cannot be read says nothing.
+    pub(super) fn read(folder: &Path) -> Intent {
+        let bytes = files::read(folder.join(INTENT), LONGEST).unwrap_or_default();
+        Intent::parse(&bytes)
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Intent {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
+/// A change that somebody is at work on: its own, or one that is being taken back.
+#[derive(Debug)]
+pub(crate) struct Begun {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// Milliseconds since 1970.
-    pub(crate) time: i64,
-    pub(crate) what: String,
-    pub(crate) session: String,
-    pub(crate) items: Vec<Item>,
-}
-
-/// One file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Item {
-    pub(crate) path: PathBuf,
-    pub(crate) was: Was,
-    pub(crate) after: Mark,
-}
-
-/// What was there before.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Was {
-    Nothing,
-    There { copy: PathBuf, before: Mark },
-}
-
-/// The file `entry.json`.
-#[derive(Serialize, Deserialize)]
-struct Form {
-    v: u32,
-    time: i64,
-    what: String,
-    session: String,
-    items: Vec<Item>,
-}
-
-/// An entry that has been begun.
-#[derive(Debug)]
-pub(super) struct Begun {
-    pub(super) name: String,
-    pub(super) folder: PathBuf,
+    /// How many changes went because they were too old, or too many.
+    pub(crate) pruned: Leftovers,
+    _lock: Held,
 }
 
 impl Begun {
@@ -72,87 +101,294 @@ impl Begun {
         deed: Deed<'_>,
         items: &[Item],
     ) -> io::Result<()> {
-        let form = Form {
-            v: 1,
-            time: millis(deed),
+        let body = Body {
+            name: self.name.clone(),
+            time: millis(deed.now),
             what: deed.what.to_owned(),
             session: deed.session.to_owned(),
+            made: deed.made.map(str::to_owned),
             items: items.to_vec(),
         };
-        let bytes = serde_json::to_vec_pretty(&form)?;
         let temp = self.folder.join("entry.json.new");
-        disk.create(&temp, &bytes)?;
-        disk.rename(&temp, &self.folder.join("entry.json"))
+        disk.create(&temp, &body.to_json()?)?;
+        disk.rename(&temp, &self.folder.join(entry::FILE))
+    }
+
+    /// Notes that late lines of the old file are in the new one, too.
+    pub(crate) fn amend(&self, disk: &mut dyn Disk, deed: Deed<'_>, bytes: u64) -> io::Result<()> {
+        let Some(entry) = Entry::read(&self.folder) else { return Ok(()) };
+        let mut items = entry.items;
+        for item in &mut items {
+            item.after = Mark::of(&item.path)?;
+            if let Was::There { copy, .. } = &mut item.was
+                && let entry::How::Link { taken } = &mut copy.how
+            {
+                *taken += bytes;
+            }
+        }
+        self.finish(disk, deed, &items)
+    }
+
+    /// Ends the work on it: whatever did not come to its place goes, and so does an entry of which
+    /// nothing came.
+    pub(crate) fn settle(self, disk: &mut dyn Disk) -> io::Result<()> {
+        sweep::settle(disk, &self.folder).map(drop)
     }
 }
 
-fn millis(deed: Deed<'_>) -> i64 {
-    let since = deed.now.duration_since(UNIX_EPOCH).unwrap_or_default();
+pub(super) fn millis(now: SystemTime) -> i64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// What a folder in the journal is.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// It is being made or removed; if nobody is at work, somebody was stopped at it.
+    Scrap,
+    /// Somebody is at work on it.
+    AtWork,
+    /// Somebody was stopped before anything happened.
+    Nothing,
+    /// Something was done, by somebody who ended or was stopped after that.
+    Change(Box<Entry>),
+    /// What was done is not there any more: nothing can be taken back.
+    Past,
+    /// Not ours.
+    Foreign,
+}
+
+/// Who has begun something in a folder.
+#[derive(Debug)]
+pub(super) enum Worker {
+    Nobody,
+    Dead,
+    Alive,
+}
+
+pub(super) fn worker(folder: &Path) -> Worker {
+    if !folder.join(INTENT).exists() {
+        return Worker::Nobody;
+    }
+    let lock = folder.join(LOCK);
+    if !lock.exists() {
+        return Worker::Dead;
+    }
+    match files::try_lock(&lock, "") {
+        Ok(Lock::Held(_)) => Worker::Dead,
+        Ok(Lock::Busy(_)) | Err(_) => Worker::Alive,
+    }
+}
+
+pub(super) fn standing(folder: &Path) -> Standing {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if name.starts_with(NEW) || name.starts_with(GONE) {
+        return Standing::Scrap;
+    }
+    if entry::time_of(&name).is_none() {
+        return Standing::Foreign;
+    }
+    let worker = worker(folder);
+    match (worker, Entry::read(folder)) {
+        (Worker::Alive, _) => Standing::AtWork,
+        (Worker::Dead, None) => Standing::Nothing,
+        (Worker::Nobody, None) => {
+            let why = format!("`{}` is missing", entry::FILE);
+            Standing::Change(Box::new(Entry::damaged(folder, why)))
+        }
+        (_, Some(entry)) if matches!(entry.state, State::Damaged(_)) => {
+            Standing::Change(Box::new(entry))
+        }
+        (worker, Some(entry)) => {
+            // Of new files the first one came last.
+            let first = entry.items.first();
+            let is_new = first.is_some_and(|item| item.was == Was::Nothing);
+            let is_whole = !is_new || first.is_some_and(|item| item.path.exists());
+            let is_done = entry.items.iter().any(|item| item.is_done(folder));
+            match worker {
+                Worker::Dead if !is_done || !is_whole => Standing::Nothing,
+                _ if !is_done => Standing::Past,
+                _ => Standing::Change(Box::new(entry)),
+            }
+        }
+    }
+}
+
 impl Journal {
-    pub(crate) fn at(root: PathBuf) -> Journal {
-        Journal { root }
+    pub(crate) fn at(root: PathBuf, bounds: Bounds) -> Journal {
+        Journal { root, bounds }
     }
 
-    pub(super) fn begin(&self, disk: &mut dyn Disk, deed: Deed<'_>) -> io::Result<Begun> {
+    /// Nobody else begins anything in the journal, or sweeps it, while this is held.
+    fn lock(&self, disk: &mut dyn Disk) -> io::Result<RootLock> {
+        // The error would be taken for one of the session's own folder.
+        let named = |error: io::Error| {
+            let message = format!("no copy can be kept in `{}`: {error}", self.root.display());
+            io::Error::new(error.kind(), message)
+        };
+        disk.create_folder(&self.root).map_err(named)?;
+        match files::lock(&self.root.join(".lock"), &super::who("in the journal"), PATIENCE) {
+            Ok(Lock::Held(held)) => Ok(RootLock(Some(held))),
+            Ok(Lock::Busy(who)) => {
+                let message = format!("the journal is in use by {who}");
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
+            }
+            Err(error) => Err(named(error)),
+        }
+    }
+
+    /// Begins a change that is to put these files in their places. What others left behind goes
+    /// first, and what is kept too long.
+    pub(crate) fn begin(
+        &self,
+        disk: &mut dyn Disk,
+        deed: Deed<'_>,
+        ready: &[Ready],
+    ) -> io::Result<Begun> {
+        let _root = self.lock(disk)?;
+        sweep::sweep(disk, &self.folders()?, ready, deed.now)?;
+        let pruned = sweep::prune(disk, &self.folders()?, deed.now, self.bounds)?;
         let short: String = deed.session.chars().take(8).collect();
-        let mut name = format!("{}-{}-{short}", millis(deed), deed.what);
+        let mut name = format!("{}-{}-{short}", millis(deed.now), deed.what);
         let mut number = 1;
         while self.root.join(&name).exists() {
             number += 1;
-            name = format!("{}-{}-{short}-{number}", millis(deed), deed.what);
+            name = format!("{}-{}-{short}-{number}", millis(deed.now), deed.what);
         }
+        let new = self.root.join(format!("{NEW}{name}"));
         let folder = self.root.join(&name);
-        // The error would be taken for one of the session's own folder.
-        disk.create_folder(&folder).map_err(|error| {
-            let told = format!("no copy can be kept in `{}`: {error}", self.root.display());
-            io::Error::new(error.kind(), told)
-        })?;
-        Ok(Begun { name, folder })
-    }
-
-    pub(crate) fn forget(&self, disk: &mut dyn Disk, name: &str) -> io::Result<()> {
-        disk.remove_folder(&self.root.join(name))
-    }
-
-    /// All entries, the newest first. Those of which nothing came are left out.
-    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
-        let folders = match fs::read_dir(&self.root) {
-            Ok(folders) => folders,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+        let intent = serde_json::to_vec(&Intent::of(ready))?;
+        let mut made = || {
+            disk.create_folder(&new)?;
+            let lock = lock_entry(&new)?;
+            disk.create(&new.join(INTENT), &intent)?;
+            disk.rename(&new, &folder)?;
+            Ok(lock)
         };
+        let made: io::Result<Held> = made();
+        // On a full disk every byte counts; what is left here goes with the next change.
+        let lock = made.inspect_err(|_| drop(disk.remove_folder(&new)))?;
+        Ok(Begun { name, folder, pruned, _lock: lock })
+    }
+
+    /// Begins to take a change back; files that are brought back come from these.
+    pub(super) fn begin_undo(
+        &self,
+        disk: &mut dyn Disk,
+        entry: &Entry,
+        ready: &[Ready],
+    ) -> io::Result<Begun> {
+        let _root = self.lock(disk)?;
+        // Somebody else may have taken it back since it was read.
+        fs::metadata(&entry.folder)?;
+        let lock = lock_entry(&entry.folder)?;
+        disk.create(&entry.folder.join(INTENT), &serde_json::to_vec(&Intent::of(ready))?)?;
+        let (name, folder) = (entry.name.clone(), entry.folder.clone());
+        Ok(Begun { name, folder, pruned: Leftovers::default(), _lock: lock })
+    }
+
+    /// All changes that can be taken back, damaged ones among them, the newest first.
+    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
-        for folder in folders {
-            let folder = folder?.path();
-            if let Some(entry) = read(&folder) {
-                found.push(entry);
+        for folder in self.folders()? {
+            if let Standing::Change(entry) = standing(&folder) {
+                found.push(*entry);
             }
         }
         found.sort_by(|one, other| (other.time, &other.name).cmp(&(one.time, &one.name)));
         Ok(found)
     }
+
+    /// What runs that were stopped have left behind, here and beside the files that changes name.
+    pub(crate) fn leftovers(&self, now: SystemTime) -> io::Result<Leftovers> {
+        Ok(sweep::count(&self.folders()?, now))
+    }
+
+    /// Removes what runs that were stopped have left behind.
+    pub(crate) fn sweep(&self, disk: &mut dyn Disk, now: SystemTime) -> io::Result<Leftovers> {
+        if !self.root.is_dir() {
+            return Ok(Leftovers::default());
+        }
+        let _root = self.lock(disk)?;
+        sweep::sweep(disk, &self.folders()?, &[], now)
+    }
+
+    /// Removes changes that are older than so many days, whatever the configuration says.
+    pub(crate) fn prune(
+        &self,
+        disk: &mut dyn Disk,
+        now: SystemTime,
+        days: u64,
+    ) -> io::Result<Leftovers> {
+        if !self.root.is_dir() {
+            return Ok(Leftovers::default());
+        }
+        let _root = self.lock(disk)?;
+        sweep::prune(disk, &self.folders()?, now, Bounds { days, bytes: u64::MAX })
+    }
+
+    /// The changes of a session whose old files somebody wrote to after they were replaced.
+    pub(crate) fn late(&self, session: &str, path: &Path) -> Vec<Entry> {
+        let short: String = session.chars().take(8).collect();
+        let is_its = |folder: &PathBuf| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            name.contains(&format!("-{short}"))
+        };
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let folders = self.folders().unwrap_or_default().into_iter().filter(is_its);
+        let entries = folders.filter_map(|folder| Entry::read(&folder));
+        entries
+            .filter(|entry| entry.items.iter().any(|item| item.path == path))
+            .filter(|entry| entry.late().bytes > 0)
+            .collect()
+    }
+
+    fn folders(&self) -> io::Result<Vec<PathBuf>> {
+        let found = match fs::read_dir(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found?,
+        };
+        let mut folders = Vec::new();
+        for one in found {
+            let one = one?;
+            if one.file_type()?.is_dir() {
+                folders.push(one.path());
+            }
+        }
+        folders.sort();
+        Ok(folders)
+    }
 }
 
-fn read(folder: &Path) -> Option<Entry> {
-    let bytes = files::read(folder.join("entry.json"), LONGEST).ok()?;
-    let form: Form = serde_json::from_slice(&bytes).ok()?;
-    let name = folder.file_name()?.to_string_lossy().into_owned();
-    let Form { time, what, session, items, .. } = form;
-    let entry = Entry { name, folder: folder.to_owned(), time, what, session, items };
-    // A run that was stopped before its last step changed nothing.
-    entry.items.iter().any(Item::is_done).then_some(entry)
+/// The journal's own lock, whose file goes with it.
+struct RootLock(Option<Held>);
+
+impl Drop for RootLock {
+    fn drop(&mut self) {
+        // What is left of it is free.
+        let _ = self.0.take().map(Held::remove);
+    }
 }
 
-impl Item {
-    /// Whether it came to that: a file that is what it was before shows that it did not.
-    fn is_done(&self) -> bool {
-        match (&self.was, Mark::of(&self.path)) {
-            (Was::There { before, .. }, Ok(is)) => is != *before,
-            (Was::There { .. }, Err(_)) => true,
-            (Was::Nothing, is) => is.is_ok(),
+fn lock_entry(folder: &Path) -> io::Result<Held> {
+    // Whoever only looks whether somebody is at work has it for a moment.
+    let patience = Duration::from_millis(300);
+    match files::lock(&folder.join(LOCK), &super::who("at work"), patience)? {
+        Lock::Held(held) => Ok(held),
+        Lock::Busy(who) => {
+            let message = format!("{who} has it");
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
         }
     }
+}
+
+/// Removes a folder of the journal: in one step for whoever looks, and then for good.
+pub(super) fn forget(disk: &mut dyn Disk, folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with(NEW) || name.starts_with(GONE) {
+        return disk.remove_folder(folder);
+    }
+    let gone = folder.with_file_name(format!("{GONE}{name}"));
+    disk.rename(folder, &gone)?;
+    disk.remove_folder(&gone)
 }

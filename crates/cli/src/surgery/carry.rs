@@ -1,17 +1,22 @@
-//! What belongs to a session goes along with a new one: sub-agents, large results, copies of edited files, todo lists.
+//! What belongs to a session goes along with a new one: sub-agents, large results, copies of edited
+//! files, todo lists.
+//!
+//! Invariant: nothing goes along that does not stand in the home: what a link leads to elsewhere is
+//! not copied, but told of.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use files::Attributes;
 use transcript::change::{self, Renames};
 use transcript::conversation::Conversation;
 use transcript::family::{Body, Family as Relatives, Owner};
 use transcript::limit;
-use transcript::place::{Thing, agents, belongings};
+use transcript::place::{Session, Thing, agents, belongings};
 
 use super::Job;
-use crate::store::{Ready, beside, discard, private, take_after};
+use crate::store::Ready;
 
 /// The new ids, and the files that go along.
 pub(crate) struct Family {
@@ -19,6 +24,8 @@ pub(crate) struct Family {
     pub(crate) along: Vec<Along>,
     /// What is left where it is, and how many of each.
     pub(crate) left: Vec<(Thing, usize)>,
+    /// What cannot go along, and why.
+    pub(crate) skipped: Vec<(PathBuf, &'static str)>,
 }
 
 /// One file that goes along.
@@ -28,12 +35,19 @@ pub(crate) struct Along {
     to: PathBuf,
 }
 
+impl Along {
+    pub(super) fn ready(&self) -> Ready {
+        Ready::at(&self.to)
+    }
+}
+
 impl Family {
     /// Finds what goes along. A result that is written alone takes nothing with it.
     pub(super) fn new(job: &Job<'_>, ids: Renames, is_alone: bool) -> io::Result<Family> {
-        let mut family = Family { ids, along: Vec::new(), left: Vec::new() };
+        let mut family = Family { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
         let mut left = Vec::new();
         let session = job.session;
+        let roots = roots(session);
         let gone = gone(job)?;
         for one in belongings(session).into_iter().skip(1) {
             let agent = one.agent.as_ref().map(|agent| agent.id.clone());
@@ -50,6 +64,10 @@ impl Family {
             };
             if is_left {
                 left.push(one.thing);
+                continue;
+            }
+            if let Some(why) = obstacle(&one.path, &roots) {
+                family.skipped.push((one.path, why));
                 continue;
             }
             let is_inside = one.path.starts_with(session.folder());
@@ -91,24 +109,21 @@ impl Family {
     }
 
     /// Writes what goes along, under other names.
-    pub(super) fn write(&self) -> io::Result<Vec<Ready>> {
-        let mut ready: Vec<Ready> = Vec::new();
-        for one in &self.along {
-            let temp = beside(&one.to);
-            ready.push(Ready { temp, path: one.to.clone() });
-            if let Err(error) = self.write_one(one, &ready[ready.len() - 1].temp) {
-                discard(&ready);
-                return Err(error);
-            }
+    pub(super) fn write(&self, ready: &[Ready]) -> io::Result<()> {
+        for (one, ready) in self.along.iter().zip(ready) {
+            self.write_one(one, &ready.temp).map_err(|error| {
+                let message = format!("`{}` cannot go along: {error}", one.from.display());
+                io::Error::new(error.kind(), message)
+            })?;
         }
-        Ok(ready)
+        Ok(())
     }
 
     fn write_one(&self, one: &Along, temp: &Path) -> io::Result<()> {
         if let Some(folder) = temp.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = private(temp)?;
+        let mut file = files::create_private(temp)?;
         match one.thing {
             Thing::Agent => {
                 let own = Conversation::open(&one.from)?;
@@ -124,9 +139,33 @@ impl Family {
                 files::copy(&one.from, &mut file)?;
             }
         }
-        take_after(&file, &fs::metadata(&one.from)?)?;
+        Attributes::of(&files::open(&one.from)?)?.give(&file)?;
         file.sync_all()
     }
+}
+
+/// The folders that what belongs to a session stands in. Each of them may be a link of the user's
+/// own.
+fn roots(session: &Session) -> Vec<PathBuf> {
+    let Some(project) = session.path.parent() else { return Vec::new() };
+    let mut roots = vec![project.to_owned()];
+    if let Some(home) = project.parent().and_then(Path::parent) {
+        roots.extend([home.join("file-history"), home.join("todos")]);
+        if project.parent().is_some_and(|folder| folder.ends_with("projects")) {
+            roots.extend([home.to_owned(), home.join("projects")]);
+        }
+    }
+    roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect()
+}
+
+/// Why a file cannot go along.
+fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
+    let Ok(real) = fs::canonicalize(path) else { return Some("a link that leads nowhere") };
+    if !roots.iter().any(|root| real.starts_with(root)) {
+        return Some("a link that leads out of the home");
+    }
+    let is_file = fs::metadata(&real).is_ok_and(|found| found.is_file());
+    (!is_file).then_some("it is not a regular file")
 }
 
 /// How many there are of each.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use files::Protection;
 use transcript::place::Session;
 
 use crate::failure::Failure;
@@ -27,6 +28,20 @@ pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Fai
         }
     };
     Err(Failure::in_use(&session.path, &why))
+}
+
+/// Refuses to replace a file that is protected from that.
+pub(super) fn refuse_if_protected(path: &Path) -> Result<(), Failure> {
+    let found = files::protection(path).map_err(|error| Failure::unreadable(path, error))?;
+    let why = match found {
+        None => return Ok(()),
+        Some(Protection::HardLinked(names)) => {
+            format!("it has {names} names (hard links), and the others would keep what it was")
+        }
+        Some(Protection::ReadOnly) => "it is write-protected".to_owned(),
+        Some(Protection::OtherOwner(user)) => format!("it belongs to another user ({user})"),
+    };
+    Err(Failure::protected(path, &why))
 }
 
 /// Who uses a session, in words.

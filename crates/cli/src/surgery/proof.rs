@@ -13,13 +13,17 @@ use crate::command::JSON_VERSION;
 use crate::failure::Failure;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, grouped, quoted, shown};
+use crate::text::{count, fit, grouped, one_line, quoted, shown};
 use crate::world::World;
 
 /// What there is to say when a job is done.
 pub(super) struct Told<'a> {
     proof: &'a Proof,
     head: String,
+    /// What the session is called, and the folder that it was in.
+    title: String,
+    folder: String,
+    of: String,
     json: bool,
     is_dry: bool,
     /// The file that the result is in.
@@ -28,6 +32,7 @@ pub(super) struct Told<'a> {
     resume: Option<String>,
     along: Vec<String>,
     left: Vec<String>,
+    skipped: Vec<String>,
     /// What the journal calls it.
     pub(super) entry: Option<String>,
 }
@@ -48,7 +53,10 @@ impl<'a> Told<'a> {
         } else {
             (target.output.is_none() && place.is_some()).then(|| job.session.id.clone())
         };
-        let resume = session.as_ref().map(|id| resume(world, job, id));
+        let found = glance(&job.session.path).unwrap_or_default();
+        let resume = session.as_ref().map(|id| resume(world, job, id, found.cwd.as_deref()));
+        let around = || job.session.path.parent().map(|folder| folder.display().to_string());
+        let skipped = family.map_or(&[][..], |family| &family.skipped);
         let counted = |list: Vec<(Thing, usize)>| {
             list.into_iter().map(|(thing, number)| count(number as u64, thing.name())).collect()
         };
@@ -60,6 +68,9 @@ impl<'a> Told<'a> {
         Told {
             proof,
             head: format!("{} of {short}", job.verb),
+            title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
+            folder: found.cwd.or_else(around).unwrap_or_default(),
+            of: job.session.id.clone(),
             json: target.json,
             is_dry: target.dry_run,
             path: place.map(|place| place.display().to_string()),
@@ -69,6 +80,10 @@ impl<'a> Told<'a> {
                 .filter(|_| is_new)
                 .map_or_else(Vec::new, |family| counted(family.counts())),
             left: counted(left),
+            skipped: skipped
+                .iter()
+                .map(|(path, why)| format!("{}: {why}", path.display()))
+                .collect(),
             entry: None,
         }
     }
@@ -107,6 +122,10 @@ impl<'a> Told<'a> {
         if !self.left.is_empty() {
             let text = format!("{} (not part of the result)", self.left.join(", "));
             page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
+        }
+        for skipped in &self.skipped {
+            let lead = Lead::hanging(Span::new(WARN, "  skipped  "));
+            page.paragraph(&lead, &[Span::plain(shown(skipped))])?;
         }
         // These are to be copied: they stay on one line.
         let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
@@ -203,6 +222,8 @@ impl<'a> Told<'a> {
             Verdict::Rejected | Verdict::Refused => BAD,
         };
         vec![
+            ("session", fit(&self.title, LONGEST_TITLE), plain),
+            ("folder", shown(&self.folder), plain),
             (
                 "records",
                 format!(
@@ -246,6 +267,7 @@ impl<'a> Told<'a> {
         Form {
             v: JSON_VERSION,
             dry_run: self.is_dry,
+            of: Of { id: &self.of, title: &self.title, folder: &self.folder },
             session: self.session.as_deref(),
             path: self.path.as_deref(),
             resume: self.resume.as_deref(),
@@ -271,17 +293,20 @@ impl<'a> Told<'a> {
             remains: self.bad().into_iter().map(Remains::from).collect(),
             along: &self.along,
             left: &self.left,
+            skipped: &self.skipped,
         }
     }
 }
+
+/// So much of a title says which session it is.
+const LONGEST_TITLE: usize = 120;
 
 /// How many lines or findings of a kind are told.
 const TOLD: usize = 8;
 
 /// What to type to go on with a session.
-fn resume(world: &World, job: &Job<'_>, id: &str) -> String {
-    let cwd = glance(&job.session.path).ok().and_then(|found| found.cwd);
-    let place = cwd.map_or(String::new(), |cwd| format!("cd {} && ", quoted(&cwd)));
+fn resume(world: &World, job: &Job<'_>, id: &str, cwd: Option<&str>) -> String {
+    let place = cwd.map_or(String::new(), |cwd| format!("cd {} && ", quoted(cwd)));
     let is_home =
         job.session.path.ancestors().nth(2).is_some_and(|folder| folder.ends_with("projects"));
     if !is_home {
@@ -300,6 +325,7 @@ fn resume(world: &World, job: &Job<'_>, id: &str) -> String {
 struct Form<'a> {
     v: u32,
     dry_run: bool,
+    of: Of<'a>,
     session: Option<&'a str>,
     path: Option<&'a str>,
     resume: Option<&'a str>,
@@ -313,6 +339,15 @@ struct Form<'a> {
     remains: Vec<Remains<'a>>,
     along: &'a [String],
     left: &'a [String],
+    skipped: &'a [String],
+}
+
+/// The session that was changed.
+#[derive(Serialize)]
+struct Of<'a> {
+    id: &'a str,
+    title: &'a str,
+    folder: &'a str,
 }
 
 #[derive(Serialize)]

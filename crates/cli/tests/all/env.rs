@@ -21,6 +21,14 @@ impl Env {
         Env { folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The same where nobody has to wait for a disk, if there is such a place.
+    pub(crate) fn in_memory() -> Self {
+        let memory = Path::new("/dev/shm");
+        let folder =
+            if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        Env { folder: folder.unwrap() }
+    }
+
     /// A user with sessions: the samples, under two projects, each an hour older than the one before.
     pub(crate) fn with_sessions() -> Self {
         let env = Env::bare();

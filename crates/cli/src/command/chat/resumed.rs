@@ -1,6 +1,6 @@
 //! The session that goes on: which one it is, where it goes on, and what was said in it.
 //!
-//! Invariants: a session is mended only where it goes on itself: what is forked, or not kept, stays as it is; nothing is begun over a session that is there.
+//! Invariants: a session is mended only where it goes on itself: what is forked, or not kept, stays as it is; nothing is begun over a session that is there; no other quipu writes to it meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,7 @@ pub(super) fn place(
     let Some(old) = old_session(world, args, at)? else {
         let id = new_id(world, args, at)?;
         let file = at.project.join(format!("{id}.jsonl"));
+        lock(world, args, &file)?;
         return Ok(Place { id, file, old: None, resumed: Resumed::default() });
     };
     let is_fork = args.fork_session;
@@ -46,6 +47,7 @@ pub(super) fn place(
     let id = if is_fork { new_id(world, args, at)? } else { old.id.clone() };
     let own = at.project.join(format!("{id}.jsonl"));
     let file = if is_fork { own } else { old.path.clone() };
+    lock(world, args, &file)?;
     let resumed = if args.no_session_persistence {
         unkept(world, &old, model)?
     } else if is_fork {
@@ -59,6 +61,19 @@ pub(super) fn place(
     let is_id = uuid::Uuid::try_parse(&id).is_ok();
     let id = resumed.session.clone().filter(|_| !is_id).unwrap_or(id);
     Ok(Place { id, file, old: Some(old.path), resumed })
+}
+
+/// Nobody else writes to a session that is written to. Where no lock can be kept there is none.
+fn lock(world: &mut World, args: &ChatArgs, file: &Path) -> Result<(), Failure> {
+    if args.no_session_persistence {
+        return Ok(());
+    }
+    match world.lock_session(file, "chat") {
+        Err(failure) if !failure.is_in_use() => Ok(world.out.note(&format!(
+            "another quipu could write to this session, too: there is no lock ({failure})"
+        ))?),
+        locked => locked,
+    }
 }
 
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {

@@ -4,7 +4,7 @@
 //! changed since it was read is left alone. Of a link, what it leads to is written.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::slice;
 
@@ -114,7 +114,7 @@ pub(super) fn carry_out(
     }
     let journal = world.journal()?;
     for (settings, text) in &changes {
-        let deed = Deed { what: edit.what, session: "settings", now: world.now };
+        let deed = Deed { what: edit.what, session: "settings", made: None, now: world.now };
         let entry = write(&journal, deed, settings, text)?;
         let page = &mut Page::new(&mut world.out);
         let path = settings.path.display().to_string();
@@ -152,29 +152,26 @@ fn write(
     text: &str,
 ) -> Result<String, Failure> {
     let path = &settings.path;
-    let ready = Ready { temp: store::beside(path), path: path.clone() };
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => Failure::changed(path),
+        _ => Failure::unwritable(path, error),
+    };
+    let ready = Ready::at(path);
+    let begun = journal.begin(&mut Real, deed, slice::from_ref(&ready)).map_err(failed)?;
     let written = || {
         Real.create_folder(path.parent().unwrap_or(path))?;
-        let mut file = store::private(&ready.temp)?;
-        file.write_all(text.as_bytes())?;
-        if let Some(found) = &settings.found {
-            store::take_after(&file, found)?;
-        }
-        file.sync_all()?;
+        Real.create(&ready.temp, text.as_bytes())?;
         match &settings.found {
             Some(found) => {
-                store::replace(&mut Real, journal, deed, &ready, Mark::of_metadata(found))
+                store::replace(&mut Real, &begun, deed, &ready, Mark::of_metadata(found)).map(drop)
             }
-            None => store::create(&mut Real, journal, deed, slice::from_ref(&ready)),
+            None => store::create(&mut Real, &begun, deed, slice::from_ref(&ready)),
         }
     };
-    written().map_err(|error| {
-        store::discard(slice::from_ref(&ready));
-        match error.kind() {
-            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => Failure::changed(path),
-            _ => Failure::unwritable(path, error),
-        }
-    })
+    let (written, name) = (written(), begun.name.clone());
+    let settled = begun.settle(&mut Real);
+    written.and(settled).map_err(failed)?;
+    Ok(name)
 }
 
 #[cfg(test)]

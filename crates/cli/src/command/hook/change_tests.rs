@@ -1,8 +1,10 @@
 use std::time::UNIX_EPOCH;
 
 use super::*;
+use crate::store::Bounds;
 
-const DEED: Deed<'_> = Deed { what: "hook-install", session: "settings", now: UNIX_EPOCH };
+const DEED: Deed<'_> =
+    Deed { what: "hook-install", session: "settings", made: None, now: UNIX_EPOCH };
 
 #[allow(clippy::disallowed_methods, reason = "tests make the files they need")]
 fn put(path: &Path, text: &str) {
@@ -14,7 +16,7 @@ fn put(path: &Path, text: &str) {
 fn settings_that_changed_since_are_left_alone() {
     for before in [Some("{}"), None] {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::at(folder.path().join("journal"));
+        let journal = Journal::at(folder.path().join("journal"), Bounds::default());
         let path = folder.path().join("settings.json");
         if let Some(before) = before {
             put(&path, before);

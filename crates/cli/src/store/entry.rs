@@ -1,0 +1,426 @@
+//! One change in the journal: the file `entry.json`, and whether what it names is what was kept.
+//!
+//! Invariants: nothing of an entry is used before its hash fits; a copy is intact if its first
+//! bytes, as many as were recorded, have the recorded hash. What follows them in a file that is the
+//! old one itself (a hard link) was written by somebody who still had it open; in a copy it is
+//! damage. Entries of the first version have no hashes: of those the size is compared, and whoever
+//! uses them says so.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use files::Attributes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::Mark;
+
+/// The name of the file.
+pub(super) const FILE: &str = "entry.json";
+/// So long may it be.
+const LONGEST: u64 = 16 << 20;
+const VERSION: u32 = 2;
+
+/// One thing that was done, or what is left of the record of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    /// Milliseconds since 1970.
+    pub(crate) time: i64,
+    pub(crate) what: String,
+    /// The id of the session; of a damaged entry the beginning of it.
+    pub(crate) session: String,
+    /// The id of the session that was made.
+    pub(crate) made: Option<String>,
+    pub(crate) items: Vec<Item>,
+    pub(crate) state: State,
+}
+
+/// How far an entry can be relied on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its hash fits.
+    Sealed,
+    /// It is of the first version, and has none.
+    Unsealed,
+    /// It cannot be used: which part is damaged, and how.
+    Damaged(String),
+}
+
+/// One file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Item {
+    pub(crate) path: PathBuf,
+    pub(crate) was: Was,
+    pub(crate) after: Mark,
+}
+
+/// What was there before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Was {
+    Nothing,
+    There { copy: Kept, before: Mark },
+}
+
+/// A file in the entry's folder that holds what was there before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kept {
+    /// Its name in that folder.
+    pub(crate) name: String,
+    pub(crate) sha256: Option<String>,
+    pub(crate) how: How,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum How {
+    /// The old file itself. So many bytes that were written to it late are in the new one, too.
+    Link { taken: u64 },
+    /// A copy, and what the file had besides its bytes.
+    Copy { mode: u32, user: u32, group: u32, extended: Vec<(String, String)> },
+    /// A copy that was made by the first version: it has the mode and the owner itself.
+    Plain,
+}
+
+impl How {
+    pub(super) fn copy(attributes: &Attributes) -> How {
+        let coded = |bytes: &Vec<u8>| STANDARD.encode(bytes);
+        let extended = attributes.extended.iter();
+        How::Copy {
+            mode: attributes.mode,
+            user: attributes.owner.0,
+            group: attributes.owner.1,
+            extended: extended.map(|(name, value)| (coded(name), coded(value))).collect(),
+        }
+    }
+
+    /// What the file had besides its bytes, if it is not in `kept` itself.
+    pub(super) fn attributes(&self, kept: &Path) -> io::Result<Attributes> {
+        let How::Copy { mode, user, group, extended } = self else {
+            return Attributes::of(&files::open(kept)?);
+        };
+        let plain = |text: &str| STANDARD.decode(text).map_err(io::Error::other);
+        let extended = extended.iter().map(|(name, value)| Ok((plain(name)?, plain(value)?)));
+        let extended = extended.collect::<io::Result<_>>()?;
+        Ok(Attributes { mode: *mode, owner: (*user, *group), extended })
+    }
+}
+
+/// What `entry.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Body {
+    /// The name of the folder: an entry that stands in another one is not the one that belongs
+    /// there.
+    pub(super) name: String,
+    pub(super) time: i64,
+    pub(super) what: String,
+    pub(super) session: String,
+    pub(super) made: Option<String>,
+    pub(super) items: Vec<Item>,
+}
+
+/// `entry.json`: what it says, and the hash of that.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed<'a> {
+    v: u32,
+    sha256: String,
+    #[serde(borrow)]
+    entry: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+/// `entry.json` of the first version.
+#[derive(Deserialize)]
+struct First {
+    time: i64,
+    what: String,
+    session: String,
+    items: Vec<FirstItem>,
+}
+
+#[derive(Deserialize)]
+struct FirstItem {
+    path: PathBuf,
+    was: FirstWas,
+    after: Mark,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FirstWas {
+    Nothing,
+    There { copy: PathBuf, before: Mark },
+}
+
+impl Body {
+    pub(super) fn to_json(&self) -> io::Result<Vec<u8>> {
+        let entry = serde_json::value::to_raw_value(self)?;
+        let sealed = Sealed {
+            v: VERSION,
+            sha256: format!("{:x}", Sha256::digest(entry.get())),
+            entry: &entry,
+        };
+        Ok(serde_json::to_vec(&sealed)?)
+    }
+
+    /// What the bytes of an `entry.json` say; or what is wrong with them.
+    pub(super) fn parse(bytes: &[u8], name: &str) -> Result<(Body, State), String> {
+        let no_json = |error: serde_json::Error| match bytes {
+            [] => "it is empty".to_owned(),
+            _ => format!("it is no entry ({error})"),
+        };
+        let Version { v } = serde_json::from_slice(bytes).map_err(no_json)?;
+        let (body, state) = match v {
+            1 => (first(bytes, name).map_err(no_json)?, State::Unsealed),
+            VERSION => {
+                let sealed: Sealed<'_> = serde_json::from_slice(bytes).map_err(no_json)?;
+                let text = sealed.entry.get();
+                if format!("{:x}", Sha256::digest(text)) != sealed.sha256 {
+                    return Err("its SHA-256 is not the recorded one".to_owned());
+                }
+                (serde_json::from_str(text).map_err(no_json)?, State::Sealed)
+            }
+            v => return Err(format!("its version {v} is not known")),
+        };
+        if body.name != name {
+            return Err(format!("it belongs to the change `{}`", body.name));
+        }
+        let is_plain = |item: &Item| match &item.was {
+            Was::Nothing => true,
+            Was::There { copy, .. } => is_file_name(&copy.name),
+        };
+        if body.items.is_empty() || !body.items.iter().all(is_plain) {
+            return Err("it does not say which files it is about".to_owned());
+        }
+        Ok((body, state))
+    }
+}
+
+fn is_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()
+}
+
+fn first(bytes: &[u8], name: &str) -> serde_json::Result<Body> {
+    let First { time, what, session, items } = serde_json::from_slice(bytes)?;
+    // It has no name but in the paths of its copies.
+    let mut named = name.to_owned();
+    let mut list = Vec::new();
+    for FirstItem { path, was, after } in items {
+        let was = match was {
+            FirstWas::Nothing => Was::Nothing,
+            FirstWas::There { copy, before } => {
+                let part = |part: Option<&std::ffi::OsStr>| {
+                    part.unwrap_or_default().to_string_lossy().into_owned()
+                };
+                named = part(copy.parent().and_then(Path::file_name));
+                let name = part(copy.file_name());
+                Was::There { copy: Kept { name, sha256: None, how: How::Plain }, before }
+            }
+        };
+        list.push(Item { path, was, after });
+    }
+    Ok(Body { name: named, time, what, session, made: None, items: list })
+}
+
+/// What of a copy is more than what was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) lines: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Entry {
+    /// The entry in a folder; nothing if there is no `entry.json`. One that cannot be used says
+    /// why.
+    pub(super) fn read(folder: &Path) -> Option<Entry> {
+        let name = folder.file_name()?.to_string_lossy().into_owned();
+        let bytes = match files::read(folder.join(FILE), LONGEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            bytes => bytes,
+        };
+        let parsed = bytes.map_err(|error| error.to_string());
+        let parsed = parsed.and_then(|bytes| Body::parse(&bytes, &name));
+        Some(match parsed {
+            Ok((Body { name, time, what, session, made, items }, state)) => {
+                Entry { name, folder: folder.to_owned(), time, what, session, made, items, state }
+            }
+            Err(why) => Entry::damaged(folder, format!("`{FILE}`: {why}")),
+        })
+    }
+
+    /// An entry of which only the name of its folder is left.
+    pub(super) fn damaged(folder: &Path, why: String) -> Entry {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // `1795132800000-hook-install-settings`, perhaps with a number behind.
+        let mut parts: Vec<&str> = name.split('-').collect();
+        let time = time_of(&name).unwrap_or_else(|| {
+            let modified = Mark::of(folder).map_or(0, |mark| mark.modified / 1_000_000);
+            i64::try_from(modified).unwrap_or_default()
+        });
+        let is_number = |part: &&str| part.len() < 4 && part.parse::<u32>().is_ok();
+        if parts.len() > 3 && parts.last().is_some_and(is_number) {
+            parts.pop();
+        }
+        let session = if parts.len() > 2 { parts.pop().unwrap_or_default() } else { "" };
+        let what = parts.get(1..).unwrap_or_default().join("-");
+        Entry {
+            folder: folder.to_owned(),
+            time,
+            what,
+            session: session.to_owned(),
+            made: None,
+            items: Vec::new(),
+            state: State::Damaged(why),
+            name,
+        }
+    }
+
+    /// Whether it can be used: else which part is damaged, and how. Copies are read in full.
+    pub(crate) fn verify(&self) -> Result<(), String> {
+        if let State::Damaged(why) = &self.state {
+            return Err(why.clone());
+        }
+        self.items.iter().try_for_each(|item| item.verify(&self.folder))
+    }
+
+    /// What was written late to the files that it keeps, and is nowhere else.
+    pub(crate) fn late(&self) -> Late {
+        let mut late = Late::default();
+        for item in &self.items {
+            let Was::There { copy, before } = &item.was else { continue };
+            let How::Link { taken } = copy.how else { continue };
+            let Ok(more) = tail(&self.folder.join(&copy.name), before.size + taken) else {
+                continue;
+            };
+            late.lines += more.lines;
+            late.bytes += more.bytes;
+        }
+        late
+    }
+
+    /// What is in its folder, with sizes.
+    pub(crate) fn parts(&self) -> Vec<(String, u64)> {
+        let found = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let sized = found.map(|one| {
+            let size = one.metadata().map_or(0, |found| found.len());
+            (one.file_name().to_string_lossy().into_owned(), size)
+        });
+        let mut parts: Vec<_> = sized.filter(|(name, _)| name != "lock").collect();
+        parts.sort();
+        parts
+    }
+}
+
+impl Item {
+    /// Whether it came to that: a file that is what it was before shows that it did not.
+    pub(super) fn is_done(&self, folder: &Path) -> bool {
+        match &self.was {
+            Was::Nothing => self.path.exists(),
+            Was::There { copy, before } => match copy.how {
+                How::Link { .. } => !is_same(&self.path, &folder.join(&copy.name)),
+                How::Copy { .. } | How::Plain => {
+                    !matches!(Mark::of(&self.path), Ok(is) if is == *before)
+                }
+            },
+        }
+    }
+
+    fn verify(&self, folder: &Path) -> Result<(), String> {
+        let Was::There { copy, before } = &self.was else { return Ok(()) };
+        let Kept { name, sha256, how } = copy;
+        let path = folder.join(name);
+        let size = fs::metadata(&path).map(|found| found.len());
+        let size = size.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("the journal's copy `{name}` is missing"),
+            _ => format!("the journal's copy `{name}` cannot be read: {error}"),
+        })?;
+        let is_link = matches!(how, How::Link { .. });
+        if size < before.size || (size > before.size && !is_link) {
+            let was = before.size;
+            return Err(format!("the journal's copy `{name}` has {size} bytes, and had {was}"));
+        }
+        let Some(sha256) = sha256 else { return Ok(()) };
+        match hash(&path, before.size) {
+            Ok(found) if found == *sha256 => Ok(()),
+            Ok(_) => Err(format!(
+                "the journal's copy `{name}` is not what was kept: its SHA-256 differs"
+            )),
+            Err(error) => Err(format!("the journal's copy `{name}` cannot be read: {error}")),
+        }
+    }
+}
+
+/// When a change was made, as the name of its folder says it; nothing if that is no name of ours.
+pub(super) fn time_of(name: &str) -> Option<i64> {
+    let (time, rest) = name.split_once('-')?;
+    let is_ours =
+        !rest.is_empty() && time.len() <= 16 && time.bytes().all(|byte| byte.is_ascii_digit());
+    is_ours.then(|| time.parse().ok()).flatten()
+}
+
+/// Whether two names are of one file.
+#[cfg(unix)]
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(one), Ok(other)) = (fs::metadata(one), fs::metadata(other)) else { return false };
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Whether two names are of one file, as far as can be told.
+#[cfg(not(unix))]
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((Mark::of(one), Mark::of(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The SHA-256 of the first bytes of a file; it is an error if it has fewer.
+pub(super) fn hash(path: &Path, size: u64) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let count = io::copy(&mut files::open(path)?.take(size), &mut hash)?;
+    if count < size {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(format!("{:x}", hash.finalize()))
+    }
+}
+
+/// What stands behind a place in a file.
+fn tail(path: &Path, from: u64) -> io::Result<Late> {
+    let mut file = files::open(path)?;
+    if file.metadata()?.len() <= from {
+        return Ok(Late::default());
+    }
+    io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut late = Late::default();
+    let mut is_open = false;
+    loop {
+        let part = reader.fill_buf()?;
+        let Some(last) = part.last() else { break };
+        is_open = *last != b'\n';
+        late.lines += part.split(|byte| *byte == b'\n').skip(1).count() as u64;
+        late.bytes += part.len() as u64;
+        let count = part.len();
+        reader.consume(count);
+    }
+    late.lines += u64::from(is_open);
+    Ok(late)
+}
+
+#[cfg(test)]
+#[path = "entry_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! What runs leave behind that were killed or failed, and changes that are kept too long.
+//!
+//! Invariants: nothing of a process that runs is removed, and nothing that is not ours: a file goes
+//! if a `begun.json` of somebody who is dead names it, if an entry that came to nothing made it and
+//! nobody changed it since, or if it has a name that only we give and is old. No change that is
+//! younger than a day is ever pruned.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::entry::{self, Entry, State, Was};
+use super::journal::{
+    Bounds, INTENT, Intent, LOCK, Standing, Worker, forget, millis, standing, worker,
+};
+use super::{Disk, Mark, Ready};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// A file with the number of a process that is gone is left alone that long: its process may run
+/// where its number is not seen, in a container.
+const SAFE: Duration = Duration::from_secs(60 * 60);
+
+/// How many things, and how many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leftovers {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Leftovers {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// Removes everything that is left behind: in these folders of the journal, and beside these files.
+pub(super) fn sweep(
+    disk: &mut dyn Disk,
+    folders: &[PathBuf],
+    ready: &[Ready],
+    now: SystemTime,
+) -> io::Result<Leftovers> {
+    let mut swept = Leftovers::default();
+    let mut places: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let is_begun = folder.join(INTENT).exists();
+        match standing(folder) {
+            Standing::Scrap => {
+                swept.add(size(folder));
+                forget(disk, folder)?;
+            }
+            Standing::Nothing | Standing::Change(_) if is_begun => {
+                let left = settle(disk, folder)?;
+                swept.count += left.count;
+                swept.bytes += left.bytes;
+            }
+            Standing::Change(entry) => places.extend(around(&entry)),
+            _ => {}
+        }
+    }
+    places.extend(ready.iter().filter_map(|one| one.path.parent()).map(Path::to_owned));
+    for temp in abandoned(places, now) {
+        swept.add(Mark::of(&temp).map_or(0, |mark| mark.size));
+        remove(disk, &temp)?;
+    }
+    Ok(swept)
+}
+
+/// Removes what runs that were stopped left beside a file that no journal tells of.
+pub(crate) fn sweep_beside(disk: &mut dyn Disk, path: &Path, now: SystemTime) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let temps = abandoned(vec![folder.unwrap_or(Path::new(".")).to_owned()], now);
+    temps.iter().try_for_each(|temp| remove(disk, temp).map(drop))
+}
+
+/// What `sweep` would remove.
+pub(super) fn count(folders: &[PathBuf], now: SystemTime) -> Leftovers {
+    let mut left = Leftovers::default();
+    let mut places: Vec<PathBuf> = Vec::new();
+    let mut counted: Vec<PathBuf> = Vec::new();
+    let file = |path: &Path| Mark::of(path).ok().map(|mark| mark.size);
+    for folder in folders {
+        match standing(folder) {
+            Standing::Scrap => left.add(size(folder)),
+            Standing::Nothing => {
+                left.add(size(folder));
+                let entry = Entry::read(folder);
+                for item in entry.iter().flat_map(|entry| &entry.items) {
+                    if item.was == Was::Nothing && Mark::of(&item.path).ok() == Some(item.after) {
+                        left.add(item.after.size);
+                    }
+                }
+            }
+            Standing::Change(entry) => places.extend(around(&entry)),
+            Standing::AtWork => continue,
+            Standing::Past | Standing::Foreign => {}
+        }
+        if matches!(worker(folder), Worker::Dead) {
+            for temp in Intent::read(folder).temps.iter().filter(|temp| is_ours(temp)) {
+                if let Some(size) = file(temp) {
+                    left.add(size);
+                    counted.push(temp.clone());
+                }
+            }
+        }
+    }
+    for temp in abandoned(places, now).iter().filter(|temp| !counted.contains(temp)) {
+        left.add(file(temp).unwrap_or_default());
+    }
+    left
+}
+
+/// Ends the work on a change whose worker has ended, or is dead. Gives what was removed.
+pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers> {
+    let mut swept = Leftovers::default();
+    let intent = Intent::read(folder);
+    for temp in intent.temps.iter().filter(|temp| is_ours(temp)) {
+        let size = Mark::of(temp).map(|mark| mark.size);
+        if remove(disk, temp)? {
+            swept.add(size.unwrap_or_default());
+        }
+    }
+    let is_kept = match Entry::read(folder) {
+        None => false,
+        Some(entry) if matches!(entry.state, State::Damaged(_)) => true,
+        Some(entry) if is_half(&entry) => {
+            for item in &entry.items {
+                // Whatever somebody else changed since is theirs.
+                if Mark::of(&item.path).ok() == Some(item.after) && remove(disk, &item.path)? {
+                    swept.add(item.after.size);
+                }
+            }
+            entry.items.iter().any(|item| item.path.exists())
+        }
+        Some(entry) => entry.items.iter().any(|item| item.is_done(folder)),
+    };
+    if !is_kept {
+        swept.add(size(folder));
+        // The innermost first.
+        let mut folders = intent.folders;
+        folders.sort();
+        for made in folders.iter().rev() {
+            // One that holds something is somebody's.
+            if made.is_dir() {
+                disk.remove_empty(&made.join("x"), made.parent().unwrap_or(made));
+            }
+        }
+        forget(disk, folder)?;
+        return Ok(swept);
+    }
+    // In this order: a lock without an intent would be found by nobody.
+    remove(disk, &folder.join(LOCK))?;
+    remove(disk, &folder.join(INTENT))?;
+    Ok(swept)
+}
+
+/// Whether new files are there without the first one, which comes last and goes first.
+fn is_half(entry: &Entry) -> bool {
+    let first = entry.items.first();
+    first.is_some_and(|item| item.was == Was::Nothing && !item.path.exists())
+}
+
+/// Removes changes that are too old, and the oldest of those that are too many.
+pub(super) fn prune(
+    disk: &mut dyn Disk,
+    folders: &[PathBuf],
+    now: SystemTime,
+    bounds: Bounds,
+) -> io::Result<Leftovers> {
+    let finished = |folder: &&PathBuf| !folder.join(INTENT).exists();
+    let dated = |folder: &PathBuf| {
+        let time = entry::time_of(&folder.file_name()?.to_string_lossy())?;
+        Some((time, folder.clone(), size(folder)))
+    };
+    let mut changes: Vec<_> = folders.iter().filter(finished).filter_map(dated).collect();
+    changes.sort();
+    let mut total: u64 = changes.iter().map(|(.., bytes)| bytes).sum();
+    let days = |days: u64| i64::try_from(u128::from(days) * DAY.as_millis()).unwrap_or(i64::MAX);
+    let mut pruned = Leftovers::default();
+    for (time, folder, bytes) in changes {
+        let age = millis(now).saturating_sub(time);
+        if age <= days(1) || (age <= days(bounds.days) && total <= bounds.bytes) {
+            continue;
+        }
+        forget(disk, &folder)?;
+        total -= bytes;
+        pruned.add(bytes);
+    }
+    Ok(pruned)
+}
+
+/// The folders of the files that an entry names.
+fn around(entry: &Entry) -> impl Iterator<Item = PathBuf> {
+    entry.items.iter().filter_map(|item| item.path.parent().map(Path::to_owned))
+}
+
+/// Files in these folders that have names which only we give, and nobody who is at work on them.
+fn abandoned(mut folders: Vec<PathBuf>, now: SystemTime) -> Vec<PathBuf> {
+    folders.sort();
+    folders.dedup();
+    let mut found = Vec::new();
+    for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = pid_of(&name) else { continue };
+        let Ok(file) = entry.metadata() else { continue };
+        let age = file.modified().ok().and_then(|modified| now.duration_since(modified).ok());
+        let is_abandoned = match pid {
+            Some(pid) => !files::is_running(pid) && age.is_some_and(|age| age > SAFE),
+            None => age.is_some_and(|age| age > DAY),
+        };
+        if file.is_file() && is_abandoned {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// The process that a name of ours tells of; nothing if it is no name of ours, and nothing inside
+/// if it tells of none, as in the first version.
+#[allow(clippy::option_option, reason = "not ours, ours without a process, ours with one")]
+fn pid_of(name: &str) -> Option<Option<u32>> {
+    if let Some(middle) = name.strip_prefix(".quipu-").and_then(|rest| rest.strip_suffix(".tmp")) {
+        let is_plain = middle.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let pid = middle.split_once('-').and_then(|(pid, _)| pid.parse().ok());
+        return is_plain.then_some(pid);
+    }
+    let middle = name.strip_prefix('.')?.strip_suffix(".quipu")?;
+    middle.rsplit_once('.')?.1.parse().ok().map(Some)
+}
+
+/// Whether a file has a name that only we give.
+fn is_ours(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| pid_of(&name.to_string_lossy()).is_some())
+}
+
+/// Whether there was something to remove.
+fn remove(disk: &mut dyn Disk, path: &Path) -> io::Result<bool> {
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if fs::symlink_metadata(path).is_err_and(|error| is_gone(&error)) {
+        return Ok(false);
+    }
+    match disk.remove(path) {
+        // Somebody else was quicker.
+        Err(error) if is_gone(&error) => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}
+
+/// The bytes of the files in a folder, but for the lock, in which every look may write. A file that
+/// has another name elsewhere counts, too.
+fn size(folder: &Path) -> u64 {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    let counts = found.filter(|one| one.file_name() != LOCK);
+    counts.filter_map(|one| one.metadata().ok()).map(|found| found.len()).sum()
+}
