@@ -1,19 +1,20 @@
 //! What the model is told about where it works: instruction files, the date, the platform, the state of the repository.
 //!
-//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the system prompt, as the original has them. Invariant: a session that goes on says the same as before,
-//! so that what the API keeps of it still helps; what has changed is told behind it.
+//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the system prompt, as the original has them. Invariants: a session that goes on says the same as before,
+//! so that what the API keeps of it still helps; what has changed is told behind it. A project's instructions are regular files inside the folder that they are for: a link that leads out of it could
+//! send any file of the user's to the API. Nothing is executed in a folder that the user does not trust.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::git;
+use crate::trust::Trust;
 
 /// What the model is told beside the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +49,29 @@ pub struct Places<'a> {
     pub user: Option<&'a Path>,
     /// The session's folder.
     pub cwd: &'a Path,
+    /// Whether the user trusts the repository that it lies in.
+    pub repository: Trust,
+}
+
+/// What was not looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Instruction files that lead out of the folder that they are for.
+    pub instructions: Vec<PathBuf>,
+    /// Whether git could have said more about the repository.
+    pub is_repository: bool,
+}
+
+/// The folder of the repository that a folder lies in.
+pub fn repository(cwd: &Path) -> Option<&Path> {
+    git::root(cwd)
 }
 
 impl Context {
-    /// Looks around.
-    pub fn look(places: Places<'_>, date: &str, model: &str) -> Context {
+    /// Looks around. Gives what was left out, too.
+    pub fn look(places: Places<'_>, date: &str, model: &str) -> (Context, LeftOut) {
         let mut reminder = String::new();
-        let files = instructions(places);
+        let (files, outside) = instructions(places);
         if !files.is_empty() {
             reminder.push_str(
                 "# claudeMd\nThe user's and the project's instructions. Follow them.\n\n",
@@ -65,17 +82,20 @@ impl Context {
             }
         }
         let _ = write!(reminder, "{DATE}Today's date is {date}.");
-        let is_repository = git::is_repository(places.cwd);
+        let is_repository = git::root(places.cwd).is_some();
+        let is_trusted = places.repository == Trust::Trusted;
         let mut surroundings = format!(
             "Working directory: {}\nGit repository: {}\nPlatform: {}\nModel: {model}",
             places.cwd.display(),
             if is_repository { "yes" } else { "no" },
             std::env::consts::OS,
         );
-        if is_repository && let Some(status) = git_status(places.cwd) {
+        if is_trusted && let Some(status) = git::status(places.cwd) {
             let _ = write!(surroundings, "{STATUS}As the session began:\n{status}");
         }
-        Context { reminder: tagged(&reminder), surroundings, ..Context::default() }
+        let left_out =
+            LeftOut { instructions: outside, is_repository: is_repository && !is_trusted };
+        (Context { reminder: tagged(&reminder), surroundings, ..Context::default() }, left_out)
     }
 
     /// Takes in what is the case now. Gives what the model has to be told about it.
@@ -118,22 +138,11 @@ pub(crate) fn tagged(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// Branch, changes and last commits; nothing if git does not say.
-fn git_status(cwd: &Path) -> Option<String> {
-    let run = |args: &[&str]| {
-        let mut git = Command::new("git");
-        git.args(["--no-optional-locks"]).args(args).current_dir(cwd);
-        let done = git.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        done.status.success().then(|| String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
-    };
-    let status = run(&["status", "--short", "--branch"])?;
-    let lines: Vec<&str> = status.lines().take(40).collect();
-    let log = run(&["log", "--oneline", "-5"]).unwrap_or_default();
-    Some(format!("{}\nLast commits:\n{log}", lines.join("\n")))
-}
+/// An instruction file: where it stands, whose it is, what it says.
+type Instruction = (PathBuf, &'static str, String);
 
-/// Instruction files in the order in which they count, each once.
-fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
+/// Instruction files in the order in which they count, each once; and those that lead out of their folder.
+fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
     let mut found = Found::within(places.home);
     found.user = places.user.map(Path::to_owned);
     found.file(&places.home.join("CLAUDE.md"), USERS, 0);
@@ -154,7 +163,7 @@ fn instructions(places: Places<'_>) -> Vec<(PathBuf, &'static str, String)> {
             found.file(&folder.join("CLAUDE.local.md"), LOCAL, 0);
         }
     }
-    found.files
+    (found.files, found.outside)
 }
 
 const USERS: &str = "the user's instructions for all projects";
@@ -162,17 +171,20 @@ const PROJECTS: &str = "the project's instructions";
 const LOCAL: &str = "the user's instructions for this project";
 
 struct Found {
-    files: Vec<(PathBuf, &'static str, String)>,
+    files: Vec<Instruction>,
     seen: HashSet<PathBuf>,
-    /// The folder that the instructions are for: all that lies in it may be imported.
+    /// The folder that the instructions are for, with its links followed: only what lies in it is read.
     root: PathBuf,
     /// What `~` is.
     user: Option<PathBuf>,
+    /// What would be read if it did not lead out of that folder.
+    outside: Vec<PathBuf>,
 }
 
 impl Found {
     fn within(root: &Path) -> Found {
-        Found { files: Vec::new(), seen: HashSet::new(), root: real(root), user: None }
+        let (files, seen, outside) = Default::default();
+        Found { files, seen, root: real(root), user: None, outside }
     }
 
     /// Rules of a project, by their names; those for some files only are not for the beginning.
@@ -182,25 +194,41 @@ impl Found {
             files.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
         files.sort();
         for file in files {
-            let is_for_some = text(&file).is_ok_and(|text| {
+            self.read(&file, PROJECTS, 0, |text| {
                 let mut lines = text.lines();
                 lines.next() == Some("---")
                     && lines
                         .take_while(|line| *line != "---")
                         .any(|line| line.starts_with("paths:"))
             });
-            if !is_for_some {
-                self.file(&file, PROJECTS, 0);
-            }
         }
     }
 
     fn file(&mut self, path: &Path, kind: &'static str, depth: usize) {
+        self.read(path, kind, depth, |_| false);
+    }
+
+    fn read(
+        &mut self,
+        path: &Path,
+        kind: &'static str,
+        depth: usize,
+        is_left_out: impl Fn(&str) -> bool,
+    ) {
         let Ok(real) = path.canonicalize() else { return };
-        if !real.is_file() || !self.seen.insert(real) {
+        // What users link in their own home is theirs.
+        if kind != USERS && !real.starts_with(&self.root) {
+            self.outside.push(path.to_owned());
             return;
         }
-        let Ok(text) = text(path) else { return };
+        if !real.is_file() || !self.seen.insert(real.clone()) {
+            return;
+        }
+        // By the path that was looked at: a link may lead elsewhere by now.
+        let Ok(text) = text(&real) else { return };
+        if is_left_out(&text) {
+            return;
+        }
         let imports = imports(&text);
         if !text.trim().is_empty() {
             self.files.push((path.to_owned(), kind, text.trim_end().to_owned()));
@@ -211,11 +239,12 @@ impl Found {
                 (Some(rest), Some(user)) => user.join(rest),
                 _ => folder.join(name),
             };
-            // Nobody was asked whether files from elsewhere may be read.
-            let is_inside = |found: PathBuf| {
-                found.starts_with(&self.root) || found.starts_with(self::real(folder))
-            };
-            if named.canonicalize().is_ok_and(is_inside) {
+            // Nobody was asked whether files from elsewhere may be read. What stands beside the user's own
+            // instructions is the user's, wherever it leads.
+            let is_beside = kind == USERS
+                && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
+                && !name.starts_with("~/");
+            if is_beside || named.canonicalize().is_ok_and(|found| found.starts_with(&self.root)) {
                 self.file(&named, kind, depth + 1);
             }
         }

@@ -25,8 +25,10 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
     write(&cwd.join("AGENTS.md"), "never");
     write(&cwd.join("CLAUDE.local.md"), "local");
     let user = root.join("home");
-    let places = Places { home: &home, user: Some(&user), cwd: &cwd };
-    let found = instructions(places);
+    let repository = Trust::Untrusted;
+    let places = Places { home: &home, user: Some(&user), cwd: &cwd, repository };
+    let (found, outside) = instructions(places);
+    assert!(outside.is_empty(), "{outside:?}");
     let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(',').next().unwrap()).collect();
     assert_eq!(
         texts,
@@ -41,9 +43,9 @@ fn instructions_come_from_the_outside_in_with_their_imports() {
         ]
     );
     fs::remove_file(cwd.join("CLAUDE.md")).unwrap();
-    let texts: Vec<_> = instructions(places).into_iter().map(|(_, _, text)| text).collect();
+    let texts: Vec<_> = instructions(places).0.into_iter().map(|(_, _, text)| text).collect();
     assert_eq!(texts, ["user", "above", "never", "local"]);
-    let context = Context::look(places, "2026-11-15", "claude-x");
+    let (context, _) = Context::look(places, "2026-11-15", "claude-x");
     assert!(context.reminder.starts_with("<system-reminder>\n# claudeMd\n"));
     assert!(
         context
@@ -81,7 +83,8 @@ fn instructions_may_import_what_lies_where_they_are_for() {
     write(&root.join("work/.claude/CLAUDE.md"), "above @../notes.md @../../home/secret.md");
     write(&root.join("work/notes.md"), "notes");
     fs::create_dir_all(&cwd).unwrap();
-    let found = instructions(Places { home: &home, user: None, cwd: &cwd });
+    let repository = Trust::Untrusted;
+    let (found, _) = instructions(Places { home: &home, user: None, cwd: &cwd, repository });
     let texts: Vec<_> = found.iter().map(|(_, _, text)| text.split(' ').next().unwrap()).collect();
     assert_eq!(texts, ["user", "rule", "more", "above", "notes"]);
 }
@@ -105,7 +108,8 @@ fn what_has_changed_is_told_and_no_more() {
     let root = folder.path();
     write(&root.join("CLAUDE.md"), "first");
     let look = |date: &str, model: &str| {
-        Context::look(Places { home: &root.join("home"), user: None, cwd: root }, date, model)
+        let (home, repository) = (root.join("home"), Trust::Untrusted);
+        Context::look(Places { home: &home, user: None, cwd: root, repository }, date, model).0
     };
     let mut context = look("2026-11-15", "claude-x");
     let began = context.clone();
@@ -148,7 +152,51 @@ fn rules_and_the_users_own_imports_are_read() {
     write(&cwd.join(".claude/rules/b.md"), "rule b");
     write(&cwd.join(".claude/rules/a.md"), "---\npaths: src/**\n---\nrule a");
     write(&cwd.join(".claude/rules/c.txt"), "rule c");
-    let context = Context::look(Places { home: &home, user: Some(&user), cwd: &cwd }, "x", "y");
+    let repository = Trust::Untrusted;
+    let places = Places { home: &home, user: Some(&user), cwd: &cwd, repository };
+    let (context, _) = Context::look(places, "x", "y");
     let told = ["more of the user", "rule b", "secret\n", "rule a", "rule c"];
     assert_eq!(told.map(|text| context.reminder.contains(text)), [true, true, false, false, false]);
+}
+
+#[cfg(unix)]
+#[test]
+fn instructions_that_lead_out_of_their_folder_are_left_out() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (user, cwd) = (root.join("user"), root.join("user/project"));
+    let home = user.join(".claude");
+    write(&user.join(".aws/credentials"), "stolen");
+    write(&user.join("dotfiles/CLAUDE.md"), "of the user @more.md");
+    write(&user.join("dotfiles/more.md"), "and more");
+    write(&cwd.join("docs/a.md"), "inside @back/../../../.aws/credentials @../out/credentials");
+    for name in ["sub/CLAUDE.md", ".claude/rules/x"] {
+        write(&cwd.join(name).with_file_name("keep"), "");
+    }
+    fs::create_dir_all(&home).unwrap();
+    for name in ["CLAUDE.md", "more.md"] {
+        symlink(user.join("dotfiles").join(name), home.join(name)).unwrap();
+    }
+    let secret = user.join(".aws/credentials");
+    let outside = ["CLAUDE.md", ".claude/CLAUDE.md", ".claude/rules/b.md", "CLAUDE.local.md"];
+    for name in outside {
+        symlink(&secret, cwd.join(name)).unwrap();
+    }
+    symlink(user.join(".aws"), cwd.join("out")).unwrap();
+    symlink(cwd.join("docs/a.md"), cwd.join(".claude/rules/a.md")).unwrap();
+    for name in ["CLAUDE.md", "AGENTS.md"] {
+        symlink(&secret, cwd.join("sub").join(name)).unwrap();
+    }
+    write(&cwd.join("sub/a.rs"), "");
+    let repository = Trust::Untrusted;
+    let places = Places { home: &home, user: Some(&user), cwd: &cwd, repository };
+    let (context, left_out) = Context::look(places, "x", "y");
+    for text in ["of the user", "and more", "inside"] {
+        assert!(context.reminder.contains(text), "{text}");
+    }
+    assert!(!context.reminder.contains("stolen"), "{}", context.reminder);
+    assert_eq!(left_out.instructions, outside.map(|name| cwd.join(name)));
+    assert_eq!(nested(&cwd.join("sub/a.rs"), &cwd, &Mutex::default()), None);
+    assert_eq!(nested(&cwd.join("out/credentials"), &cwd, &Mutex::default()), None);
 }

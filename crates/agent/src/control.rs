@@ -1,11 +1,12 @@
 //! What a program that hosts a session asks of it, beside what it says: the control protocol of the original.
 //!
-//! Every request is answered, what is not known with an error. What concerns rules, hooks and servers is not known yet.
+//! Every request is answered, what is not known with an error. What concerns rules, hooks and servers is not known yet: a host that relies on any of it is refused when it says so, and the session ends,
+//! because whoever goes on after that would believe in hooks that nobody calls.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::model;
-use crate::permit::Mode;
+use crate::permit::{Bypass, Mode};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,27 +21,105 @@ pub enum Wish {
     Model(String),
     /// So many tokens for thinking; nothing for none.
     Thinking(Option<u64>),
+    /// What cannot be promised: the session is to end.
+    Impossible,
 }
 
+/// Why a request is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For people.
+    pub why: String,
+    /// For programs, in the words of the original.
+    pub code: Option<&'static str>,
+}
+
+impl Refusal {
+    fn new(why: impl Into<String>) -> Refusal {
+        Refusal { why: why.into(), code: None }
+    }
+}
+
+/// What a host may say with `initialize` without relying on it.
+const HARMLESS: [&str; 5] = [
+    "subtype",
+    "agentProgressSummaries",
+    "forwardSubagentText",
+    "promptSuggestions",
+    "supportedDialogKinds",
+];
+
 /// What a request asks for, and what it is answered with.
-pub fn asked(request: &Value) -> (Wish, Result<Option<Value>, String>) {
+pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Refusal>) {
     let subtype = request["subtype"].as_str().unwrap_or_default();
     match subtype {
-        "initialize" => (Wish::Nothing, Ok(Some(initialized()))),
+        "initialize" => match unsupported(request) {
+            keys if keys.is_empty() => (Wish::Nothing, Ok(Some(initialized()))),
+            keys => {
+                let keys = keys.join(", ");
+                let why = format!(
+                    "quipu does not support these options yet, and does not go on without them: {keys}"
+                );
+                (Wish::Impossible, Err(Refusal { why, code: Some("unsupported_request") }))
+            }
+        },
         "interrupt" => (Wish::Stop, Ok(None)),
         "mcp_status" => (Wish::Nothing, Ok(Some(json!({"mcpServers": []})))),
         "set_permission_mode" => {
             let name = request["mode"].as_str().unwrap_or_default();
+            let refusal = bypass.refusal().filter(|_| name == Mode::Bypass.name());
             match Mode::named(name) {
+                Some(_) if refusal.is_some() => (Wish::Nothing, refusal.map_or(Ok(None), Err)),
                 Some(mode) => (Wish::Mode(mode), Ok(Some(json!({"mode": name})))),
-                None => (Wish::Nothing, Err(format!("`{name}` is no permission mode here"))),
+                None => {
+                    let why = format!("`{name}` is no permission mode here");
+                    (Wish::Nothing, Err(Refusal { why, code: Some("invalid_mode") }))
+                }
             }
         }
         "set_model" => (Wish::Model(model::named(request["model"].as_str())), Ok(None)),
         "set_max_thinking_tokens" => {
             (Wish::Thinking(request["max_thinking_tokens"].as_u64()), Ok(None))
         }
-        _ => (Wish::Nothing, Err(format!("Unsupported control request subtype: {subtype}"))),
+        _ => {
+            let why = format!("Unsupported control request subtype: {subtype}");
+            (Wish::Nothing, Err(Refusal::new(why)))
+        }
+    }
+}
+
+impl Bypass {
+    /// Why a host may not have everything permitted, in the words of the original.
+    fn refusal(self) -> Option<Refusal> {
+        let (why, code) = match self {
+            Bypass::Offered => return None,
+            Bypass::NotOffered => (
+                "the session was not launched with --dangerously-skip-permissions",
+                "bypass_not_launched",
+            ),
+            Bypass::Forbidden => ("it is disabled by settings or configuration", "bypass_disabled"),
+        };
+        let why = format!("Cannot set permission mode to bypassPermissions because {why}");
+        Some(Refusal { why, code: Some(code) })
+    }
+}
+
+/// The options of `initialize` that restrict or promise what is not there.
+fn unsupported(request: &Value) -> Vec<&str> {
+    let members = request.as_object().into_iter().flat_map(Map::iter);
+    let members =
+        members.filter(|(key, value)| !HARMLESS.contains(&key.as_str()) && !is_empty(value));
+    members.map(|(key, _)| key.as_str()).collect()
+}
+
+/// Whether a value asks for nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.values().all(is_empty),
+        Value::Bool(true) | Value::Number(_) => false,
     }
 }
 
@@ -55,11 +134,58 @@ fn initialized() -> Value {
 }
 
 /// The answer to the request with this id, as an event.
-pub fn answer(id: &Value, answer: Result<Option<Value>, String>) -> Value {
+pub fn answer(id: &Value, answer: Result<Option<Value>, Refusal>) -> Value {
     let response = match answer {
         Ok(None) => json!({"subtype": "success", "request_id": id}),
         Ok(Some(told)) => json!({"subtype": "success", "request_id": id, "response": told}),
-        Err(why) => json!({"subtype": "error", "request_id": id, "error": why}),
+        Err(Refusal { why, code: None }) => {
+            json!({"subtype": "error", "request_id": id, "error": why})
+        }
+        Err(Refusal { why, code }) => {
+            json!({"subtype": "error", "request_id": id, "error": why, "error_code": code})
+        }
     };
     json!({"type": "control_response", "response": response})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_relies_on_is_refused_if_it_is_not_there() {
+        let hook = json!([{"matcher": null, "hookCallbackIds": ["hook_0"]}]);
+        for (key, value) in [
+            ("hooks", json!({"PreToolUse": hook})),
+            ("sdkMcpServers", json!(["calc"])),
+            ("agents", json!({"a": {"description": "x", "prompt": "y"}})),
+            ("jsonSchema", json!({"type": "object"})),
+            ("systemPrompt", json!(["Be brief."])),
+            ("skills", json!(["a"])),
+            ("somethingNew", json!(true)),
+        ] {
+            let request = json!({"subtype": "initialize", key: value});
+            let (wish, answer) = asked(&request, Bypass::Offered);
+            assert_eq!(wish, Wish::Impossible, "{request}");
+            assert!(answer.unwrap_err().why.ends_with(key));
+        }
+        let request = json!({
+            "subtype": "initialize", "hooks": {"PreToolUse": []}, "agents": {}, "skills": [],
+            "jsonSchema": null, "excludeDynamicSections": false, "forwardSubagentText": true,
+        });
+        let (wish, answer) = asked(&request, Bypass::Offered);
+        assert!(wish == Wish::Nothing && answer.is_ok());
+    }
+
+    #[test]
+    fn a_host_bypasses_permissions_only_if_that_was_offered() {
+        let request = json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"});
+        let ask = |bypass| {
+            let (wish, told) = asked(&request, bypass);
+            (wish, answer(&json!("r"), told)["response"]["error_code"].clone())
+        };
+        assert_eq!(ask(Bypass::Offered), (Wish::Mode(Mode::Bypass), Value::Null));
+        assert_eq!(ask(Bypass::NotOffered), (Wish::Nothing, json!("bypass_not_launched")));
+        assert_eq!(ask(Bypass::Forbidden), (Wish::Nothing, json!("bypass_disabled")));
+    }
 }

@@ -166,7 +166,11 @@ impl Driver {
                     face.complain(&why);
                     return 1;
                 }
-                Ok(Note::Control(line)) => _ = self.control(&line, face),
+                Ok(Note::Control(line)) => {
+                    if self.control(&line, face) == Wish::Impossible {
+                        return IMPOSSIBLE;
+                    }
+                }
                 Ok(Note::Closed) | Err(_) => is_closed = true,
                 Ok(_) => {}
             }
@@ -217,6 +221,10 @@ impl Driver {
                 },
                 Note::Control(line) => match self.control(&line, face) {
                     Wish::Stop => Input::Interrupt,
+                    Wish::Impossible => {
+                        self.end = Some(IMPOSSIBLE);
+                        Input::Interrupt
+                    }
                     _ => continue,
                 },
                 Note::End(code) => {
@@ -254,7 +262,7 @@ impl Driver {
 
     /// Does what a host wants, and answers.
     fn control(&mut self, line: &Value, face: &mut dyn Face) -> Wish {
-        let (wish, answer) = control::asked(&line["request"]);
+        let (wish, answer) = control::asked(&line["request"], self.permit.bypass);
         match &wish {
             Wish::Mode(mode) => {
                 self.permit.mode = *mode;
@@ -264,7 +272,10 @@ impl Driver {
             Wish::Thinking(tokens) => {
                 self.asking.thinking = model::thinking_tokens(*tokens, self.asking.max_tokens);
             }
-            Wish::Stop | Wish::Nothing => {}
+            Wish::Stop | Wish::Impossible | Wish::Nothing => {}
+        }
+        if let (Wish::Impossible, Err(refusal)) = (&wish, &answer) {
+            face.complain(&refusal.why);
         }
         face.answer(&control::answer(&line["request_id"], answer));
         wish
@@ -454,6 +465,8 @@ impl Driver {
 
 /// How long commands in the background are waited for when nothing more is said; as long as any command may run.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// The exit code of wrong usage: a host asked for what is not there.
+const IMPOSSIBLE: u8 = 2;
 /// How often they are looked after.
 const OFTEN: Duration = Duration::from_millis(50);
 

@@ -257,7 +257,7 @@ impl Face for Headless {
         let event = json!({
             "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
             "model": model, "permissionMode": mode.name(), "slash_commands": [], "apiKeySource": init.key,
-            "claude_code_version": crate::USER_AGENT, "output_style": "default", "agents": [], "skills": [], "plugins": [],
+            "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": [], "skills": [], "plugins": [],
             "uuid": self.nature.id(), "fast_mode_state": "off",
         });
         self.tell(&event);

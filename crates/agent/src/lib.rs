@@ -23,9 +23,11 @@ pub mod prompt;
 pub mod record;
 pub mod resume;
 pub mod seen;
+pub mod settings;
 pub mod shell;
 mod slug;
 pub mod tool;
+pub mod trust;
 pub mod turn;
 
 /// What the program calls itself to servers.

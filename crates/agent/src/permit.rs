@@ -46,6 +46,20 @@ pub struct Permit {
     pub allowed: Vec<String>,
     /// Tools that are switched off.
     pub refused: Vec<String>,
+    /// Whether a host may have everything permitted later.
+    pub bypass: Bypass,
+}
+
+/// Whether a session may come to permit everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bypass {
+    /// It was started so, or with the offer.
+    Offered,
+    /// Nobody spoke of it when it was started.
+    #[default]
+    NotOffered,
+    /// Settings forbid it.
+    Forbidden,
 }
 
 impl Permit {

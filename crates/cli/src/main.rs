@@ -31,17 +31,93 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Called under the name of the original, the program is `quipu chat`; asked who it is, it says so.
-fn named(mut args: Vec<OsString>) -> Vec<OsString> {
+/// Commands of the original. Sent as a prompt they would cost money, and do nothing of what they say.
+const COMMANDS: [&str; 38] = [
+    "agents",
+    "attach",
+    "auth",
+    "auto-mode",
+    "bridge",
+    "config",
+    "daemon",
+    "doctor",
+    "eval",
+    "gateway",
+    "import",
+    "import-conversations",
+    "install",
+    "kill",
+    "login",
+    "logout",
+    "logs",
+    "mcp",
+    "migrate-installer",
+    "open",
+    "plugin",
+    "plugins",
+    "project",
+    "purge",
+    "rc",
+    "remote",
+    "remote-control",
+    "respawn",
+    "rm",
+    "sandbox",
+    "server",
+    "setup-token",
+    "stop",
+    "ultrareview",
+    "uninstall",
+    "update",
+    "upgrade",
+    "workspace-trust",
+];
+
+/// Whether the program is called by the name of the original.
+fn is_claude(args: &[OsString]) -> bool {
     let name = args.first().map(Path::new).and_then(Path::file_stem);
-    if name.is_some_and(|name| name == "claude") {
+    name.is_some_and(|name| name == "claude")
+}
+
+/// Called under the name of the original, the program is `quipu chat`; asked who it is, it says so.
+fn named(mut args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    if is_claude(&args) {
         match args.get(1) {
             Some(first) if first == "-v" || first == "--version" => args[1] = "--version".into(),
             Some(first) if first == "chat" => {}
-            _ => args.insert(1, "chat".into()),
+            _ => {
+                let words = args.iter().skip(1).map(|word| word.to_string_lossy());
+                // Behind `--` nothing is a command.
+                let mut words = words.take_while(|word| word != "--");
+                let first = words.find(|word| !word.starts_with('-'));
+                refuse_command(first.as_deref().unwrap_or_default())?;
+                args.insert(1, "chat".into());
+            }
         }
     }
-    args
+    Ok(args)
+}
+
+fn refuse_command(word: &str) -> Result<(), Failure> {
+    if !COMMANDS.contains(&word) {
+        return Ok(());
+    }
+    let message = format!("`{word}` is a command of Claude Code, and this is quipu under its name");
+    let hint =
+        "start Claude Code by its own path for that; as a prompt, say it in more than one word";
+    Err(Failure::usage(message, Some(hint)))
+}
+
+/// The same behind flags with values, which only the parser knows.
+fn refuse_prompt(args: &[OsString], cli: &Cli) -> Result<(), Failure> {
+    match &cli.command {
+        Some(args::Command::Chat(chat))
+            if is_claude(args) && !args.iter().any(|arg| arg == "--") =>
+        {
+            refuse_command(chat.prompt().unwrap_or_default())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether the client runs this as a hook: there an exit code of 2 would stop its turn.
@@ -55,7 +131,13 @@ fn hook_failed(args: &[OsString]) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let args = named(std::env::args_os().collect());
+    let args = match named(std::env::args_os().collect()) {
+        Ok(args) => args,
+        Err(failure) => {
+            failure.report();
+            return failure.exit_code();
+        }
+    };
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) if is_hook(&args) && error.use_stderr() => {
@@ -65,7 +147,8 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    let outcome = World::new(&cli.global).and_then(|mut world| {
+    let world = refuse_prompt(&args, &cli).and_then(|()| World::new(&cli.global));
+    let outcome = world.and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);
         match (outcome, finished) {

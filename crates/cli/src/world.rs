@@ -334,6 +334,21 @@ impl World {
         &self.ship
     }
 
+    /// A file beside the program's configuration.
+    #[allow(clippy::unused_self, reason = "whoever reads the environment has to have the world")]
+    pub(crate) fn config_file(&self, name: &str) -> Result<PathBuf, Failure> {
+        let Some(folder) = config_folder() else {
+            let hint = "set `HOME`, or `XDG_CONFIG_HOME`";
+            return Err(Failure::usage("there is no folder for the configuration", Some(hint)));
+        };
+        Ok(folder.join("quipu").join(name))
+    }
+
+    /// The file with the key that seals what is kept beside sessions.
+    pub(crate) fn seal_file(&self) -> Result<PathBuf, Failure> {
+        self.remembered("seal")
+    }
+
     fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {
         let Some(folder) = &self.state else {
             let hint = "set `HOME`, or `XDG_STATE_HOME`";

@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn inputs_repeat_by_seed_and_differ_between_seeds() {
         let seeds = [br#"{"permissions":{"deny":["Write"]}}"#.to_vec(), b"a = 1\n".to_vec()];
-        let make = |seed| Mutator::new(seed).bytes(&seeds);
-        let made: Vec<Vec<u8>> = (0..2_000).map(make).collect();
-        assert_eq!(made, (0..2_000).map(make).collect::<Vec<_>>());
+        let input = |seed| Mutator::new(seed).bytes(&seeds);
+        let made: Vec<Vec<u8>> = (0..2_000).map(input).collect();
+        assert_eq!(made, (0..2_000).map(input).collect::<Vec<_>>());
         assert!(made.iter().collect::<HashSet<_>>().len() > 1_500);
         assert!(made.iter().any(|one| one.windows(6).any(|part| part == b"\"deny\"")));
         assert!(made.iter().any(Vec::is_empty));

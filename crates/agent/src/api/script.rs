@@ -1,6 +1,6 @@
 //! A model that plays a script: no key, no socket. The form is that of the laboratory's scenarios.
 //!
-//! `replies` are given in their order; a rule that matches is asked first; when the script has run out, `default`. Invariant: the same script gives the same ids.
+//! `replies` are given in their order; a rule that matches is asked first; when the script has run out, `default`. Invariant: the same script gives the same ids at the same place of the same session, and others elsewhere: a session in which an id comes twice cannot be resumed.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -18,7 +19,8 @@ use super::{ApiError, Heard, Model, Why};
 /// A script.
 #[derive(Debug)]
 pub struct Script {
-    name: String,
+    /// What its ids are made from.
+    seed: String,
     default: Option<Reply>,
     state: Mutex<State>,
 }
@@ -30,22 +32,14 @@ struct State {
     counts: Map<String, Value>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Form {
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    replies: Vec<Reply>,
-    #[serde(default)]
-    rules: Vec<Rule>,
-    default: Option<Reply>,
-}
-
 #[derive(Clone, Debug, Deserialize)]
 struct Rule {
     #[serde(rename = "match")]
     wanted: Map<String, Value>,
-    replies: Vec<Reply>,
+    /// As they stand in the script, and as they are played.
+    replies: Value,
+    #[serde(skip)]
+    played: Vec<Reply>,
     #[serde(rename = "loop", default)]
     loops: bool,
 }
@@ -79,32 +73,65 @@ struct Failing {
 
 /// Why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
-#[error("it is no scenario: {0}")]
-pub struct NoScript(#[from] serde_json::Error);
+pub enum NoScript {
+    /// It cannot be read at all.
+    #[error("{FORM}; this is no JSON: {0}")]
+    Json(serde_json::Error),
+    /// It is something else.
+    #[error("{FORM}; this is {0}")]
+    NotObject(&'static str),
+    /// A part of it is wrong.
+    #[error("{FORM}; its `{at}` is wrong: {why}")]
+    Part {
+        /// Which part.
+        at: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What a script is, for whoever writes one.
+const FORM: &str = r#"a script is an object with `replies`, such as {"replies": [{"content": [{"type": "text", "text": "Hello."}]}]}"#;
 
 impl Script {
     /// Reads a script; `${NAME}` in its texts becomes what the variables say.
     pub fn read(text: &str, variables: &[(&str, &str)]) -> Result<Script, NoScript> {
-        let mut value: Value = serde_json::from_str(text)?;
+        let mut value: Value = serde_json::from_str(text).map_err(NoScript::Json)?;
         substitute(&mut value, variables);
-        let form: Form = serde_json::from_value(value)?;
-        let name = form.name.unwrap_or_else(|| "scenario".to_owned());
-        let mut rules = form.rules;
-        for rule in &mut rules {
-            rule.replies = expanded(std::mem::take(&mut rule.replies));
+        let Value::Object(mut form) = value else { return Err(NoScript::NotObject(kind(&value))) };
+        let mut take = |name: &str| form.shift_remove(name).filter(|value| !value.is_null());
+        let seed = match take("name") {
+            None => "scenario".to_owned(),
+            Some(name) => part("name", name)?,
+        };
+        let replies = replies("replies", take("replies"))?;
+        let mut rules = Vec::new();
+        for (at, rule) in list("rules", take("rules"))?.into_iter().enumerate() {
+            let at = format!("rules[{at}]");
+            let mut own: Rule = part(&at, rule)?;
+            let wanted = std::mem::take(&mut own.replies);
+            own.played = self::replies(&format!("{at}.replies"), Some(wanted))?;
+            rules.push(own);
         }
-        let state = State { replies: expanded(form.replies), rules, counts: Map::new() };
-        Ok(Script { name, default: form.default, state: Mutex::new(state) })
+        let default = take("default").map(|default| part("default", default)).transpose()?;
+        let state = State { replies, rules, counts: Map::new() };
+        Ok(Script { seed, default, state: Mutex::new(state) })
+    }
+
+    /// The same in a session in which so many messages were said before: its ids are others.
+    #[must_use]
+    pub fn within(self, session: &str, messages: usize) -> Script {
+        Script { seed: format!("{}/{session}/{messages}", self.seed), ..self }
     }
 
     /// The next reply, and whose ids it has.
     fn choose(&self, body: &Value) -> (String, Reply) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, rule) in state.rules.iter_mut().enumerate() {
-            if !rule.replies.is_empty() && matches(&rule.wanted, body) {
-                let first = rule.replies[0].clone();
+            if !rule.played.is_empty() && matches(&rule.wanted, body) {
+                let first = rule.played[0].clone();
                 if !rule.loops {
-                    rule.replies.remove(0);
+                    rule.played.remove(0);
                 }
                 return (format!("rule{at}"), first);
             }
@@ -122,7 +149,7 @@ impl Script {
         let count = state.counts.entry(format!("{prefix}/{lane}")).or_insert(json!(0));
         let number = count.as_u64().unwrap_or(0) + 1;
         *count = json!(number);
-        let seed = format!("{}/{lane}/{prefix}/{number}", self.name);
+        let seed = format!("{}/{lane}/{prefix}/{number}", self.seed);
         let hash = STANDARD.encode(Sha256::digest(seed.as_bytes()));
         let letters: String = hash.chars().filter(char::is_ascii_alphanumeric).take(22).collect();
         format!("{prefix}_01{letters}")
@@ -146,12 +173,47 @@ impl Reply {
     }
 }
 
-fn expanded(replies: Vec<Reply>) -> Vec<Reply> {
-    let repeated = |reply: Reply| {
+/// A list of replies, each as often as it says.
+fn replies(at: &str, value: Option<Value>) -> Result<Vec<Reply>, NoScript> {
+    let mut all = Vec::new();
+    for (number, value) in list(at, value)?.into_iter().enumerate() {
+        let reply: Reply = part(&format!("{at}[{number}]"), value)?;
         let times = reply.repeat.unwrap_or(1);
-        std::iter::repeat_n(reply, times)
-    };
-    replies.into_iter().flat_map(repeated).collect()
+        all.extend(std::iter::repeat_n(reply, times));
+    }
+    Ok(all)
+}
+
+fn list(at: &str, value: Option<Value>) -> Result<Vec<Value>, NoScript> {
+    match value {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => Ok(list),
+        Some(other) => {
+            let why = format!("it is {}, not a list", kind(&other));
+            Err(NoScript::Part { at: at.to_owned(), why })
+        }
+    }
+}
+
+fn part<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, NoScript> {
+    // A list would be taken for the members of an object, in their order.
+    let wrong = |why: String| NoScript::Part { at: at.to_owned(), why };
+    if value.is_array() {
+        return Err(wrong("it is a list".to_owned()));
+    }
+    serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+}
+
+/// What a value is, in words.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 fn substitute(value: &mut Value, variables: &[(&str, &str)]) {
@@ -364,4 +426,43 @@ fn usage() -> Map<String, Value> {
         "output_tokens": 42, "service_tier": "standard",
     });
     usual.as_object().cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(text: &str) -> String {
+        let told = Script::read(text, &[]).unwrap_err().to_string();
+        assert!(told.starts_with("a script is an object with `replies`"), "{told}");
+        told.split_once("; ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_script_is_told_in_its_own_words() {
+        assert_eq!(why("[]"), "this is a list");
+        assert_eq!(why("[1, 2, 3]"), "this is a list");
+        assert_eq!(why("7"), "this is a number");
+        assert!(why("{").starts_with("this is no JSON: EOF"));
+        assert_eq!(
+            why(r#"{"replies": {}}"#),
+            "its `replies` is wrong: it is an object, not a list"
+        );
+        assert_eq!(why(r#"{"replies": [{}, []]}"#), "its `replies[1]` is wrong: it is a list");
+        assert!(why(r#"{"replies": [{"content": "x"}]}"#).starts_with("its `replies[0]` is wrong"));
+        let rule = r#"{"rules": [{"match": {}, "replies": [7]}]}"#;
+        assert!(why(rule).starts_with("its `rules[0].replies[0]` is wrong"));
+        assert!(why(r#"{"rules": [{"replies": []}]}"#).contains("missing field `match`"));
+    }
+
+    #[test]
+    fn ids_depend_on_the_session_and_on_where_it_stands() {
+        let id = |session, messages| {
+            let script = Script::read("{}", &[]).unwrap().within(session, messages);
+            script.id("toolu", "main")
+        };
+        assert_eq!(id("a", 0), id("a", 0));
+        assert_ne!(id("a", 0), id("a", 2));
+        assert_ne!(id("a", 0), id("b", 0));
+    }
 }

@@ -16,14 +16,14 @@ use testkit::api::{Reply, Server};
 
 use crate::env::Env;
 
-const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+pub(crate) const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 const FORK: &str = "22222222-2222-4222-8222-222222222222";
 
-fn text(words: &str) -> Value {
+pub(crate) fn text(words: &str) -> Value {
     json!({"type": "text", "text": words})
 }
 
-fn call(id: &str, name: &str, input: &Value) -> Value {
+pub(crate) fn call(id: &str, name: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
@@ -32,9 +32,9 @@ fn failing(status: u16, headers: &str, body: &str) -> Reply {
 }
 
 /// A user with a project, and the API beside them.
-struct Lab {
-    env: Env,
-    server: Server,
+pub(crate) struct Lab {
+    pub(crate) env: Env,
+    pub(crate) server: Server,
     now: u64,
 }
 
@@ -46,19 +46,19 @@ impl Lab {
         Lab { env, server: Server::play(replies).unwrap(), now: crate::env::NOW }
     }
 
-    fn says(answers: &[&[Value]]) -> Lab {
+    pub(crate) fn says(answers: &[&[Value]]) -> Lab {
         Lab::new(answers.iter().map(|blocks| Reply::Blocks(blocks.to_vec())).collect())
     }
 
-    fn cwd(&self) -> PathBuf {
+    pub(crate) fn cwd(&self) -> PathBuf {
         self.env.path("demo")
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         fs::canonicalize(self.cwd()).unwrap().join(name).display().to_string()
     }
 
-    fn command(&mut self, args: &[&str]) -> Command {
+    pub(crate) fn command(&mut self, args: &[&str]) -> Command {
         // Each run is an hour later than the one before.
         self.now += 3_600;
         let mut command = self.env.command(&["chat", "-p"]);
@@ -71,21 +71,23 @@ impl Lab {
             .env("QUIPU_ID", SESSION)
             .env("ANTHROPIC_API_KEY", "sk-ant-test-not-a-key")
             .env("ANTHROPIC_BASE_URL", self.server.url())
-            .env("CLAUDE_CODE_MAX_RETRIES", "2");
+            .env("CLAUDE_CODE_MAX_RETRIES", "2")
+            // Tests may be run by root, and nothing can be broken here.
+            .env("IS_SANDBOX", "1");
         command
     }
 
-    fn run(&mut self, args: &[&str]) -> Output {
+    pub(crate) fn run(&mut self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
-    fn new_session(&mut self, args: &[&str]) -> Output {
+    pub(crate) fn new_session(&mut self, args: &[&str]) -> Output {
         let all: Vec<&str> =
             ["--session-id", SESSION].into_iter().chain(args.iter().copied()).collect();
         self.run(&all)
     }
 
-    fn file(&self, id: &str) -> PathBuf {
+    pub(crate) fn file(&self, id: &str) -> PathBuf {
         let projects = self.env.path(".claude/projects");
         let project = fs::read_dir(projects).unwrap().flatten().next().unwrap().path();
         project.join(format!("{id}.jsonl"))
@@ -105,7 +107,7 @@ impl Lab {
     }
 
     /// What `check` says of a session.
-    fn check(&self, id: &str) -> String {
+    pub(crate) fn check(&self, id: &str) -> String {
         let path = self.file(id).display().to_string();
         let out = self.env.output(&["check", &path, "--json"]);
         let value: Value = serde_json::from_slice(&out.stdout).unwrap();

@@ -18,6 +18,7 @@ mod help;
 mod history;
 mod home;
 mod hook;
+mod hostile;
 mod journal;
 mod large;
 mod ls;

@@ -1,110 +1,126 @@
-//! What settings say to the agent: the user's, the project's, and those of the command line.
+//! Which settings there are, and whether they let a session begin. What they say is read by
+//! `agent::settings`.
 //!
-//! Invariant: what comes with a project can forbid, and not allow: whoever clones it has not read it.
+//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody knows
+//! of then.
 
-use std::collections::BTreeMap;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use agent::permit::Mode;
-use serde_json::Value;
+use agent::settings::{Environment, Hooks, Layer, Settings, Source};
+use agent::trust::Trust;
 
+use super::ChatArgs;
+use super::start::Where;
 use crate::failure::Failure;
 use crate::world::World;
 
 /// So long may settings be.
 const LONGEST: u64 = 1 << 20;
+/// Names one more file of an administrator's, for tests. It cannot replace those of the machine.
+const MANAGED: &str = "QUIPU_MANAGED_SETTINGS";
 
-/// What is taken from settings; later ones win.
-#[derive(Debug, Default)]
-pub(super) struct Settings {
-    pub(super) model: Option<String>,
-    pub(super) mode: Option<Mode>,
-    /// Tools by name; rules about commands and paths are for others.
-    pub(super) allowed: Vec<String>,
-    pub(super) refused: Vec<String>,
-    /// Tools that would be asked about.
-    pub(super) asked: Vec<String>,
-    /// Folders beside the session's that it may work in.
-    pub(super) folders: Vec<PathBuf>,
-    /// Variables, for the client itself and for commands.
-    pub(super) env: BTreeMap<String, String>,
-    /// What a person should know about it.
-    pub(super) notes: Vec<String>,
+impl Environment for World {
+    fn variable(&self, name: &str) -> Option<String> {
+        World::variable(self, name)
+    }
 }
 
-impl Settings {
-    pub(super) fn read(home: &Path, cwd: &Path, given: Option<&str>) -> Result<Settings, Failure> {
-        let mut settings = Settings::default();
-        let shared = cwd.join(".claude/settings.json");
-        let places =
-            [home.join("settings.json"), shared.clone(), cwd.join(".claude/settings.local.json")];
-        for file in places {
-            // The client's own files are its own business: what cannot be read says nothing.
-            if let Ok(text) = files::read_text(&file, LONGEST)
-                && let Ok(value) = serde_json::from_str(&text)
-            {
-                settings.take(&value, file != shared);
-            }
-        }
-        if let Some(given) = given {
-            let text = if given.trim_start().starts_with('{') {
-                given.to_owned()
-            } else {
-                files::read_text(given, LONGEST)
-                    .map_err(|error| Failure::unreadable(given.as_ref(), error))?
-            };
-            let value = serde_json::from_str(&text).map_err(|error| {
-                Failure::usage(format!("the settings are no JSON: {error}"), None)
-            })?;
-            settings.take(&value, true);
-        }
-        Ok(settings)
+/// Reads all settings, and refuses to go on if they restrict what cannot be restricted here.
+pub(super) fn read(
+    world: &World,
+    args: &ChatArgs,
+    place: &Where,
+    trust: Trust,
+) -> Result<Settings, Failure> {
+    let mut layers = managed(world)?;
+    layers.extend(file(Source::User, &place.home.join("settings.json"))?);
+    let folder = place.cwd.join(".claude");
+    // Whoever starts in their home has no project there: what stands in `~/.claude` is their own.
+    let is_home = is_same(&folder, &place.home);
+    let is_own =
+        is_home || place.user.as_ref().is_some_and(|user| is_same(&folder, &user.join(".claude")));
+    if !is_home {
+        layers.extend(file(Source::Project, &folder.join("settings.json"))?);
     }
+    layers.extend(file(Source::Local, &folder.join("settings.local.json"))?);
+    if let Some(given) = &args.settings {
+        let is_text = given.trim_start().starts_with('{');
+        let text = if is_text { Ok(given.clone()) } else { files::read_text(given, LONGEST) };
+        let text = text.map_err(|error| Failure::unreadable(given.as_ref(), error))?;
+        layers.push(Layer { source: Source::Flag, name: "--settings".to_owned(), text });
+    }
+    let settings = Settings::read(&layers, if is_own { Trust::Trusted } else { trust });
+    let hooks = if args.ignore_hooks { Hooks::Ignored } else { Hooks::Obeyed };
+    let Some(stop) = settings.refusal(hooks) else { return Ok(settings) };
+    let key = if stop.key.is_empty() { String::new() } else { format!(": `{}`", stop.key) };
+    let message = format!("`{}`{key}: {}", stop.name, stop.why);
+    let hint = match (stop.is_hook, stop.source) {
+        (_, Source::Managed) => "an administrator's settings are obeyed, or nothing is run",
+        (true, _) => "`--ignore-hooks` goes on without them",
+        (false, _) => {
+            "what restricts is obeyed, or nothing is run: take it out if you can do without"
+        }
+    };
+    Err(Failure::usage(message, Some(hint)))
+}
 
-    /// A variable: settings win, as they do with the original.
-    pub(super) fn variable(&self, world: &World, name: &str) -> Option<String> {
-        self.env.get(name).cloned().or_else(|| world.variable(name))
+/// The administrator's files, in the order in which they count.
+fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
+    let folder = Path::new(if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode"
+    } else if cfg!(windows) {
+        r"C:\Program Files\ClaudeCode"
+    } else {
+        "/etc/claude-code"
+    });
+    let mut layers: Vec<Layer> =
+        file(Source::Managed, &folder.join("managed-settings.json"))?.into_iter().collect();
+    let more = folder.join("managed-settings.d");
+    let entries = match fs::read_dir(&more) {
+        Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let entries = entries.map_err(|error| unreadable(&more, &error))?;
+    let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    let is_hidden =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "json") && !is_hidden(path));
+    paths.sort();
+    for path in paths {
+        layers.extend(file(Source::Managed, &path)?);
     }
+    if let Some(path) = world.variable(MANAGED) {
+        let path = PathBuf::from(path);
+        let text = files::read_text(&path, LONGEST).map_err(|error| unreadable(&path, &error))?;
+        let name = path.display().to_string();
+        layers.push(Layer { source: Source::Managed, name, text });
+    }
+    Ok(layers)
+}
 
-    fn take(&mut self, value: &Value, may_allow: bool) {
-        if let Some(model) = value["model"].as_str() {
-            self.model = Some(model.to_owned());
-        }
-        let permissions = &value["permissions"];
-        let rules = |name: &str| -> Vec<String> {
-            let rules = permissions[name].as_array().map(Vec::as_slice).unwrap_or_default();
-            rules.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        // Modes that are not there yet allow less than any that is.
-        let mode = permissions["defaultMode"].as_str();
-        let mode = mode.map(|name| Mode::named(name).unwrap_or_default());
-        let mut allowed = rules("allow");
-        allowed.retain(|rule| !rule.contains('('));
-        let folders = rules("additionalDirectories");
-        let env = value["env"].as_object().into_iter().flatten();
-        let env: Vec<(String, String)> = env
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect();
-        let asks_for_more = mode.is_some_and(|mode| mode != Mode::Default)
-            || [allowed.len(), folders.len(), env.len()] != [0; 3];
-        if may_allow {
-            self.mode = mode.or(self.mode);
-            self.allowed.extend(allowed);
-            self.folders.extend(folders.into_iter().map(PathBuf::from));
-            self.env.extend(env);
-        } else if asks_for_more {
-            self.notes.push("what the project's own settings allow or set is not taken up: give them with `--settings` if you want that".to_owned());
-        }
-        for (kind, list) in [("deny", &mut self.refused), ("ask", &mut self.asked)] {
-            for rule in rules(kind) {
-                let tool = rule.split('(').next().unwrap_or_default().to_owned();
-                if tool.len() < rule.len() {
-                    self.notes.push(format!(
-                        "the {kind} rule `{rule}` is not understood yet: {tool} is switched off"
-                    ));
-                }
-                list.push(tool);
-            }
-        }
+/// A file of settings, if it is there.
+fn file(source: Source, path: &Path) -> Result<Option<Layer>, Failure> {
+    match files::read_text(path, LONGEST) {
+        Ok(text) => Ok(Some(Layer { source, name: path.display().to_string(), text })),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(unreadable(path, &error)),
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("`{}`: settings that cannot be read: {error}", path.display());
+    let hint = "they may restrict what is allowed: mend the file, or take it away";
+    Failure::usage(message, Some(hint))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path);
+    matches!((real(one), real(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -10,22 +10,23 @@ use agent::api::Model;
 use agent::api::http::{Http, Settings as HttpSettings};
 use agent::api::retry::Retry;
 use agent::api::script::Script;
-use agent::context::{Context, Places};
+use agent::context::{Context, LeftOut, Places};
 use agent::drive::{Asking, Driver, Note};
 use agent::face::Init;
 use agent::log::Log;
 use agent::nature::{Nature, Real, Stopped};
-use agent::permit::{Mode, Permit};
+use agent::permit::{Bypass, Mode, Permit};
 use agent::prompt::{self, Wishes};
 use agent::record::{Pending, Recorder};
+use agent::settings::{Rule, Settings};
 use agent::tool::{self, Site};
 use agent::turn::Turn;
 use tempfile::TempDir;
 use transcript::place::slug;
 
 use super::demo::{self, Lab};
-use super::settings::Settings;
-use super::{ChatArgs, resumed};
+use super::trusted::{self, Standing};
+use super::{ChatArgs, kept, resumed, settings};
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -56,8 +57,13 @@ pub(super) fn start(
     notes: Sender<Note>,
 ) -> Result<Started, Failure> {
     let place = place(world, demo)?;
-    let settings = Settings::read(&place.home, &place.cwd, args.settings.as_deref())?;
-    let permit = permit(args, demo, &settings)?;
+    if args.trust {
+        trusted::trust(world, &place)?;
+    }
+    let standing = trusted::standing(world, &place)?;
+    let settings = settings::read(world, args, &place, standing.folder)?;
+    let permit = permit(world, args, demo, &settings)?;
+    refuse_promises(world, args, &settings)?;
     for note in &settings.notes {
         world.out.note(note)?;
     }
@@ -74,9 +80,13 @@ pub(super) fn start(
     let own = file.with_extension("");
     let folder = scratch.as_ref().map_or(own.clone(), |scratch| scratch.path().to_owned());
     let model_name = chosen.or(resumed.model).unwrap_or_else(|| agent::model::named(None));
-    let model = model(world, args, &settings, (&place, &id))?;
+    let said = resumed.messages.len();
+    let model = model(world, args, &settings, (&place, &id, said))?;
     let told = old.map_or(own, |old| old.with_extension(""));
-    let (context, news, kept) = context(&place, [&folder, &told], &model_name, nature.now());
+    let key = seal_key(world, args)?;
+    let (context, news, kept, left_out) =
+        context(&place, standing, [&folder, &told], &model_name, (&key, nature.now()));
+    trusted::tell(world, &settings, &left_out)?;
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
     let tools: Vec<_> = tool::all().iter().filter(|tool| permit.offers(&tool.name)).collect();
@@ -151,15 +161,31 @@ fn place(world: &World, demo: Option<&Lab>) -> Result<Where, Failure> {
     Ok(Where { home, user: user.map(Path::to_owned), cwd, project })
 }
 
-fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Permit, Failure> {
-    let mode = match &args.permission_mode {
-        _ if args.dangerously_skip_permissions || demo.is_some() => Mode::Bypass,
-        None => settings.mode.unwrap_or_default(),
-        Some(name) => Mode::named(name).ok_or_else(|| {
+/// Trusts the folder that we start in, and nothing else.
+pub(super) fn trust(world: &mut World) -> Result<(), Failure> {
+    let place = place(world, None)?;
+    trusted::trust(world, &place)
+}
+
+fn permit(
+    world: &World,
+    args: &ChatArgs,
+    demo: Option<&Lab>,
+    settings: &Settings,
+) -> Result<Permit, Failure> {
+    let named = match &args.permission_mode {
+        _ if args.dangerously_skip_permissions || demo.is_some() => Some(Mode::Bypass),
+        None => None,
+        Some(name) => Some(Mode::named(name).ok_or_else(|| {
             let hint = "`default`, `acceptEdits` or `bypassPermissions`";
             Failure::usage(format!("`{name}` is no permission mode"), Some(hint))
-        })?,
+        })?),
     };
+    let by_settings = settings.mode.as_deref();
+    // Modes that are not there yet allow less than any that is; and planning allows nothing by rules.
+    let mode = named.or_else(|| by_settings.and_then(Mode::named)).unwrap_or_default();
+    let is_plan = named.is_none() && by_settings == Some("plan");
+    let bypass = bypass(world, args, demo, settings, mode)?;
     // Lists come with commas too.
     let split = |list: &[String]| -> Vec<String> {
         let all = list.iter().flat_map(|one| one.split([',', ' ']));
@@ -176,13 +202,99 @@ fn permit(args: &ChatArgs, demo: Option<&Lab>, settings: &Settings) -> Result<Pe
     if let Some(folder) = args.add_dir.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("`{}` is no folder", folder.display()), None));
     }
-    allowed.extend(settings.allowed.clone());
-    refused.extend(settings.refused.clone());
-    // Nobody can be asked; who permits everything has answered already.
-    if mode != Mode::Bypass {
-        refused.extend(settings.asked.clone());
+    if settings.only_managed_rules && !allowed.is_empty() {
+        let message = "`--allowedTools` is not taken: an administrator's settings say that only theirs allow anything";
+        return Err(Failure::usage(message, Some("leave it out")));
     }
-    Ok(Permit { mode, allowed, refused })
+    let tools = |rules: &[Rule]| rules.iter().map(|rule| rule.tool.clone()).collect::<Vec<_>>();
+    if !is_plan {
+        allowed.extend(tools(&settings.allowed));
+    }
+    refused.extend(tools(&settings.refused));
+    // Nobody can be asked, and as with the newest client that holds in every mode.
+    refused.extend(tools(&settings.asked));
+    Ok(Permit { mode, allowed, refused, bypass })
+}
+
+/// Whether everything may be permitted, now or when a host wants it.
+fn bypass(
+    world: &World,
+    args: &ChatArgs,
+    demo: Option<&Lab>,
+    settings: &Settings,
+    mode: Mode,
+) -> Result<Bypass, Failure> {
+    let is_wanted = mode == Mode::Bypass || args.allow_dangerously_skip_permissions;
+    match &settings.no_bypass {
+        Some(name) if is_wanted => {
+            let key = "permissions.disableBypassPermissionsMode";
+            let message = format!("`bypassPermissions` is switched off by `{key}` in `{name}`");
+            return Err(Failure::usage(message, Some("take another permission mode")));
+        }
+        Some(_) => return Ok(Bypass::Forbidden),
+        None if !is_wanted => return Ok(Bypass::NotOffered),
+        None => {}
+    }
+    // As the original has it. What the demonstration runs is known.
+    let is_contained = world.variable("IS_SANDBOX").is_some_and(|value| value == "1")
+        || world.variable("CLAUDE_CODE_BUBBLEWRAP").is_some();
+    if is_root() && !is_contained && demo.is_none() {
+        let hint =
+            "be another user; `IS_SANDBOX=1` says that this is a place where nothing can be broken";
+        let message = "`bypassPermissions` is not for root";
+        return Err(Failure::usage(message, Some(hint)));
+    }
+    Ok(Bypass::Offered)
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root() || rustix::process::getuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
+/// What was asked for by a variable or by settings, and would not be done.
+fn refuse_promises(world: &World, args: &ChatArgs, settings: &Settings) -> Result<(), Failure> {
+    let is_set = |name: &str| settings.variable(world, name).is_some();
+    let checkpoints = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
+    if settings.variable(world, checkpoints).is_some_and(|value| value != "0" && value != "false") {
+        let message = format!("`{checkpoints}` is set, and files cannot be rewound here yet");
+        return Err(Failure::usage(message, Some("leave `enable_file_checkpointing` out")));
+    }
+    let has_key = is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN");
+    match &settings.key_helper {
+        Some(name) if !has_key && args.offline.is_none() => {
+            let message = format!(
+                "the only way to a key is `apiKeyHelper` of `{name}`, and it is not run here"
+            );
+            Err(Failure::usage(message, Some("set `ANTHROPIC_API_KEY`")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The key that seals what is kept beside sessions; made when it is first needed. Without one nothing is
+/// taken from there.
+fn seal_key(world: &World, args: &ChatArgs) -> Result<Option<String>, Failure> {
+    let Ok(path) = world.seal_file() else { return Ok(None) };
+    match files::read_text(&path, 1 << 10) {
+        Ok(key) if !key.trim().is_empty() => return Ok(Some(key)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Failure::unreadable(&path, error));
+        }
+        _ => {}
+    }
+    if args.no_session_persistence {
+        return Ok(None);
+    }
+    let key = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    let written = files::put(&path, key.as_bytes(), files::Durability::Process);
+    written.map_err(|error| Failure::unwritable(&path, error))?;
+    Ok(Some(key))
 }
 
 /// The model that was asked for.
@@ -205,7 +317,7 @@ fn model(
     world: &World,
     args: &ChatArgs,
     settings: &Settings,
-    (place, id): (&Where, &str),
+    (place, id, said): (&Where, &str, usize),
 ) -> Result<Arc<dyn Model>, Failure> {
     let script = match &args.offline {
         None => {
@@ -238,27 +350,37 @@ fn model(
         let name = args.offline.clone().flatten().unwrap_or_default();
         Failure::usage(format!("`{}` cannot be played: {error}", name.display()), None)
     })?;
-    Ok(Arc::new(script))
+    Ok(Arc::new(script.within(id, said)))
 }
 
-/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since; and what is to be kept of that.
+/// What is to be kept: where, and as which text.
+type Keep = Option<(PathBuf, String)>;
+
+/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since; what is to be kept of that; and what was left out.
 fn context(
     place: &Where,
+    standing: Standing,
     [folder, told]: [&Path; 2],
     model: &str,
-    now: i64,
-) -> (Context, Option<String>, Option<(PathBuf, String)>) {
+    (key, now): (&Option<String>, i64),
+) -> (Context, Option<String>, Keep, LeftOut) {
     let kept = folder.join("context.json");
     let before = files::read_text(told.join("context.json"), LONGEST).ok();
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     let date = today.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
-    let places = Places { home: &place.home, user: place.user.as_deref(), cwd: &place.cwd };
-    let fresh = Context::look(places, &date, model);
-    let before = before.and_then(|text| serde_json::from_str::<Context>(&text).ok());
+    let places = Places {
+        home: &place.home,
+        user: place.user.as_deref(),
+        cwd: &place.cwd,
+        repository: standing.repository,
+    };
+    let (fresh, left_out) = Context::look(places, &date, model);
+    let before = before.zip(key.as_deref()).and_then(|(text, key)| kept::opened(key, told, &text));
     let (mut context, is_known) =
         (before.clone().unwrap_or_else(|| fresh.clone()), before.is_some());
     let news = context.renew(&fresh);
     let is_another = !is_known || news.is_some() || folder != told;
-    let kept = serde_json::to_string(&context).ok().filter(|_| is_another).map(|text| (kept, text));
-    (context, news, kept)
+    let text = key.as_deref().filter(|_| is_another);
+    let kept = text.and_then(|key| kept::sealed(key, folder, &context)).map(|text| (kept, text));
+    (context, news, kept, left_out)
 }

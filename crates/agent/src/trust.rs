@@ -1,0 +1,187 @@
+//! Which folders the user trusts: the list, what it covers, and what can never be on it.
+//!
+//! Pure but for one question, whether a folder is a repository. Invariants: trust covers a folder and
+//! what is below it, except nested repositories, which other people fill; the home folder, what is
+//! above it and the root of the file system are never covered as a whole; a list that cannot be read
+//! as one grants nothing.
+
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::git;
+
+/// Whether the user has said that what a folder brings along may be obeyed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// The user has.
+    Trusted,
+    /// Nobody has.
+    #[default]
+    Untrusted,
+}
+
+/// The folders that the user trusts, by their real paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustList {
+    folders: Vec<String>,
+}
+
+/// Why a text is not a list of trusted folders.
+#[derive(Debug, thiserror::Error)]
+pub enum DamagedList {
+    /// It is not the JSON that we write.
+    #[error("it is no JSON object with `folders`: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A name in it is not the real path of a folder.
+    #[error("`{0}` is no absolute path without `.` and `..`")]
+    Path(String),
+}
+
+/// Why a folder cannot be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Untrustable {
+    /// Too much lies below it.
+    #[error("the home folder, what is above it, and `/` cannot be trusted as a whole")]
+    TooWide,
+    /// Its name cannot be written down.
+    #[error("its path is not plain text")]
+    NotText,
+}
+
+impl TrustList {
+    /// Reads a list as [`TrustList::text`] writes it.
+    pub fn parse(text: &str) -> Result<TrustList, DamagedList> {
+        let list: TrustList = serde_json::from_str(text)?;
+        match list.folders.iter().find(|folder| !is_real_path(folder)) {
+            Some(folder) => Err(DamagedList::Path(folder.clone())),
+            None => Ok(list),
+        }
+    }
+
+    /// The list as text, for people too.
+    pub fn text(&self) -> String {
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text + "\n"
+    }
+
+    /// Puts a folder on the list; `folder` and `home` are real paths. Gives whether it was not there.
+    pub fn add(&mut self, folder: &Path, home: Option<&Path>) -> Result<bool, Untrustable> {
+        if is_too_wide(folder, home) {
+            return Err(Untrustable::TooWide);
+        }
+        let name = folder.to_str().filter(|name| is_real_path(name));
+        let name = name.ok_or(Untrustable::NotText)?.to_owned();
+        let is_new = !self.folders.contains(&name);
+        if is_new {
+            self.folders.push(name);
+        }
+        Ok(is_new)
+    }
+
+    /// Whether a folder is covered; `folder` and `home` are real paths.
+    pub fn covers(&self, folder: &Path, home: Option<&Path>) -> Trust {
+        let covers = |trusted: &Path| {
+            let below = folder.ancestors().take_while(|above| *above != trusted);
+            folder.starts_with(trusted)
+                && !is_too_wide(trusted, home)
+                && !below.into_iter().any(git::is_repository_itself)
+        };
+        let is_covered = self.folders.iter().any(|trusted| covers(Path::new(trusted)));
+        if is_covered { Trust::Trusted } else { Trust::Untrusted }
+    }
+}
+
+fn is_too_wide(folder: &Path, home: Option<&Path>) -> bool {
+    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+}
+
+/// Whether a text can be the real path of a folder.
+fn is_real_path(text: &str) -> bool {
+    let path = Path::new(text);
+    // Compared as text: components leave `.` out, and one separator of two.
+    let again: std::path::PathBuf = path.components().collect();
+    path.is_absolute()
+        && !path.components().any(|part| part == Component::ParentDir)
+        && again.as_os_str() == path.as_os_str()
+        && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn list(folders: &[&Path]) -> TrustList {
+        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
+        TrustList { folders }
+    }
+
+    #[test]
+    fn trust_covers_what_is_below_except_nested_repositories() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let folder = |name: &str| {
+            fs::create_dir_all(root.join(name)).unwrap();
+            root.join(name)
+        };
+        let project = folder("project");
+        folder("project/.git");
+        let (plain, vendored) = (folder("project/src/deep"), folder("project/vendor/lib/src"));
+        folder("project/vendor/lib/.git");
+        let (worktree, bare) = (folder("project/tree/a"), folder("project/pkg"));
+        fs::write(root.join("project/tree/.git"), "gitdir: elsewhere").unwrap();
+        for name in ["objects", "refs"] {
+            folder(&format!("project/pkg/{name}"));
+        }
+        fs::write(bare.join("HEAD"), "ref: refs/heads/main").unwrap();
+        let trusted = list(&[&project]);
+        for (folder, expected) in [
+            (&project, Trust::Trusted),
+            (&plain, Trust::Trusted),
+            (&vendored, Trust::Untrusted),
+            (&worktree, Trust::Untrusted),
+            (&bare, Trust::Untrusted),
+            (&folder("project-2"), Trust::Untrusted),
+            (&root, Trust::Untrusted),
+        ] {
+            assert_eq!(trusted.covers(folder, None), expected, "{}", folder.display());
+        }
+        // Each can be trusted by its own name.
+        assert_eq!(list(&[&bare]).covers(&bare, None), Trust::Trusted);
+    }
+
+    #[test]
+    fn a_home_is_never_trusted_as_a_whole() {
+        let home = Path::new("/home/u");
+        for folder in ["/", "/home", "/home/u"] {
+            let added = TrustList::default().add(Path::new(folder), Some(home));
+            assert_eq!(added, Err(Untrustable::TooWide), "{folder}");
+            // Nor when somebody writes it into the list.
+            let list = list(&[Path::new(folder)]);
+            assert_eq!(list.covers(Path::new("/home/u/x"), Some(home)), Trust::Untrusted);
+        }
+        let mut list = TrustList::default();
+        assert_eq!(list.add(Path::new("/home/u/x"), Some(home)), Ok(true));
+        assert_eq!(list.add(Path::new("/home/u/x"), Some(home)), Ok(false));
+        assert_eq!(list.covers(Path::new("/home/u/x/y"), Some(home)), Trust::Trusted);
+        assert_eq!(TrustList::parse(&list.text()).unwrap(), list);
+    }
+
+    #[test]
+    fn a_damaged_list_is_none() {
+        let whole = list(&[Path::new("/a/b")]).text();
+        for end in 0..whole.trim_end().len() {
+            assert!(TrustList::parse(&whole[..end]).is_err(), "{}", &whole[..end]);
+        }
+        for bad in ["a", "", "/a/../b", "/a/./b", "/a//b", "/a/", "/a\\u0000", "/a\\nb"] {
+            let text = format!("{{\"folders\": [\"{bad}\"]}}");
+            assert!(TrustList::parse(&text).is_err(), "{text}");
+        }
+        for text in ["[]", "{}", "null", "{\"folders\": [1]}", "{\"folders\": [], \"x\": 1}"] {
+            assert!(TrustList::parse(text).is_err(), "{text}");
+        }
+    }
+}
