@@ -1,7 +1,7 @@
 //! Folders that mean harm: what starts there, what is taken from there, and what that may restrict.
 //!
-//! One test for each finding of the trials (`E…`), by its number. Each tries what the attacker tried, and
-//! then that the user still gets what they ask for.
+//! One test for each finding of the trials (`E…`), by its number. Each tries what the attacker
+//! tried, and then that the user still gets what they ask for.
 
 mod host;
 mod trust;

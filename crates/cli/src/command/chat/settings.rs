@@ -1,8 +1,8 @@
 //! Which settings there are, and whether they let a session begin. What they say is read by
 //! `agent::settings`.
 //!
-//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody knows
-//! of then.
+//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody
+//! knows of then.
 
 use std::fs;
 use std::io;

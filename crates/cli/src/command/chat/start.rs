@@ -182,7 +182,8 @@ fn permit(
         })?),
     };
     let by_settings = settings.mode.as_deref();
-    // Modes that are not there yet allow less than any that is; and planning allows nothing by rules.
+    // Modes that are not there yet allow less than any that is; and planning allows nothing by
+    // rules.
     let mode = named.or_else(|| by_settings.and_then(Mode::named)).unwrap_or_default();
     let is_plan = named.is_none() && by_settings == Some("plan");
     let bypass = bypass(world, args, demo, settings, mode)?;
@@ -277,8 +278,8 @@ fn refuse_promises(world: &World, args: &ChatArgs, settings: &Settings) -> Resul
     }
 }
 
-/// The key that seals what is kept beside sessions; made when it is first needed. Without one nothing is
-/// taken from there.
+/// The key that seals what is kept beside sessions; made when it is first needed. Without one
+/// nothing is taken from there.
 fn seal_key(world: &World, args: &ChatArgs) -> Result<Option<String>, Failure> {
     let Ok(path) = world.seal_file() else { return Ok(None) };
     match files::read_text(&path, 1 << 10) {
@@ -356,7 +357,8 @@ fn model(
 /// What is to be kept: where, and as which text.
 type Keep = Option<(PathBuf, String)>;
 
-/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since; what is to be kept of that; and what was left out.
+/// What the model is told about where it works: what it was told before, if the session goes on,
+/// and what has changed since; what is to be kept of that; and what was left out.
 fn context(
     place: &Where,
     standing: Standing,
