@@ -1,8 +1,12 @@
-//! What the model is told about where it works: instruction files, the date, the platform, the state of the repository.
+//! What the model is told about where it works: instruction files, the date, the platform, the
+//! state of the repository.
 //!
-//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the system prompt, as the original has them. Invariants: a session that goes on says the same as before,
-//! so that what the API keeps of it still helps; what has changed is told behind it. A project's instructions are regular files inside the folder that they are for: a link that leads out of it could
-//! send any file of the user's to the API. Nothing is executed in a folder that the user does not trust.
+//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the
+//! system prompt, as the original has them. Invariants: a session that goes on says the same as
+//! before, so that what the API keeps of it still helps; what has changed is told behind it. A
+//! project's instructions are regular files inside the folder that they are for: a link that leads
+//! out of it could send any file of the user's to the API. Nothing is executed in a folder that the
+//! user does not trust.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -141,7 +145,8 @@ pub(crate) fn tagged(text: &str) -> String {
 /// An instruction file: where it stands, whose it is, what it says.
 type Instruction = (PathBuf, &'static str, String);
 
-/// Instruction files in the order in which they count, each once; and those that lead out of their folder.
+/// Instruction files in the order in which they count, each once; and those that lead out of their
+/// folder.
 fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
     let mut found = Found::within(places.home);
     found.user = places.user.map(Path::to_owned);
@@ -173,7 +178,8 @@ const LOCAL: &str = "the user's instructions for this project";
 struct Found {
     files: Vec<Instruction>,
     seen: HashSet<PathBuf>,
-    /// The folder that the instructions are for, with its links followed: only what lies in it is read.
+    /// The folder that the instructions are for, with its links followed: only what lies in it is
+    /// read.
     root: PathBuf,
     /// What `~` is.
     user: Option<PathBuf>,
@@ -239,8 +245,8 @@ impl Found {
                 (Some(rest), Some(user)) => user.join(rest),
                 _ => folder.join(name),
             };
-            // Nobody was asked whether files from elsewhere may be read. What stands beside the user's own
-            // instructions is the user's, wherever it leads.
+            // Nobody was asked whether files from elsewhere may be read. What stands beside the
+            // user's own instructions is the user's, wherever it leads.
             let is_beside = kind == USERS
                 && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
                 && !name.starts_with("~/");

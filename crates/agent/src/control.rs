@@ -1,7 +1,9 @@
-//! What a program that hosts a session asks of it, beside what it says: the control protocol of the original.
+//! What a program that hosts a session asks of it, beside what it says: the control protocol of the
+//! original.
 //!
-//! Every request is answered, what is not known with an error. What concerns rules, hooks and servers is not known yet: a host that relies on any of it is refused when it says so, and the session ends,
-//! because whoever goes on after that would believe in hooks that nobody calls.
+//! Every request is answered, what is not known with an error. What concerns rules, hooks and
+//! servers is not known yet: a host that relies on any of it is refused when it says so, and the
+//! session ends, because whoever goes on after that would believe in hooks that nobody calls.
 
 use serde_json::{Map, Value, json};
 

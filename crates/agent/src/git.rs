@@ -77,8 +77,8 @@ fn folder(root: &Path) -> Option<PathBuf> {
     Some(root.join(named))
 }
 
-/// Whether a folder is a repository itself, or would be taken for one: by `.git` in it, or by what a
-/// bare one has.
+/// Whether a folder is a repository itself, or would be taken for one: by `.git` in it, or by what
+/// a bare one has.
 pub(crate) fn is_repository_itself(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     has(".git") || (has("HEAD") && ((has("objects") && has("refs")) || has("commondir")))
@@ -109,7 +109,8 @@ fn is_branch_name(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// Branch, changes and last commits of a repository that the user trusts; nothing if git does not say.
+/// Branch, changes and last commits of a repository that the user trusts; nothing if git does not
+/// say.
 pub(crate) fn status(cwd: &Path) -> Option<String> {
     let root = root(cwd)?;
     if !is_harmless(&folder(root)?) {

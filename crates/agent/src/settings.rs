@@ -2,7 +2,8 @@
 //!
 //! Pure: texts and where they come from in, one value out. Invariants: a folder that is not trusted
 //! can forbid and not grant: nothing of its model, mode, rules that allow, folders, variables and
-//! helpers is taken; a setting that restricts is honoured, or it is in the list of what stops the run.
+//! helpers is taken; a setting that restricts is honoured, or it is in the list of what stops the
+//! run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ pub enum Source {
     User,
     /// Whoever made the project (`.claude/settings.json`).
     Project,
-    /// The user, for the project (`.claude/settings.local.json`); but a repository can bring it along.
+    /// The user, for the project (`.claude/settings.local.json`); but a repository can bring it
+    /// along.
     Local,
     /// Whoever started the program (`--settings`).
     Flag,

@@ -1,9 +1,9 @@
 //! Which folders the user trusts: the list, what it covers, and what can never be on it.
 //!
-//! Pure but for one question, whether a folder is a repository. Invariants: trust covers a folder and
-//! what is below it, except nested repositories, which other people fill; the home folder, what is
-//! above it and the root of the file system are never covered as a whole; a list that cannot be read
-//! as one grants nothing.
+//! Pure but for one question, whether a folder is a repository. Invariants: trust covers a folder
+//! and what is below it, except nested repositories, which other people fill; the home folder, what
+//! is above it and the root of the file system are never covered as a whole; a list that cannot be
+//! read as one grants nothing.
 
 use std::path::{Component, Path};
 
@@ -66,7 +66,8 @@ impl TrustList {
         text + "\n"
     }
 
-    /// Puts a folder on the list; `folder` and `home` are real paths. Gives whether it was not there.
+    /// Puts a folder on the list; `folder` and `home` are real paths. Gives whether it was not
+    /// there.
     pub fn add(&mut self, folder: &Path, home: Option<&Path>) -> Result<bool, Untrustable> {
         if is_too_wide(folder, home) {
             return Err(Untrustable::TooWide);

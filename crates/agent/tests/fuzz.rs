@@ -1,8 +1,8 @@
-//! The readers of settings and of the list of trusted folders, on arbitrary and on mutated texts: no panic,
-//! no hang, and never more granted than the invariants allow.
+//! The readers of settings and of the list of trusted folders, on arbitrary and on mutated texts:
+//! no panic, no hang, and never more granted than the invariants allow.
 //!
-//! 100,000 inputs each in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p agent --test fuzz` for
-//! longer.
+//! 100,000 inputs each in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p agent --test fuzz`
+//! for longer.
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 use std::path::Path;

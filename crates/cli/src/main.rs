@@ -31,7 +31,8 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Commands of the original. Sent as a prompt they would cost money, and do nothing of what they say.
+/// Commands of the original. Sent as a prompt they would cost money, and do nothing of what they
+/// say.
 const COMMANDS: [&str; 38] = [
     "agents",
     "attach",

@@ -1,4 +1,5 @@
-//! Fuzzing on stable Rust: arbitrary bytes and mutated genuine files, by chance that can be repeated.
+//! Fuzzing on stable Rust: arbitrary bytes and mutated genuine files, by chance that can be
+//! repeated.
 //!
 //! What must stay true: the same seed makes the same input, so that a failure can be tried again by
 //! the number that it is reported with.

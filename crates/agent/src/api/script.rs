@@ -1,6 +1,8 @@
 //! A model that plays a script: no key, no socket. The form is that of the laboratory's scenarios.
 //!
-//! `replies` are given in their order; a rule that matches is asked first; when the script has run out, `default`. Invariant: the same script gives the same ids at the same place of the same session, and others elsewhere: a session in which an id comes twice cannot be resumed.
+//! `replies` are given in their order; a rule that matches is asked first; when the script has run
+//! out, `default`. Invariant: the same script gives the same ids at the same place of the same
+//! session, and others elsewhere: a session in which an id comes twice cannot be resumed.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};

@@ -17,14 +17,19 @@ use agent::face::{Format, Headless};
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Talk with a model that reads, changes and runs things here; Claude Code can go on with the session
+/// Talk with a model that reads, changes and runs things here; Claude Code can go on with the
+/// session
 ///
-/// An independent client of the Messages API: it needs a key of its own (`ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`), and `--offline` needs none. Sessions are written as Claude Code 2.1.45
-/// writes them, and sessions of every version can be resumed. So far without a screen: `-p` prints what comes of one prompt, or of a stream of them. Without `--dangerously-skip-permissions` or
+/// An independent client of the Messages API: it needs a key of its own (`ANTHROPIC_API_KEY` or
+/// `ANTHROPIC_AUTH_TOKEN`), and `--offline` needs none. Sessions are written as Claude Code 2.1.45
+/// writes them, and sessions of every version can be resumed. So far without a screen: `-p` prints
+/// what comes of one prompt, or of a stream of them. Without `--dangerously-skip-permissions` or
 /// another mode, what would have to be asked is refused to the model.
 ///
-/// What a folder brings along is obeyed only once you trust it (`--trust`): until then its `.claude/settings.json` and `.claude/settings.local.json` can forbid and not allow, and git is not started
-/// there. A setting that restricts and cannot be honoured here (hooks that can refuse, a sandbox, rules that are not understood) ends the run with exit code 2.
+/// What a folder brings along is obeyed only once you trust it (`--trust`): until then its
+/// `.claude/settings.json` and `.claude/settings.local.json` can forbid and not allow, and git is
+/// not started there. A setting that restricts and cannot be honoured here (hooks that can refuse,
+/// a sandbox, rules that are not understood) ends the run with exit code 2.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags, and named by the original")]
 pub(crate) struct ChatArgs {
@@ -90,16 +95,19 @@ pub(crate) struct ChatArgs {
     /// `default`, `acceptEdits` (files in this folder may be changed) or `bypassPermissions` (everything)
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
-    /// Everything is permitted; meant for places where nothing can be broken. Root needs `IS_SANDBOX=1` for it
+    /// Everything is permitted; meant for places where nothing can be broken. Root needs
+    /// `IS_SANDBOX=1` for it
     #[arg(long)]
     dangerously_skip_permissions: bool,
     /// A host may have everything permitted later, by `set_permission_mode`
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
-    /// Trust this folder from now on, and what is below it except other repositories; without a prompt, do only that
+    /// Trust this folder from now on, and what is below it except other repositories; without a
+    /// prompt, do only that
     #[arg(long)]
     trust: bool,
-    /// Go on although hooks in the settings could refuse something: hooks do not run here yet. An administrator's still end the run
+    /// Go on although hooks in the settings could refuse something: hooks do not run here yet. An
+    /// administrator's still end the run
     #[arg(long)]
     ignore_hooks: bool,
     /// Keep no session

@@ -1,8 +1,13 @@
 """A session of our agent, hosted by the official SDK: host.py PROGRAM FOLDER."""
 import asyncio
+import dataclasses
+import logging
 import sys
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, query
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, query
+
+# What the SDK warns of, the version of its client among it, is told too.
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(levelname)s %(message)s")
 
 options = ClaudeAgentOptions(cli_path=sys.argv[1], cwd=sys.argv[2], allowed_tools=["Read"], max_turns=5)
 
@@ -30,4 +35,26 @@ async def main():
             await client.interrupt()
 
 
+async def refused(name, **changes):
+    """Options that cannot be honoured must fail, whatever the SDK makes of the failure."""
+    try:
+        async for _ in query(prompt="Write.", options=dataclasses.replace(options, **changes)):
+            pass
+    except Exception as error:
+        print("refused", name, name in str(error))
+    else:
+        print("ignored", name)
+
+
+async def hook(*_):
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
+
+
+async def refusals():
+    await refused("hooks", hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
+    await refused("sandbox", sandbox={"enabled": True})
+    await refused("checkpoints", enable_file_checkpointing=True)
+
+
 asyncio.run(main())
+asyncio.run(refusals())

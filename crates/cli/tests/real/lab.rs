@@ -54,12 +54,12 @@ impl Lab {
         self.folder.path().join("home/my_app v1.0 é中😀")
     }
 
-    /// Runs the client, whatever comes of it.
-    pub(crate) fn try_run(&self, start: &[PathBuf], server: &Server, args: &[&str]) -> Output {
-        Command::new(&start[0])
+    /// A client in this home, and nothing else of the machine's.
+    pub(crate) fn command(&self, start: &[PathBuf], server: &Server) -> Command {
+        let mut command = Command::new(&start[0]);
+        command
             .args(&start[1..])
-            .args(["-p", "--dangerously-skip-permissions"])
-            .args(args)
+            .arg("-p")
             .current_dir(self.cwd())
             .env_clear()
             .env("PATH", std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap())
@@ -73,9 +73,14 @@ impl Lab {
             .env("IS_SANDBOX", "1")
             .env("CLAUDE_CODE_MAX_RETRIES", "2")
             .env("LANG", "C.UTF-8")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the client, whatever comes of it.
+    pub(crate) fn try_run(&self, start: &[PathBuf], server: &Server, args: &[&str]) -> Output {
+        let mut command = self.command(start, server);
+        command.arg("--dangerously-skip-permissions").args(args).output().unwrap()
     }
 
     /// Runs the client, which must end well.

@@ -16,6 +16,7 @@ mod client;
 mod count;
 mod hashes;
 mod hook;
+mod hostile;
 mod lab;
 mod phoenix;
 mod resume;

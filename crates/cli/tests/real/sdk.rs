@@ -20,6 +20,9 @@ ResultMessage success False 1 First.
 SystemMessage
 AssistantMessage Second.
 ResultMessage success False 1 Second.
+refused hooks True
+refused sandbox False
+refused checkpoints False
 ";
 
 #[test]
@@ -50,5 +53,6 @@ fn the_sdk_hosts_a_session() {
     assert_eq!(told, TOLD, "{}", String::from_utf8_lossy(&output.stderr));
     let models: Vec<_> =
         server.requests().iter().map(|request| request["model"].to_string()).collect();
+    // Nothing was asked by those that were refused.
     assert_eq!(models[2..], [r#""claude-sonnet-5-5""#, r#""claude-haiku-5-5""#]);
 }

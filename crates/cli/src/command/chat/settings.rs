@@ -1,8 +1,8 @@
 //! Which settings there are, and whether they let a session begin. What they say is read by
 //! `agent::settings`.
 //!
-//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody knows
-//! of then.
+//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody
+//! knows of then.
 
 use std::fs;
 use std::io;
@@ -59,6 +59,7 @@ pub(super) fn read(
     let hint = match (stop.is_hook, stop.source) {
         (_, Source::Managed) => "an administrator's settings are obeyed, or nothing is run",
         (true, _) => "`--ignore-hooks` goes on without them",
+        _ if stop.key.is_empty() => "mend it: what it restricts is not known",
         (false, _) => {
             "what restricts is obeyed, or nothing is run: take it out if you can do without"
         }

@@ -78,14 +78,14 @@ pub(super) fn start(
     let scratch = args.no_session_persistence.then(tempfile::tempdir).transpose();
     let scratch = scratch.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
     let own = file.with_extension("");
-    let folder = scratch.as_ref().map_or(own.clone(), |scratch| scratch.path().to_owned());
+    let folder = scratch.as_ref().map_or(own, |scratch| scratch.path().to_owned());
     let model_name = chosen.or(resumed.model).unwrap_or_else(|| agent::model::named(None));
     let said = resumed.messages.len();
     let model = model(world, args, &settings, (&place, &id, said))?;
-    let told = old.map_or(own, |old| old.with_extension(""));
+    let told = old.map(|old| old.with_extension(""));
     let key = seal_key(world, args)?;
     let (context, news, kept, left_out) =
-        context(&place, standing, [&folder, &told], &model_name, (&key, nature.now()));
+        context(&place, standing, (&folder, told.as_deref()), &model_name, (&key, nature.now()));
     trusted::tell(world, &settings, &left_out)?;
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
@@ -182,7 +182,8 @@ fn permit(
         })?),
     };
     let by_settings = settings.mode.as_deref();
-    // Modes that are not there yet allow less than any that is; and planning allows nothing by rules.
+    // Modes that are not there yet allow less than any that is; and planning allows nothing by
+    // rules.
     let mode = named.or_else(|| by_settings.and_then(Mode::named)).unwrap_or_default();
     let is_plan = named.is_none() && by_settings == Some("plan");
     let bypass = bypass(world, args, demo, settings, mode)?;
@@ -277,8 +278,8 @@ fn refuse_promises(world: &World, args: &ChatArgs, settings: &Settings) -> Resul
     }
 }
 
-/// The key that seals what is kept beside sessions; made when it is first needed. Without one nothing is
-/// taken from there.
+/// The key that seals what is kept beside sessions; made when it is first needed. Without one
+/// nothing is taken from there.
 fn seal_key(world: &World, args: &ChatArgs) -> Result<Option<String>, Failure> {
     let Ok(path) = world.seal_file() else { return Ok(None) };
     match files::read_text(&path, 1 << 10) {
@@ -356,16 +357,20 @@ fn model(
 /// What is to be kept: where, and as which text.
 type Keep = Option<(PathBuf, String)>;
 
-/// What the model is told about where it works: what it was told before, if the session goes on, and what has changed since; what is to be kept of that; and what was left out.
+/// What the model is told about where it works: what it was told before, if the session goes on,
+/// and what has changed since; what is to be kept of that; and what was left out.
 fn context(
     place: &Where,
     standing: Standing,
-    [folder, told]: [&Path; 2],
+    (folder, told): (&Path, Option<&Path>),
     model: &str,
     (key, now): (&Option<String>, i64),
 ) -> (Context, Option<String>, Keep, LeftOut) {
     let kept = folder.join("context.json");
-    let before = files::read_text(told.join("context.json"), LONGEST).ok();
+    let before = told.zip(key.as_deref()).and_then(|(told, key)| {
+        let text = files::read_text(told.join("context.json"), LONGEST).ok()?;
+        kept::opened(key, told, &text)
+    });
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     let date = today.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
     let places = Places {
@@ -375,11 +380,10 @@ fn context(
         repository: standing.repository,
     };
     let (fresh, left_out) = Context::look(places, &date, model);
-    let before = before.zip(key.as_deref()).and_then(|(text, key)| kept::opened(key, told, &text));
     let (mut context, is_known) =
         (before.clone().unwrap_or_else(|| fresh.clone()), before.is_some());
     let news = context.renew(&fresh);
-    let is_another = !is_known || news.is_some() || folder != told;
+    let is_another = !is_known || news.is_some() || told != Some(folder);
     let text = key.as_deref().filter(|_| is_another);
     let kept = text.and_then(|key| kept::sealed(key, folder, &context)).map(|text| (kept, text));
     (context, news, kept, left_out)

@@ -1,5 +1,5 @@
-//! `--trust`, and whether a folder is trusted: where the list stands, how it changes. What it covers
-//! is `agent::trust`'s to say.
+//! `--trust`, and whether a folder is trusted: where the list stands, how it changes. What it
+//! covers is `agent::trust`'s to say.
 //!
 //! Invariant: a list that is damaged grants nothing, is reported, and is never written over.
 

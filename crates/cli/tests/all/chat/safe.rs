@@ -118,7 +118,7 @@ fn a_project_can_forbid_and_not_allow() {
         assert_eq!(output.status.code(), Some(0));
         let made = lab.cwd().join("made").exists();
         let offered = lab.server.requests()[0]["tools"].to_string().contains(r#""name":"Bash""#);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let told = lab.clean(&String::from_utf8_lossy(&output.stderr));
         writeln!(out, "### {name}\nBash is offered: {offered}, and ran: {made}\n{told}").unwrap();
     }
     assert_snapshot!("settings", out);

@@ -1,4 +1,5 @@
-//! Programs that host a session, and the name of the original: what cannot be done is refused, clearly.
+//! Programs that host a session, and the name of the original: what cannot be done is refused,
+//! clearly.
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -11,6 +11,7 @@ fn allows_bash(lab: &mut Lab, folder: &str, args: &[&str]) -> (bool, Output) {
         vec![text("Done.")],
     ])
     .unwrap();
+    assert!(!folder.is_empty(), "nothing is written outside of the surroundings");
     let settings = json!({"permissions": {"allow": ["Bash"]}});
     lab.env.put(&format!("{folder}/.claude/settings.json"), settings.to_string());
     let cwd = lab.env.path(folder);
@@ -67,7 +68,7 @@ fn trust_is_remembered_and_covers_what_is_below() {
 #[test]
 fn a_home_is_not_trusted_as_a_whole() {
     let mut lab = Lab::says(&[]);
-    let output = trust(&lab, "");
+    let output = trust(&lab, ".");
     assert_eq!(code(&output), Some(2), "{}", lab.env.show(&output));
     assert!(stderr(&output).contains("cannot be trusted as a whole"));
     let mut command = lab.env.command(&["chat", "--trust"]);
@@ -77,7 +78,7 @@ fn a_home_is_not_trusted_as_a_whole() {
     assert!(!lab.env.path(".config/quipu/trusted").exists());
     // Whoever starts there has their own settings all the same, and both files of them.
     lab.env.put(".claude/settings.local.json", r#"{"env": {"FOO": "own"}}"#);
-    let (made, output) = allows_bash(&mut lab, "", &[]);
+    let (made, output) = allows_bash(&mut lab, ".", &[]);
     assert!(made, "{}", lab.env.show(&output));
     assert_eq!(stderr(&output), "");
 }
