@@ -30,7 +30,7 @@ fn file_of(bytes: &[u8]) -> File {
     file
 }
 
-fn subject(bytes: &[u8], rules: Rules) -> Subject {
+pub(super) fn subject(bytes: &[u8], rules: Rules) -> Subject {
     Subject::of_file(file_of(bytes), Path::new(&format!("{OLD}.jsonl")), rules).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn proof_of(subject: &Subject) -> Proof {
 }
 
 /// What is mended of a session, as the command does it.
-fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
+pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
     let before = subject(bytes, rules);
     let mended = change::mend(&before, rules, &mut tempfile::tempfile).unwrap();
     let (out, written) = made(mended.source.as_ref().unwrap_or(&before), &mended.change, None);
