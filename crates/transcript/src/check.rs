@@ -32,7 +32,7 @@ use crate::entry::Kind;
 use crate::family::{Body, Family};
 use crate::history::{History, OBSERVED, Refusal, Rules, outline};
 use crate::place::{Agent, Session, agents};
-use crate::table::{BlockId, Id, RowId};
+use crate::table::{BlockId, Filling, Id, Part, RowId};
 use crate::time::Time;
 use examine::{Examined, Faults};
 pub(crate) use examine::{Mark, ThinkingFault, What, fields};
@@ -222,7 +222,9 @@ pub fn check_with(
 fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rules, Judged)>> {
     let mut linked = case.own.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
-    let is_alike = |rules: &Rules| is_timed && *rules != asked && ALIKE.contains(&rules.version);
+    let is_odd = |part: &Part| part.filling == Filling::OddContent;
+    let is_plain = is_timed && !case.own.table.parts().iter().any(is_odd);
+    let is_alike = |rules: &Rules| is_plain && *rules != asked && ALIKE.contains(&rules.version);
     // The newest do most: they come first, and each thread takes the next one that nobody has.
     let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
     let next = Mutex::new(all);
@@ -253,7 +255,8 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
     })
 }
 
-/// Versions that go on as 2.0.76 does if all records have times; what else differs decides nothing here.
+/// Versions that go on as 2.0.76 does if all records have times and no call has contents that only that
+/// ends on; what else differs decides nothing here.
 const ALIKE: [[u32; 3]; 2] = [[2, 0, 42], [2, 0, 50]];
 const LIKE: [u32; 3] = [2, 0, 76];
 

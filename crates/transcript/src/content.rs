@@ -233,6 +233,11 @@ impl<'a> Block<'a> {
         self.get(name)?.text()
     }
 
+    /// Whether thinking is signed, as clients see it: by anything but nothing.
+    pub(crate) fn has_signature(&self) -> bool {
+        !matches!(self.get("signature").map(Json::raw), None | Some(b"null" | b"\"\""))
+    }
+
     /// The content of a result block, as blocks: text, images, tool references.
     pub fn inner(&self) -> impl Iterator<Item = Block<'a>> + use<'a> {
         self.get("content").into_iter().flat_map(blocks)

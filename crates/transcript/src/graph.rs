@@ -7,6 +7,7 @@
 mod chain;
 mod leaf;
 mod link;
+mod progress;
 mod repeat;
 
 pub use chain::{Chain, ChainId, Start};
@@ -38,7 +39,8 @@ impl Graph {
     /// Links the records of a table.
     pub fn new(table: &Table) -> Graph {
         let index = link::index(table);
-        let links = link::links(table, &index);
+        let mut links = link::links(table, &index);
+        progress::reattach(table, &mut links);
         let tree = chain::Tree::new(&links);
         let chain::Division { order, chain_of, chains, branches } =
             chain::chains(table, &links, &tree);

@@ -239,3 +239,75 @@ fn records_that_name_one_lost_parent_hang_on_one_place() {
     live leaf: right
     ");
 }
+
+/// A turn with a call, its progress, and answers; then a prompt that hangs on the progress.
+fn on_progress() -> Script {
+    let progress = r#""data":{"type":"hook_progress"}"#;
+    Script::new()
+        .prompt("p", "-", "go")
+        .call("a", "p", "m1", "t1", "Read")
+        .record("progress", "g1", "a", progress)
+        .record("progress", "g2", "g1", progress)
+        .result("r", "a", "t1", "x")
+        .says("b", "r", "m2", "read")
+        .says("c", "b", "m3", "done")
+        .prompt("q", "g2", "next")
+        .says("d", "q", "m4", "yes")
+}
+
+#[test]
+fn a_prompt_on_the_progress_of_an_answered_call_follows_the_answers() {
+    insta::assert_snapshot!(chains(&on_progress()), @r"
+    root: p a g1 g2 r b c q d
+    live leaf: d
+    ");
+    // Whoever goes back to there goes back to the same place.
+    let rewound = on_progress().prompt("z", "g2", "other").says("e", "z", "m5", "no");
+    insta::assert_snapshot!(chains(&rewound), @r"
+    root: p a g1 g2 r b c
+    branch at c: q d
+    branch at c: z e
+    live leaf: e
+    ");
+}
+
+#[test]
+fn a_prompt_on_the_progress_of_an_open_call_stays_there() {
+    let progress = r#""data":{"type":"hook_progress"}"#;
+    let open = Script::new()
+        .prompt("p", "-", "go")
+        .call("a", "p", "m1", "t1", "Read")
+        .record("progress", "g", "a", progress)
+        .says("b", "a", "m2", "another client")
+        .prompt("q", "g", "next")
+        .says("d", "q", "m3", "yes");
+    insta::assert_snapshot!(chains(&open), @r"
+    root: p a
+    branch at a: g q d
+    branch at a: b
+    live leaf: d
+    ");
+    // The result alone is no answer: it is brought back.
+    let unanswered = Script::new()
+        .prompt("p", "-", "go")
+        .call("a", "p", "m1", "t1", "Read")
+        .record("progress", "g", "a", progress)
+        .result("r", "a", "t1", "x")
+        .prompt("q", "g", "next");
+    insta::assert_snapshot!(chains(&unanswered), @r"
+    root: p a r g q
+    live leaf: q
+    ");
+}
+
+#[test]
+fn a_named_record_on_whose_way_nothing_was_said_names_nothing() {
+    let script = Script::new()
+        .record("system", "s", "-", r#""subtype":"local_command","content":"x""#)
+        .prompt("p", "s", "one")
+        .says("a", "p", "m1", "first")
+        .prompt("q", "-", "two")
+        .says("b", "q", "m2", "second")
+        .raw(r#"{"type":"last-prompt","leafUuid":"s"}"#);
+    assert!(chains(&script).ends_with("live leaf: b\n"));
+}

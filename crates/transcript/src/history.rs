@@ -21,6 +21,7 @@ use hashbrown::HashSet;
 
 pub use block::Block;
 pub(crate) use block::CallId;
+pub(crate) use repair::without_suffix;
 pub(crate) use rules::parse_version;
 pub use rules::{OBSERVED, Rules};
 pub use seed::seed;
@@ -195,6 +196,12 @@ pub enum Note {
         /// Where it comes from.
         block: Option<BlockId>,
     },
+    /// A result is left out because the id of its call is that of another one with `_` and a number
+    /// behind it.
+    SuffixedResult {
+        /// Where it comes from.
+        block: Option<BlockId>,
+    },
     /// A second result of a call is left out.
     RepeatedResult {
         /// Where it comes from.
@@ -223,6 +230,8 @@ pub enum Refusal {
     NoTime(RowId),
     /// Parents lead back to a record, and the client follows them without end.
     Loop(RowId),
+    /// A call has an input of a type that ends the client.
+    Input(RowId),
 }
 
 const OPEN: &str = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. Check whether it took effect before relying on it or running it again.]";
@@ -294,6 +303,10 @@ fn build(
     let name = chosen.unwrap_or_else(|| model(&lines, &table.ids));
     let model = Model { name, ids: &table.ids };
     filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
+    let ends = |line: &&Line| line.blocks.iter().any(|block| rules.ends_on(block.filling()));
+    if let Some(row) = lines.iter().find(ends).and_then(|line| line.row) {
+        return Ok(Err(Refusal::Input(row)));
+    }
     if let Some(prompt) = then {
         fill(&mut lines, rules, &mut notes);
         lines.push(Line::made(Kind::User, vec![Block::text(prompt)], true));
@@ -455,6 +468,11 @@ impl Line {
             && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
     }
 
+    /// Whether an answer says anything but thinking and blanks.
+    fn speaks(&self) -> bool {
+        self.blocks.iter().any(|block| !block.is_thinking() && !block.is_blank())
+    }
+
     fn calls(&self) -> impl Iterator<Item = CallId> {
         self.blocks
             .iter()
@@ -498,7 +516,10 @@ fn filter(
             .collect()
     };
     let mut answered = results(lines);
+    // Where the calls begin that are sent though nobody answered them.
+    let mut unfinished = usize::MAX;
     if rules.closes_calls && is_followed {
+        unfinished = unfinished_from(lines, &answered).unwrap_or(unfinished);
         let made = closing(lines, &answered, ids);
         if !made.is_empty() {
             let answer = lines.iter().rfind(|line| line.kind == Kind::Assistant);
@@ -511,8 +532,10 @@ fn filter(
     let note = |line: &Line, notes: &mut Vec<Note>| {
         notes.extend(line.row.map(|row| Note::OpenCall { row }));
     };
+    let mut kept = (0..lines.len()).map(|at| at >= unfinished);
     lines.retain_mut(|line| {
-        if line.kind != Kind::Assistant {
+        let is_kept = kept.next().unwrap_or(false);
+        if line.kind != Kind::Assistant || (is_kept && line.calls().next().is_some()) {
             return true;
         }
         let open = line.calls().filter(|id| !answered.contains(id)).count();
@@ -558,9 +581,26 @@ fn filter(
     }
 }
 
+/// Where the last turn begins, if the session ends inside it: apart from calls that nobody answered and
+/// from answers that say nothing, a result comes last.
+fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>) -> Option<usize> {
+    let is_open = |line: &Line| {
+        line.calls().next().is_some() && line.calls().all(|id| !answered.contains(&id))
+    };
+    let is_said = |line: &&Line| match line.kind {
+        Kind::User => true,
+        Kind::Assistant => line.speaks() && !is_open(line),
+        _ => false,
+    };
+    lines.iter().rev().find(is_said).filter(|last| last.is_result())?;
+    let asks = |line: &Line| line.kind == Kind::User && !line.is_result();
+    Some(lines.iter().rposition(asks).map_or(0, |at| at + 1))
+}
+
 /// Results for the open calls of the last answer, if nobody spoke after it.
 fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
-    let Some(last) = lines.iter().rposition(|line| line.kind == Kind::Assistant) else {
+    let is_answer = |line: &Line| line.kind == Kind::Assistant && line.speaks();
+    let Some(last) = lines.iter().rposition(is_answer) else {
         return Vec::new();
     };
     let spoken = lines[last..].iter().any(|line| line.kind == Kind::User && !line.is_result());

@@ -18,7 +18,7 @@ use memchr::memchr;
 use crate::entry::Entry;
 use crate::json::Json;
 use crate::limit::SEARCH_EFFORT;
-use crate::scan::{Fault, Scanner, Why};
+use crate::scan::{Fault, Places, Scanner, Why};
 
 /// One piece of a line: a record, or bytes that are none.
 #[derive(Clone, Debug)]
@@ -57,6 +57,9 @@ pub fn read(line: &[u8]) -> Pieces<'_> {
         damaged: false,
         found: None,
         nul: start,
+        unended: Places::default(),
+        passed: 0,
+        reached: 0,
         effort: SEARCH_EFFORT.saturating_mul(end - start),
     }
 }
@@ -80,6 +83,11 @@ pub struct Pieces<'a> {
     found: Option<(Entry<'a>, Range<usize>)>,
     /// The first NUL byte at or after the place last searched from.
     nul: usize,
+    /// Objects and arrays that were seen not to end before `reached`, and how many of these stand
+    /// before the place last searched from.
+    unended: Places,
+    passed: usize,
+    reached: usize,
     /// How many bytes may still be read while searching; only input made to be slow uses them up.
     effort: usize,
 }
@@ -164,7 +172,16 @@ impl<'a> Pieces<'a> {
                 at = open + 1;
                 continue;
             }
-            match self.scanner.value(open) {
+            // What was read around it says that it does not end.
+            while self.unended.get(self.passed).is_some_and(|place| place < open) {
+                self.passed += 1;
+            }
+            if self.unended.get(self.passed) == Some(open) {
+                at = open + 1;
+                continue;
+            }
+            let mut around = Places::default();
+            match self.scanner.value_noted(open, &mut around) {
                 Ok(end) => {
                     let signs = signs_of_value(text, open, end);
                     if let Ok((entry, _)) = Entry::scan(self.scanner, open)
@@ -179,6 +196,9 @@ impl<'a> Pieces<'a> {
                 }
                 Err(stop) => {
                     self.effort = self.effort.saturating_sub(stop.at - open);
+                    if self.unended.get(self.passed).is_none() || stop.at > self.reached {
+                        (self.unended, self.passed, self.reached) = (around, 0, stop.at);
+                    }
                     at = open + 1;
                 }
             }

@@ -139,3 +139,18 @@ fn much_damage_takes_no_longer_than_it_is_long() {
     let line = r#"x{"":1}"#.repeat(400_000);
     assert_eq!(read(line.as_bytes()).count(), 800_000);
 }
+
+/// Objects that do not end are read once, however many stand in each other.
+#[test]
+fn a_record_behind_deep_damage_is_found() {
+    for cut in [r#"{"a":"#, r#"{"a":["#, r#"{"a":[{"b":{},"c":"#, r#"{"a":{"s":"{\"}","b":"#] {
+        for depth in [1, 63, 64, 65, 100, 1_000, 10_000_000 / cut.len()] {
+            let damage = cut.repeat(depth);
+            let found: Vec<_> = read(format!("{damage}{A}").as_bytes())
+                .filter(|piece| matches!(piece.meaning, Meaning::Recovered(..)))
+                .map(|piece| piece.range)
+                .collect();
+            assert_eq!(found, [damage.len()..damage.len() + A.len()], "{cut} {depth} deep");
+        }
+    }
+}

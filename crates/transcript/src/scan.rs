@@ -187,25 +187,36 @@ impl<'a> Scanner<'a> {
     }
 
     /// The end of the value of any kind that begins at `at`. Does not recurse: depth costs a bit.
-    pub(crate) fn value(self, mut at: usize) -> Result<usize, Fault> {
-        let mut open = Nest::default();
+    pub(crate) fn value(self, at: usize) -> Result<usize, Fault> {
+        self.value_in(at, &mut Nest::default())
+    }
+
+    /// The same; with a fault, `open` has the places of the objects and arrays that did not end before
+    /// it. Whoever reads one of these alone comes to the same fault.
+    pub(crate) fn value_noted(self, at: usize, open: &mut Places) -> Result<usize, Fault> {
+        self.value_in(at, open)
+    }
+
+    fn value_in(self, mut at: usize, open: &mut impl Open) -> Result<usize, Fault> {
         loop {
             // A value begins here.
             at = match self.byte(at) {
                 Some(b'"') => self.string(at + 1)?.0,
                 Some(b'{') => {
+                    let start = at;
                     at = self.space(at + 1);
                     if self.byte(at) != Some(b'}') {
-                        open.push(Container::Object);
+                        open.push(Container::Object, start);
                         at = self.space(self.key(at)?.colon);
                         continue;
                     }
                     at + 1
                 }
                 Some(b'[') => {
+                    let start = at;
                     at = self.space(at + 1);
                     if self.byte(at) != Some(b']') {
-                        open.push(Container::Array);
+                        open.push(Container::Array, start);
                         continue;
                     }
                     at + 1
@@ -364,6 +375,44 @@ enum Container {
     Object,
 }
 
+/// The containers that are open while a value is read.
+trait Open {
+    fn push(&mut self, container: Container, at: usize);
+    fn top(&self) -> Option<Container>;
+    fn pop(&mut self);
+}
+
+/// The containers that are open, with their places.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Vec<u32>);
+
+impl Places {
+    /// One of the places, in order.
+    pub(crate) fn get(&self, number: usize) -> Option<usize> {
+        self.0.get(number).map(|place| (place & !Places::OBJECT) as usize)
+    }
+
+    const OBJECT: u32 = 1 << 31;
+}
+
+impl Open for Places {
+    fn push(&mut self, container: Container, at: usize) {
+        // Lines that are held are far shorter; a place behind that is one where nothing stands.
+        let place = u32::try_from(at).unwrap_or(u32::MAX) & !Places::OBJECT;
+        let object = if container == Container::Object { Places::OBJECT } else { 0 };
+        self.0.push(place | object);
+    }
+
+    fn top(&self) -> Option<Container> {
+        let is_object = self.0.last()? & Places::OBJECT != 0;
+        Some(if is_object { Container::Object } else { Container::Array })
+    }
+
+    fn pop(&mut self) {
+        self.0.pop();
+    }
+}
+
 /// The containers that are open, a bit each: the last 64 at hand, the ones around them on the heap.
 #[derive(Debug, Default)]
 struct Nest {
@@ -372,8 +421,8 @@ struct Nest {
     outer: Vec<u64>,
 }
 
-impl Nest {
-    fn push(&mut self, container: Container) {
+impl Open for Nest {
+    fn push(&mut self, container: Container, _: usize) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.outer.push(self.bits);
         }

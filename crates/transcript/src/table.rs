@@ -6,6 +6,7 @@
 //! damaged lines are counted; nothing here knows how records hang together.
 
 mod answer;
+mod filling;
 mod ids;
 mod join;
 mod read;
@@ -118,22 +119,30 @@ pub struct Part {
     pub is_repeat: bool,
     /// A result that is an error.
     pub is_error: bool,
-    /// What a text block holds.
+    /// What it holds, as far as that decides what becomes of it.
     pub filling: Filling,
     hash: u64,
     /// Where it stands in its record, and its length; zero if it cannot be read alone.
     place: [u32; 2],
 }
 
-/// What a text block holds.
+/// What a block holds, as far as that decides what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// Some text; also of all other blocks.
+    /// What such a block should hold.
     Some,
-    /// White space.
+    /// A text of white space.
     Blank,
-    /// Nothing.
+    /// A text of nothing.
     None,
+    /// Thinking without a signature.
+    Unsigned,
+    /// A call of `Read` or `Write` with a path that is not a text.
+    OddPath,
+    /// A call of `Write` with contents that are not a text.
+    OddContent,
+    /// A call of `Edit` with a path that is not a text.
+    OddEdit,
 }
 
 /// A compaction: what was said before is summed up.

@@ -100,6 +100,36 @@ fn a_prompt_that_only_the_queue_knows_is_kept() {
 }
 
 #[test]
+fn what_was_said_without_a_dequeue_is_not_what_a_remove_takes() {
+    let queue = |operation: &str, content: &str| {
+        format!(r#"{{"type":"queue-operation","operation":"{operation}"{content}}}"#)
+    };
+    let first = Script::new()
+        .raw(&queue("enqueue", r#","content":"first""#))
+        .prompt("p", "-", "first")
+        .raw(&queue("enqueue", r#","content":"while busy""#))
+        .raw(&queue("remove", ""));
+    assert_eq!(table(&first).unsaid, [RowId(2)]);
+    // One record says it once.
+    let twice = Script::new()
+        .raw(&queue("enqueue", r#","content":"go on""#))
+        .raw(&queue("enqueue", r#","content":"go on""#))
+        .prompt("p", "-", "go on")
+        .raw(&queue("remove", ""));
+    assert_eq!(table(&twice).unsaid, [RowId(1)]);
+    // An attachment is what becomes of one that is removed, whichever is written first.
+    let attached = r#""attachment":{"type":"queued_command","prompt":"look"}"#;
+    let attached = Script::new()
+        .prompt("p", "-", "start")
+        .raw(&queue("enqueue", r#","content":"look""#))
+        .raw(&queue("enqueue", r#","content":"taken back""#))
+        .record("attachment", "a", "p", attached)
+        .raw(&queue("remove", ""))
+        .raw(&queue("popAll", ""));
+    assert_eq!(table(&attached).unsaid, []);
+}
+
+#[test]
 fn a_record_is_read_again_where_it_stands() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");

@@ -76,6 +76,12 @@ fn why(own: &Conversation, refusal: Refusal) -> String {
         Refusal::Nothing => "there is no conversation in it".to_owned(),
         Refusal::NoEnd => "nothing in it is an end to go on from".to_owned(),
         Refusal::NoTime(row) => format!("the record at {} has no valid time", line(row)),
+        Refusal::Input(row) => {
+            format!(
+                "it ends on a call at {}, whose input has a type that it does not expect",
+                line(row)
+            )
+        }
         Refusal::Loop(row) => {
             format!("it follows a loop of parents without end ({})", line(row))
         }
@@ -130,6 +136,12 @@ fn told(own: &Conversation, note: &Note) -> String {
         Note::ThinkingOnly { id } => format!("answer {}: nothing but thinking, not sent", name(id)),
         Note::OrphanResult { block } => {
             format!("{}: a result without a call in the message before is not sent", of(block))
+        }
+        Note::SuffixedResult { block } => {
+            format!(
+                "{}: a result is not sent, as its call's id is another's with a number",
+                of(block)
+            )
         }
         Note::RepeatedResult { block } => {
             format!("{}: a second result of a call is not sent", of(block))

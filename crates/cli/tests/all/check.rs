@@ -49,3 +49,58 @@ fn many_sessions_and_none() {
     assert!(!text.contains(key));
     assert_snapshot!(text);
 }
+
+fn observed(case: &str) -> Vec<u8> {
+    std::fs::read(testkit::fixtures().join("observed").join(format!("{case}.jsonl"))).unwrap()
+}
+
+/// Sessions that genuine clients were seen to resume, to lose parts of, or to end on.
+#[test]
+fn a_verdict_is_what_genuine_clients_do() {
+    for (case, version, code, finding) in [
+        ("prompt_hangs_on_progress", "2.1.325", 10, "lost-result"),
+        ("rid_linear_both", "2.1.325", 10, "repeated-call"),
+        ("think_qwen_unsigned", "2.1.325", 11, "thinking-unsigned"),
+        ("nt_lastanswer_sysleaf", "2.1.325", 12, "bad-time"),
+        ("nt_sysleaf_itself", "2.1.325", 0, ""),
+        ("local_only_lastprompt_names_end", "2.1.325", 0, ""),
+        ("named_sidechain", "2.1.325", 12, "no-end"),
+        ("om_plain", "2.1.325", 0, "open-call"),
+        ("queue_first_never_dequeued", "2.1.325", 10, "queued-prompt"),
+        ("in_Read_number", "2.1.45", 12, "call-input"),
+    ] {
+        let env = Env::bare();
+        env.put("case.jsonl", observed(case));
+        let output = env.output(&["check", "case.jsonl", "--as", version]);
+        let text = env.show(&output);
+        assert_eq!(output.status.code(), Some(code), "{case}: {text}");
+        assert!(text.contains(finding), "{case}: {text}");
+        let sent = env.output(&["history", "case.jsonl", "--as", version, "--then", "go on"]);
+        assert_eq!(sent.status.success(), code != 12, "{case}: {}", env.show(&sent));
+    }
+}
+
+/// What is mended resumes fully, and every result is sent with its call.
+#[test]
+fn a_repaired_session_sends_everything() {
+    for (case, texts) in [
+        ("prompt_hangs_on_progress", &["result 1", "answer 1", "prompt 2"][..]),
+        ("rid_linear_both", &["result 1", "result 2", "t1_2x2"]),
+        ("think_qwen_unsigned", &["answer 1"]),
+    ] {
+        let env = Env::bare();
+        env.put("case.jsonl", observed(case));
+        let said = env.run(&["repair", "case.jsonl", "-o", "mended.jsonl"]);
+        assert!(said.starts_with("exit 0\n"), "{case}: {said}");
+        let said = env.run(&["check", "mended.jsonl"]);
+        assert!(said.starts_with("exit 0\n"), "{case}: {said}");
+        let sent = env.run(&["history", "mended.jsonl", "--then", "go on", "--json"]);
+        for text in texts {
+            assert!(sent.contains(text), "{case}: {text} in {sent}");
+        }
+        assert!(
+            !sent.contains("Tool result missing") && !sent.contains("made elsewhere"),
+            "{sent}"
+        );
+    }
+}

@@ -118,3 +118,34 @@ fn sessions_that_resume_fully_are_sent_as_predicted() {
         assert!(all || agree == SESSIONS, "{version}: only {agree} sessions to resume");
     }
 }
+
+/// Files that show one rule each, as they are and mended: the newest client sends what we say, and of those that are mended every result.
+#[test]
+fn mended_sessions_are_sent_as_predicted() {
+    let newest = clients().into_iter().find(|(version, _)| version == "2.1.325");
+    let Some((version, start)) = newest else {
+        assert_ne!(env("CI").as_deref(), Some("true"), "2.1.325 is not installed");
+        return;
+    };
+    for case in [
+        "prompt_hangs_on_progress",
+        "prompt_hangs_on_progress_late",
+        "rid_linear_both",
+        "rid_parallel",
+        "sib_copy_second_root",
+        "think_both_foreign",
+        "om_parallel_killed",
+        "queue_first_never_dequeued",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{SESSION}.jsonl"));
+        let from = testkit::fixtures().join("observed").join(format!("{case}.jsonl"));
+        let [from, to] = [&from, &path].map(|path| path.to_str().unwrap());
+        quipu(&["repair", from, "-o", to, "--json"], &[0]).expect(case);
+        let sent = resumed(&start, &fs::read(&path).unwrap()).expect(case);
+        let ours = predicted(&path, &version).expect(case);
+        assert_eq!(difference(&sent, &ours), None, "{case}");
+        let text = Value::from(sent).to_string();
+        assert!(!text.contains("[Tool result missing"), "{case}: {text}");
+    }
+}

@@ -91,12 +91,13 @@ codes! {
     // Calls and results.
     OpenCall "open-call" "give the call a result, or leave it out; a newer client does so at the end of a session";
     OrphanResult "orphan-result" "remove the result, or bring its call back";
-    LostResult "lost-result" "resume with a client newer than 2.1.45, or hang the records one behind the other";
+    LostResult "lost-result" "`quipu repair` hangs the records one behind the other; parallel results alone also come back in a client newer than 2.1.45";
     RepeatedCall "repeated-call" "give the second call, and its result, an id of its own";
     RepeatedResult "repeated-result" "remove the second result";
     Unpaired "unpaired" "put the results right behind their calls, or resume with a newer client";
     OpenServerCall "open-server-call" "remove the call; its result can only come with it";
     OrphanServerResult "orphan-server-result" "remove the result; its call must stand before it in the same answer";
+    CallInput "call-input" "make the path and the contents texts, or resume with a newer client";
     CallForm "call-form" "rename it, in the call and in its result";
     // Thinking.
     ThinkingUnsigned "thinking-unsigned" "remove the thinking; nothing else needs it";

@@ -274,7 +274,7 @@ impl Examined {
         if text.len() > 2 {
             self.thinks_aloud.insert(digest(&*named("model")));
         }
-        if signature.len() <= 2 {
+        if signature.len() <= 2 || !signature.starts_with(b"\"") {
             return Some(ThinkingFault::Unsigned);
         }
         if text.len() <= 2 {

@@ -57,7 +57,12 @@ fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
         Refusal::NoTime(at) => (
             Code::BadTime,
             row(at),
-            "the record to go on from, or the first one, has no valid time",
+            "a record whose time the client needs to go on has no valid one",
+        ),
+        Refusal::Input(at) => (
+            Code::CallInput,
+            row(at),
+            "a call has a path, or contents, of another type than text, and the client ends on it",
         ),
         Refusal::Loop(at) => (
             Code::ParentLoop,
@@ -397,6 +402,10 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
             Note::OrphanResult { block } => {
                 let text = "a result without its call in the message before is not sent";
                 findings.row(Code::OrphanResult, Severity::Loss, row_of(block), text);
+            }
+            Note::SuffixedResult { block } => {
+                let text = "a result is not sent: the client takes its call's id for that of another, with `_` and a number behind it";
+                findings.row(Code::RepeatedCall, Severity::Loss, row_of(block), text);
             }
             Note::RepeatedResult { block } => {
                 let text = "a second result of one call is not sent";

@@ -350,9 +350,9 @@ pub(crate) fn is_voice(own: &Conversation, row: RowId) -> bool {
 fn dropped(table: &Table, found: &History) -> HashSet<RowId> {
     let of_notes = found.notes.iter().filter_map(|note| match note {
         Note::OpenCall { row } => Some(*row),
-        Note::OrphanResult { block } | Note::RepeatedCall { block } => {
-            block.map(|block| table.part(block).row)
-        }
+        Note::OrphanResult { block }
+        | Note::RepeatedCall { block }
+        | Note::SuffixedResult { block } => block.map(|block| table.part(block).row),
         _ => None,
     });
     let mut dropped: HashSet<RowId> = of_notes.collect();

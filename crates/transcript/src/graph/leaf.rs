@@ -1,7 +1,7 @@
 //! Where the conversation goes on: the leaf that the newest client takes.
 //!
-//! The rule of 2.1.325, as it was observed: the last end in the file; if a `last-prompt` record names a record, the last end that is
-//! it or hangs below it. Older clients take the newest time instead; what they would do is not asked here.
+//! The rule of 2.1.325, as it was observed: the last end in the file; if a `last-prompt` record names a record on whose way something was said, the last
+//! end that is it or hangs below it. Older clients take the newest time instead; what they would do is not asked here.
 
 use super::Link;
 use super::chain::Tree;
@@ -33,6 +33,8 @@ pub(super) fn live(table: &Table, links: &[Link], tree: &Tree) -> Option<RowId> 
         below[row.index()] =
             Some(row) == named || parent.is_some_and(|parent| below[parent.index()]);
     }
+    // A name for something on whose way nothing was said names nothing.
+    let named = named.filter(|named| said[named.index()]);
     let is_end = |row: RowId| {
         let mut children = tree.children(row).iter().copied();
         is_step(row) && said[row.index()] && !children.any(|child| is_step(child) && hangs(child))

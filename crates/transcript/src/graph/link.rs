@@ -22,6 +22,8 @@ pub enum Link {
     Bridged(RowId),
     /// On the record before it: the dialect has no ids.
     Order(RowId),
+    /// On the last answer of the turn before: the record that it names is progress of that turn.
+    Behind(RowId),
     /// On the last record before the compaction.
     Compaction(RowId),
     /// The same, but nothing says which record that was.
@@ -40,6 +42,7 @@ impl Link {
             Link::Parent(row)
             | Link::Bridged(row)
             | Link::Order(row)
+            | Link::Behind(row)
             | Link::Compaction(row)
             | Link::CompactionGuess(row)
             | Link::Repeat(row)

@@ -14,7 +14,7 @@ use crate::table::{BlockId, Filling, Id, Ids, Part};
 pub struct Block {
     raw: Cow<'static, [u8]>,
     kind: BlockKind,
-    /// Whether a text block says anything.
+    /// What it holds, as far as that decides what becomes of it.
     filling: Filling,
     /// The call that it is, or that it answers.
     call: Option<Id>,
@@ -141,6 +141,16 @@ impl Block {
     /// Whether it is a text block of nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.kind == BlockKind::Text && self.filling == Filling::None
+    }
+
+    /// Whether it is thinking without a signature.
+    pub(super) fn is_unsigned(&self) -> bool {
+        self.filling == Filling::Unsigned
+    }
+
+    /// What it holds.
+    pub(super) fn filling(&self) -> Filling {
+        self.filling
     }
 
     /// The call of one of the client's tools that it is, or that it answers.

@@ -51,7 +51,8 @@ fn drop_foreign_thinking(messages: &mut [Message], model: &Model<'_>, notes: &mu
     for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
         if message.model.is_none_or(|own| model.ids.text(own) != model.name) {
             let before = message.blocks.len();
-            message.blocks.retain(|block| !block.is_thinking());
+            // Without a signature nothing says whose it is.
+            message.blocks.retain(|block| !block.is_thinking() || block.is_unsigned());
             if message.blocks.len() < before {
                 notes.push(Note::ForeignThinking { id: message.id.name() });
             }
@@ -128,6 +129,7 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
     let strict = rules.pairing == Pairing::Strict;
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
     let mut used: HashSet<CallId> = HashSet::new();
+    let suffixed = if rules.joins_suffixed { suffixed(&messages, ids) } else { HashSet::new() };
     // The calls of the answer before, which the next message must answer.
     let mut open: Vec<CallId> = Vec::new();
     for mut message in messages {
@@ -160,6 +162,10 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
                     message.blocks.retain(|block| {
                         let Some(id) = block.call() else { return true };
                         let block = block.origin();
+                        if suffixed.contains(&id) {
+                            notes.push(Note::SuffixedResult { block });
+                            return false;
+                        }
                         if !asked.contains(&id) {
                             notes.push(Note::OrphanResult { block });
                             return false;
@@ -194,6 +200,26 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
     }
     close(&mut found, &mut open, ids, notes);
     found
+}
+
+/// The calls whose ids are those of others with `_` and a number behind them.
+fn suffixed(messages: &[Message], ids: &Ids) -> HashSet<CallId> {
+    let answers = messages.iter().filter(|message| message.role == Role::Assistant);
+    let calls: HashSet<CallId> =
+        answers.flat_map(|message| calls(message, BlockKind::ToolUse)).collect();
+    let is_suffixed = |CallId(id): &CallId| {
+        let base = id.and_then(|id| without_suffix(ids.text(id)));
+        let base = base.and_then(|base| ids.find(base));
+        base.is_some_and(|base| calls.contains(&CallId(Some(base))))
+    };
+    calls.iter().copied().filter(is_suffixed).collect()
+}
+
+/// What clients from 2.1.250 on take for the same id: without `_` and a number at its end. Nothing if
+/// it ends otherwise.
+pub(crate) fn without_suffix(id: &str) -> Option<&str> {
+    let base = id.trim_end_matches(|c: char| c.is_ascii_digit());
+    base.strip_suffix('_').filter(|_| base.len() < id.len())
 }
 
 /// Results for calls that no message follows.

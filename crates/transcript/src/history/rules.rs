@@ -3,7 +3,7 @@
 //! From observation of eight versions (the columns of the table in `docs/history.md`). A version in between goes by the next newer
 //! column, one newer than all by the newest.
 
-use crate::table::Placed;
+use crate::table::{Filling, Placed};
 
 /// The rules of one client version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Rules {
     pub kept: Keeps,
     /// Lost siblings are brought back.
     pub siblings: Siblings,
-    /// Open calls at the end get a result.
+    /// Open calls at the end get a result, and those of an unfinished last turn are sent.
     pub closes_calls: bool,
     /// An open call drops its whole record; else only its block.
     pub open_drops_record: bool,
@@ -77,6 +77,10 @@ pub struct Rules {
     pub references: References,
     /// How calls and results are paired.
     pub pairing: Pairing,
+    /// The result of a call `ID_2` is dropped if there is a call `ID`.
+    pub joins_suffixed: bool,
+    /// What ends the client in calls that it looks into.
+    pub inputs: Inputs,
     /// Blank blocks are dropped and neighbours joined again.
     pub drops_blank_blocks: bool,
 }
@@ -110,6 +114,9 @@ pub enum Timeless {
     Accepted,
     /// If the leaf has none.
     Leaf,
+    /// If the last record of the user or of an answer on the chain has none; without any, if no
+    /// record of the chain has one.
+    LastSaid,
     /// If the leaf or the first record of the chain has none.
     LeafOrRoot,
 }
@@ -204,6 +211,19 @@ pub enum Pairing {
     Strict,
 }
 
+/// What ends a client in the calls of `Read`, `Write` and `Edit` that it looks into on resuming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Inputs {
+    /// Nothing.
+    Any,
+    /// A path of `Read` or `Write` that is not a text.
+    Paths,
+    /// Also contents of `Write` that are not a text.
+    Contents,
+    /// Also a path of `Edit`.
+    Edits,
+}
+
 /// 1.0.128, the oldest that was observed.
 const V1_0_128: Rules = Rules {
     version: [1, 0, 128],
@@ -240,6 +260,8 @@ const V1_0_128: Rules = Rules {
     calls: Calls::AsStored,
     references: References::AsStored,
     pairing: Pairing::No,
+    joins_suffixed: false,
+    inputs: Inputs::Any,
     drops_blank_blocks: false,
 };
 
@@ -247,6 +269,7 @@ const V2_0_42: Rules = Rules {
     version: [2, 0, 42],
     attachments: Attachments::Known,
     results_first: ResultsFirst::Always,
+    inputs: Inputs::Paths,
     ..V1_0_128
 };
 
@@ -259,6 +282,7 @@ const V2_0_76: Rules = Rules {
     drops_plans: true,
     calls: Calls::Plain,
     references: References::Dropped,
+    inputs: Inputs::Contents,
     ..V2_0_50
 };
 
@@ -272,6 +296,7 @@ const V2_1_29: Rules = Rules {
     calls: Calls::PlainWithCaller,
     references: References::OfferedThenDropped,
     pairing: Pairing::Loose,
+    inputs: Inputs::Contents,
     ..V2_0_50
 };
 
@@ -303,6 +328,7 @@ const V2_1_100: Rules = Rules {
     calls: Calls::Plain,
     references: References::Dropped,
     pairing: Pairing::Strict,
+    inputs: Inputs::Edits,
     ..V2_1_45
 };
 
@@ -316,6 +342,7 @@ const V2_1_325: Rules = Rules {
     repeats_move: true,
     bridge: Bridge::Main,
     leaf: Leaf::LastEnd,
+    timeless: Timeless::LastSaid,
     kept: Keeps::Messages,
     siblings: Siblings::ByPlace,
     closes_calls: true,
@@ -326,6 +353,8 @@ const V2_1_325: Rules = Rules {
     drops_plans: false,
     calls: Calls::AsStored,
     references: References::Offered,
+    joins_suffixed: true,
+    inputs: Inputs::Any,
     drops_blank_blocks: true,
     ..V2_1_100
 };
@@ -365,6 +394,16 @@ impl Rules {
             Placed::Alone => true,
             Placed::First => self.reads_glued,
             Placed::Later => false,
+        }
+    }
+
+    /// Whether the client ends when it comes to a block that holds that.
+    pub(crate) fn ends_on(&self, filling: Filling) -> bool {
+        match filling {
+            Filling::OddPath => self.inputs >= Inputs::Paths,
+            Filling::OddContent => self.inputs >= Inputs::Contents,
+            Filling::OddEdit => self.inputs >= Inputs::Edits,
+            Filling::Some | Filling::Blank | Filling::None | Filling::Unsigned => false,
         }
     }
 

@@ -78,12 +78,18 @@ impl<'a> Tree<'a> {
         let refused = match self.rules.timeless {
             Timeless::Accepted => false,
             Timeless::Leaf => untimed(leaf),
+            Timeless::LastSaid => {
+                let said = chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
+                said.map_or_else(|| chain.iter().all(|node| untimed(*node)), untimed)
+            }
             Timeless::LeafOrRoot => {
                 untimed(leaf) || chain.first().is_some_and(|root| untimed(*root))
             }
         };
         if refused {
-            return Err(Refusal::NoTime(self.nodes[leaf]));
+            let said = chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
+            let last = said.filter(|_| self.rules.timeless == Timeless::LastSaid).unwrap_or(leaf);
+            return Err(Refusal::NoTime(self.nodes[last]));
         }
         let boundary = self.cut(&mut chain, told);
         if let Some(boundary) = boundary {
@@ -159,6 +165,8 @@ impl<'a> Tree<'a> {
             }
             found
         };
+        // A name for something on whose way nothing was said names nothing.
+        let named = named.filter(|node| above(*node)[0]);
         let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
         let found = ends.clone().find(|node| {
             let [said, below] = above(*node);

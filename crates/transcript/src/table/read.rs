@@ -14,7 +14,7 @@ use super::{
     Answer, AnswerId, BlockId, Boundary, Filling, Id, KeptMessages, KeptSegment, Part, Placed, Row,
     RowId, Started, StartedBy, Table, row_id,
 };
-use crate::content::{Block, BlockKind, Message};
+use crate::content::{BlockKind, Message};
 use crate::entry::{Entry, Kind};
 use crate::file::{Line, Lines, Record, State};
 use crate::input::{Input, attached_prompt};
@@ -56,24 +56,6 @@ impl Reading {
             }
         }
         Ok(reading)
-    }
-}
-
-impl Filling {
-    fn of(block: &Block<'_>) -> Filling {
-        let raw = if block.is_string() { Some(block.json()) } else { block.get("text") };
-        // Most begin with a letter: then the rest need not be looked at.
-        if let Some([b'"', first, ..]) = raw.map(Json::raw)
-            && first.is_ascii_graphic()
-            && !matches!(first, b'"' | b'\\')
-        {
-            return Filling::Some;
-        }
-        match block.text() {
-            Some(text) if !text.trim_start().is_empty() => Filling::Some,
-            Some(text) if !text.is_empty() => Filling::Blank,
-            _ => Filling::None,
-        }
     }
 }
 
@@ -307,7 +289,7 @@ impl Reading {
             let is_held = !row.is_long() && at.saturating_add(own.len()) <= entry.raw().len();
             let place = [at, own.len()].map(|number| u32::try_from(number).unwrap_or_default());
             let place = if is_held { place } else { [0, 0] };
-            let filling = if kind == BlockKind::Text { Filling::of(&block) } else { Filling::Some };
+            let filling = Filling::of(&block, self.table.text(name));
             let part =
                 Part { row: id, kind, id: call, name, is_repeat, is_error, filling, hash, place };
             self.table.parts.push(part);
@@ -360,15 +342,42 @@ impl Reading {
         self.queue.extend(queued.map(|queued| (row, queued)));
     }
 
-    /// The prompts that left the queue, and whether they were removed.
-    fn left(&self) -> Vec<(RowId, u64, bool)> {
+    /// The prompts that left the queue, and whether they were removed; and records of the user by
+    /// which others left it that no `dequeue` took out.
+    fn left(&self) -> (Vec<(RowId, u64, bool)>, HashSet<RowId>) {
         let mut waiting: VecDeque<(RowId, u64)> = VecDeque::new();
         let mut left = Vec::new();
+        let mut taken = HashSet::new();
+        let mut prompts: HashMap<u64, VecDeque<RowId>> = HashMap::new();
+        let said = self.said.iter().filter(|(_, row)| self.table.row(*row).kind == Kind::User);
+        let mut said = said.peekable();
         for (row, queued) in &self.queue {
+            while let Some((hash, prompt)) = said.next_if(|(_, prompt)| prompt < row) {
+                if let Some(prompts) = prompts.get_mut(hash) {
+                    prompts.push_back(*prompt);
+                }
+            }
             match queued {
-                Queued::Put(hash) => waiting.push_back((*row, *hash)),
+                Queued::Put(hash) => {
+                    waiting.push_back((*row, *hash));
+                    prompts.entry(*hash).or_default();
+                }
                 Queued::Take => {
                     left.extend(waiting.pop_front().map(|(row, hash)| (row, hash, false)));
+                }
+                // The oldest that was not said.
+                Queued::Remove(None) => {
+                    while let Some((put, hash)) = waiting.pop_front() {
+                        let prompts = prompts.entry(hash).or_default();
+                        while prompts.front().is_some_and(|prompt| *prompt < put) {
+                            prompts.pop_front();
+                        }
+                        let Some(prompt) = prompts.pop_front() else {
+                            left.push((put, hash, true));
+                            break;
+                        };
+                        taken.insert(prompt);
+                    }
                 }
                 Queued::Remove(hash) => {
                     let named = waiting.iter().position(|(_, own)| Some(*own) == *hash);
@@ -379,7 +388,7 @@ impl Reading {
             }
         }
         left.sort_unstable();
-        left
+        (left, taken)
     }
 
     pub(super) fn finish(mut self) -> Table {
@@ -390,10 +399,10 @@ impl Reading {
             self.table.rows.iter_mut().for_each(|row| row.is_side = false);
         }
         // What left the queue and was said later has a record of its own, each one once.
-        let left = self.left();
+        let (left, taken) = self.left();
         let mut places: HashMap<u64, VecDeque<RowId>> =
             left.iter().map(|(_, hash, _)| (*hash, VecDeque::new())).collect();
-        for (hash, row) in &self.said {
+        for (hash, row) in self.said.iter().filter(|(_, row)| !taken.contains(row)) {
             if let Some(said) = places.get_mut(hash) {
                 said.push_back(*row);
             }

@@ -81,7 +81,7 @@ fn proof_of(subject: &Subject) -> Proof {
 }
 
 /// What is mended of a session, as the command does it.
-fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
+pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
     let before = subject(bytes, rules);
     let mended = change::mend(&before, rules, &mut tempfile::tempfile).unwrap();
     let (out, written) = made(mended.source.as_ref().unwrap_or(&before), &mended.change, None);

@@ -134,6 +134,41 @@ fn observed_files_in_four_versions() {
     assert_eq!(expected.len(), 41);
 }
 
+/// Files made for one question each, and what genuine clients sent, message by message in short.
+#[test]
+fn observed_files_line_by_line() {
+    let folder = testkit::fixtures().join("observed");
+    let expected: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_slice(&fs::read(folder.join("lines.json")).unwrap()).unwrap();
+    let (mut wrong, mut differ) = (Vec::new(), Vec::new());
+    for (case, versions) in &expected {
+        for (version, expected) in versions {
+            let found = sent(&folder.join(format!("{case}.jsonl")), version, "RESUME PROMPT");
+            let lines = found.map(|found| {
+                let lines = found.iter().filter_map(summary);
+                ["rc=0".to_owned()].into_iter().chain(lines).collect::<Vec<_>>()
+            });
+            let is_sent = expected[0] == "rc=0";
+            if lines.as_ref() == Some(expected).filter(|_| is_sent) {
+                continue;
+            }
+            differ.push(format!("{case} {version}"));
+            if !LATER.contains(&&*format!("{case} {version}")) {
+                wrong.push(format!("{case} {version}\n  sent {expected:?}\n  ours {lines:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(differ, LATER, "what agrees is no longer known to differ");
+    assert_eq!(expected.len(), LINES);
+}
+
+/// How many files there are.
+const LINES: usize = 119;
+
+/// Known to differ, later: the filler behind an API error, and the order of an answer's calls and of siblings that are brought back.
+const LATER: [&str; 2] = ["om_then_error 2.1.100", "sib_copy_second_root 2.1.325"];
+
 /// Every resume that was recorded: the file as the client found it, and what it sent.
 #[test]
 fn recorded_resumes() {

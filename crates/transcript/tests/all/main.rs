@@ -17,6 +17,7 @@ mod drift;
 mod figures;
 mod fuzz;
 mod history;
+mod interop;
 mod inventory;
 mod ladder;
 mod lossless;

@@ -10,6 +10,7 @@ use super::{Mending, Step, StepKind};
 use crate::check::Code;
 use crate::content::BlockKind;
 use crate::entry::Kind;
+use crate::history::without_suffix;
 use crate::json::quote;
 use crate::table::{AnswerId, BlockId, Id, RowId};
 
@@ -18,6 +19,7 @@ const UNKNOWN: &str = "[The result of this call was never recorded. It may have 
 
 impl Mending<'_> {
     pub(super) fn calls(&mut self) -> io::Result<()> {
+        self.bring_calls();
         self.bring_back();
         self.renamed();
         self.moved();
@@ -37,6 +39,28 @@ impl Mending<'_> {
 
     fn rows(&self) -> HashSet<RowId> {
         self.steps.iter().filter_map(Step::row).collect()
+    }
+
+    /// Calls that hang beside the way that their results are on: where records lost their places and
+    /// their parents, one half may be found without the other.
+    fn bring_calls(&mut self) {
+        let table = &self.own.table;
+        let mut on = self.rows();
+        let old = std::mem::take(&mut self.steps);
+        for step in old {
+            let results = step.row().into_iter().flat_map(|row| table.parts_of(row));
+            let results = results.filter(|part| table.part(*part).kind == BlockKind::ToolResult);
+            for call in results.filter_map(|result| self.own.pairs.of(result)) {
+                let row = table.part(call).row;
+                if table.row(row).is_side || Some(row) <= self.boundary || !on.insert(row) {
+                    continue;
+                }
+                let Some(step) = self.step(row) else { continue };
+                self.steps.push(step);
+                self.did(Code::OrphanResult, Some(row), "the call is brought back to its result");
+            }
+            self.steps.push(step);
+        }
     }
 
     /// Results that hang beside the way.
@@ -94,26 +118,51 @@ impl Mending<'_> {
         self.steps.extend(behind.remove(&end).into_iter().flatten());
     }
 
-    /// Ids that are used twice, or that the API does not take.
+    /// Ids that are used twice, that clients take for each other, or that the API does not take.
     fn renamed(&mut self) {
         let table = &self.own.table;
-        let mut used: HashMap<Id, u32> = HashMap::new();
+        let calls = self.of_steps(BlockKind::is_call);
+        let ids: HashSet<Id> = calls.iter().filter_map(|call| table.part(*call).id).collect();
+        let mut taken: HashSet<String> =
+            ids.iter().map(|id| table.ids.text(*id).to_owned()).collect();
+        // What others are with a number behind it is no name for another.
+        let bases = ids.iter().filter_map(|id| without_suffix(table.ids.text(*id)));
+        let bases: HashSet<String> = bases.map(str::to_owned).collect();
+        let mut used: HashSet<Id> = HashSet::new();
+        let mut given: HashMap<Id, (String, Code)> = HashMap::new();
         let mut names: Vec<(BlockId, String, Code)> = Vec::new();
-        for call in self.of_steps(BlockKind::is_call) {
+        for call in calls {
             let part = table.part(call);
             let Some(id) = part.id else { continue };
-            let count = used.entry(id).or_default();
-            *count += 1;
+            // A copy of a call is called as that is.
+            if part.is_repeat {
+                names.extend(given.get(&id).map(|(name, code)| (call, name.clone(), *code)));
+                continue;
+            }
+            let is_used = !used.insert(id);
             let text = table.ids.text(id);
+            let is_suffixed = without_suffix(text).is_some_and(|base| taken.contains(base));
             let plain: String = text
                 .chars()
                 .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
                 .collect();
-            if *count > 1 && !part.is_repeat {
-                names.push((call, format!("{plain}_{count}"), Code::RepeatedCall));
-            } else if plain != text {
-                names.push((call, plain, Code::CallForm));
-            }
+            let code = match (is_used || is_suffixed, plain == text) {
+                (true, _) => Code::RepeatedCall,
+                (false, false) => Code::CallForm,
+                (false, true) => continue,
+            };
+            let is_free = |name: &String| {
+                !taken.contains(name)
+                    && !bases.contains(name)
+                    && without_suffix(name).is_none_or(|base| !taken.contains(base))
+            };
+            // A letter before the number, so that no client takes it for the same id.
+            let others = (2_u64..).map(|number| format!("{plain}x{number}"));
+            let first = (code == Code::CallForm).then(|| plain.clone());
+            let Some(name) = first.into_iter().chain(others).find(is_free) else { continue };
+            taken.insert(name.clone());
+            given.insert(id, (name.clone(), code));
+            names.push((call, name, code));
         }
         for (call, name, code) in names {
             let row = table.part(call).row;

@@ -123,6 +123,10 @@ impl Mending<'_> {
             Link::Bridged(_) | Link::Lost => {
                 (Code::MissingParent, "its parent was missing; it hangs on what was said before it")
             }
+            Link::Behind(_) => (
+                Code::LostResult,
+                "it hung on the progress of a call; it hangs on the last answer before it",
+            ),
             Link::Loop => (Code::ParentLoop, "the loop of parents is cut here"),
             Link::Order(_) => (Code::NoUuid, "it hangs on what was said before it"),
             _ => (

@@ -240,6 +240,13 @@ pub(crate) fn session(code: Code) -> Made {
                 r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
             script(&talk().block("a2", "a1", "m1", result), NEWEST, Rejected)
         }
+        Code::CallInput => {
+            let call =
+                r#"{"type":"tool_use","id":"toolu_1","name":"Read","input":{"file_path":5}}"#;
+            let call = talk().block("c1", "a1", "m2", call);
+            let call = call.result("r1", "c1", "toolu_1", "x").says("a2", "r1", "m3", "a");
+            script(&call, "2.1.45", Refused)
+        }
         Code::CallForm => {
             let call = talk().call("c1", "a1", "m2", "functions.Read:0", "Read");
             script(
