@@ -7,8 +7,10 @@
 pub mod api;
 pub mod damage;
 pub mod messages;
+pub mod mutate;
 pub mod otlp;
 pub mod session;
+pub mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};
