@@ -13,7 +13,11 @@
 mod lock;
 mod open;
 mod private;
+mod ready;
 
 pub use lock::{Held, Lock, lock, try_lock};
 pub use open::{NotRegular, copy, open, read, read_text};
-pub use private::{Durability, create_private, make_private_folder, put, sync_folder};
+pub use private::{
+    Durability, append_private, create_private, make_private_folder, put, sync_folder,
+};
+pub use ready::is_ready;

@@ -93,7 +93,7 @@ pub fn copy(from: impl AsRef<Path>, to: &mut File) -> io::Result<u64> {
     io::copy(&mut open(from)?, to)
 }
 
-fn refuse_special(found: &Metadata) -> io::Result<()> {
+pub(crate) fn refuse_special(found: &Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
     }

@@ -296,6 +296,13 @@ fn somebody_is_asked() {
 /// What a terminal shows when that is typed.
 #[cfg(unix)]
 fn in_a_terminal(env: &Env, args: &[&str], typed: &str) -> String {
+    let mut command = env.command(args);
+    command.env("NO_COLOR", "1");
+    shown_in_a_terminal(command, typed)
+}
+
+#[cfg(unix)]
+pub(crate) fn shown_in_a_terminal(mut command: std::process::Command, typed: &str) -> String {
     use std::fs::File;
     use std::io::{Read, Write};
 
@@ -305,8 +312,7 @@ fn in_a_terminal(env: &Env, args: &[&str], typed: &str) -> String {
     unlockpt(&own).unwrap();
     let name = ptsname(&own, Vec::new()).unwrap().into_string().unwrap();
     let end = || File::options().read(true).write(true).open(&name).unwrap();
-    let mut command = env.command(args);
-    command.env("NO_COLOR", "1").stdin(end()).stdout(end()).stderr(end());
+    command.stdin(end()).stdout(end()).stderr(end());
     let mut child = command.spawn().unwrap();
     // The other end is closed when the program ends, and not before.
     drop(command);
