@@ -142,7 +142,7 @@ def hook(quipu, receiver_program, megabytes, rounds, with_peers):
     sent = json.loads(first[3])["spans"]
     memory = home / ".local" / "state" / "quipu" / "ship"
     [state] = memory.glob(f"*/sessions/{SESSION}.json")
-    log, done = memory / "log", lambda: len(json.loads(state.read_text())["done"])
+    log, done = memory / "log", lambda: len(json.loads(state.read_text())["value"]["done"])
     programs = {"quipu hook stop": ([str(quipu), "hook", "stop", "--strict", "--to", receiver.url], env, told),
                 "node -e 0": (["node", "-e", "0"], env, os.devnull),
                 "python3 -c 0": ([os.path.realpath(sys.executable), "-c", "0"], env, os.devnull),

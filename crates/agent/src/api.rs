@@ -10,6 +10,7 @@ pub mod retry;
 pub mod script;
 pub mod sse;
 pub mod stream;
+pub mod trust;
 
 use std::fmt;
 use std::ops::ControlFlow;

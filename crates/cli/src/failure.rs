@@ -78,6 +78,13 @@ impl Failure {
         }
     }
 
+    /// A folder that nobody can look into, so that what is in it is missing.
+    pub(crate) fn closed(folder: &Path, hint: &str) -> Self {
+        let message =
+            format!("the sessions in `{}` are missing: it cannot be read", folder.display());
+        Failure { kind: Kind::Unreadable, ..Failure::usage(message, Some(hint)) }
+    }
+
     /// A session that a client does not go on with.
     pub(crate) fn refused(why: &str, version: &str) -> Self {
         let message = format!("Claude Code {version} does not resume this session: {why}");

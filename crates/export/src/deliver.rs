@@ -1,13 +1,17 @@
 //! Batches to a receiver, one after the other: those that wait on disk first.
 //!
-//! Invariants: nothing overtakes what waits; what is done is noted after the receiver has said so; a batch that was given is delivered, or in the spool, or told to be neither.
+//! Invariants: nothing overtakes what waits; what is done is noted after the receiver has said so; a
+//! batch that was given is delivered, or in the spool, or reported to be neither; one that waited and
+//! is not as it was written is not sent.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::thread;
+use std::time::Duration;
 
-use crate::disk;
+use files::Lock;
+
 use crate::send::{Sender, Stop};
 use crate::spool::{Spool, SpoolError};
 use crate::state::States;
@@ -34,14 +38,10 @@ impl Shelf {
         }
     }
 
-    /// Keeps others from shipping to the same receiver while the file is held; nothing if another does.
-    pub fn lock(&self, wait: bool) -> io::Result<Option<std::fs::File>> {
-        disk::lock(&self.folder.join("lock"), wait)
-    }
-
-    /// A place to wait for that; nothing if somebody waits already.
-    pub fn queue(&self) -> io::Result<Option<std::fs::File>> {
-        disk::lock(&self.folder.join("queue"), false)
+    /// Keeps others from shipping to the same receiver while it is held. Whoever else holds it is
+    /// waited for no longer than that; `who` is what others are told.
+    pub fn lock(&self, who: &str, patience: Duration) -> io::Result<Lock> {
+        files::lock(&self.folder.join("lock"), who, patience)
     }
 }
 
@@ -63,8 +63,8 @@ pub enum Trouble {
     /// The disk: what was given is not kept, and has to be made again.
     #[error("{0}")]
     Spool(#[from] SpoolError),
-    /// A batch that waits cannot be read.
-    #[error("cannot read `{0}`: {1}")]
+    /// A batch that waits cannot be put aside or taken out.
+    #[error("cannot move `{0}`: {1}")]
     Waiting(PathBuf, io::Error),
 }
 
@@ -106,14 +106,16 @@ impl<'a> Outbox<'a> {
     /// Delivers what waits. What the receiver refused before is tried once more if a person asks.
     pub fn drain(&mut self, is_asked: bool) -> Result<(), Trouble> {
         let spool = &self.shelf.spool;
+        spool.sweep();
         let refused = spool.refused().into_iter().filter(|_| is_asked).map(|(path, _)| path);
         for path in refused.chain(spool.waiting()) {
             let read = spool.read(&path).map_err(|error| Trouble::Waiting(path.clone(), error))?;
             let Some(batch) = read else {
                 let name = path.display();
-                let told = format!("`{name}` is damaged: it was put aside, and is made again");
-                self.tally.notes.push(told);
-                self.shelf.states.doubt().map_err(|error| Trouble::Waiting(path, error))?;
+                let note = format!(
+                    "`{name}` is not as it was written: it is not sent; `quipu ship --all` makes it again"
+                );
+                self.tally.notes.push(note);
                 continue;
             };
             let (before, count) = (self.tally.spans, batch.len());
@@ -245,3 +247,7 @@ pub fn side_by_side<T>(
         (made, carrier.join().unwrap_or_else(|broken| std::panic::resume_unwind(broken)))
     })
 }
+
+#[cfg(test)]
+#[path = "deliver_tests.rs"]
+mod tests;

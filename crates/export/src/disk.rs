@@ -1,22 +1,62 @@
-//! Files that are whole or not there, and that nobody else reads.
+//! Names for files of ours, and a seal on what stands in them.
+//!
+//! A sealed value is one line of JSON with the SHA-256 of the value's text. Invariant: what a disk,
+//! another program or a hand has changed is never taken for what was written.
 
-use std::fs::{self, File, OpenOptions};
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-/// Holds a file for as long as what is given lives; nothing if another process does, and we do not wait.
-pub(crate) fn lock(path: &Path, wait: bool) -> io::Result<Option<File>> {
-    files::make_private_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-    if wait {
-        file.lock()?;
-        return Ok(Some(file));
-    }
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(fs::TryLockError::WouldBlock) => Ok(None),
-        Err(fs::TryLockError::Error(error)) => Err(error),
-    }
+use files::Durability;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::id::hex;
+
+/// The version of this form; the one before it had no hash.
+const VERSION: u32 = 2;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed<'a> {
+    v: u32,
+    #[serde(borrow)]
+    sha256: Cow<'a, str>,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+/// The SHA-256 of some bytes, in hexadecimal digits.
+pub(crate) fn hash(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// A value as a sealed line, the line break included.
+pub(crate) fn seal(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let value = serde_json::value::to_raw_value(value)?;
+    let sha256 = Cow::Owned(hash(value.get().as_bytes()));
+    let mut line = serde_json::to_vec(&Sealed { v: VERSION, sha256, value: &value })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The value in a sealed line; nothing if it is not what was written.
+pub(crate) fn unseal<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let sealed: Sealed<'_> = serde_json::from_slice(line).ok()?;
+    let is_whole = sealed.v == VERSION && sealed.sha256 == hash(sealed.value.get().as_bytes());
+    serde_json::from_str(sealed.value.get()).ok().filter(|_| is_whole)
+}
+
+/// The value in a sealed file of at most `most` bytes; nothing if there is none that can be believed.
+pub(crate) fn load<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
+    unseal(&files::read(path, most).ok()?)
+}
+
+/// Puts a value into a sealed file.
+pub(crate) fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    files::put(path, &seal(value)?, Durability::Process)
 }
 
 /// A name that can be a file's.
@@ -24,4 +64,35 @@ pub fn safe(name: &str) -> String {
     let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String = name.chars().map(|own| if kept(own) { own } else { '_' }).collect();
     name.trim_start_matches('.').chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Every single bit counts.
+    #[test]
+    fn a_changed_bit_is_noticed() {
+        let value = BTreeMap::from([("a".to_owned(), 1_u64), ("b".to_owned(), 22)]);
+        let line = seal(&value).unwrap();
+        assert_eq!(unseal::<BTreeMap<String, u64>>(&line), Some(value.clone()));
+        for at in 0..line.len() - 1 {
+            for bit in 0..8 {
+                let mut other = line.clone();
+                other[at] ^= 1 << bit;
+                let read = unseal::<BTreeMap<String, u64>>(&other);
+                assert_eq!(read, None, "bit {bit} of byte {at}");
+            }
+        }
+        for end in 0..line.len() - 1 {
+            assert_eq!(unseal::<BTreeMap<String, u64>>(&line[..end]), None, "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_hash_is_not_believed() {
+        assert_eq!(unseal::<BTreeMap<String, u64>>(b"{\"a\":1}\n"), None);
+    }
 }

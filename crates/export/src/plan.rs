@@ -91,6 +91,12 @@ impl Unit {
         &self.session
     }
 
+    /// How many spans it has, about: itself, its answers, and what these hold.
+    pub(crate) fn likely_spans(&self) -> u64 {
+        let answers = self.round.answers.iter().map(|(_, blocks)| 1 + blocks.len() as u64);
+        1 + answers.sum::<u64>()
+    }
+
     /// Whether it is a turn of the session itself.
     pub fn is_turn(&self) -> bool {
         self.owner == Owner::Main

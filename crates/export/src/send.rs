@@ -327,3 +327,7 @@ fn backoff(failures: u32, chance: f64) -> Duration {
 fn chance() -> f64 {
     (RandomState::new().build_hasher().finish() >> 12) as f64 / (1_u64 << 52) as f64
 }
+
+#[cfg(test)]
+#[path = "send_tests.rs"]
+mod tests;

@@ -1,14 +1,15 @@
 //! From sessions to batches: what a receiver does not have yet, and nothing else.
 //!
-//! Invariants: what is not finished is left for later; a batch says of a unit that it is done only if the last of its spans is in it, or in one before it.
+//! Invariants: what is not finished is left for later; a batch says of a unit that it is done only if
+//! the last of its spans is in it, or in one before it; as long as a batch that was damaged on disk
+//! was not made again, no session counts as known by its look alone.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use files::Durability;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use transcript::conversation::Conversation;
@@ -35,6 +36,9 @@ pub const IDLE: Duration = Duration::from_secs(60 * 60);
 /// Takes a batch that is full.
 pub type Give<'a> = &'a mut dyn FnMut(Batch) -> Result<(), Closed>;
 
+/// Hears, span by span, how many of a session's bytes are dealt with.
+pub type Watch<'a> = &'a dyn Fn(u64);
+
 /// The mark of a turn that another session tells.
 const COPY: &str = "copy";
 
@@ -47,6 +51,10 @@ pub struct Shipper<'a> {
     known: Known<'a>,
     /// Older turns are left alone.
     since: Option<Time>,
+    /// Something that was to arrive is gone: every session is looked at, whatever it looks like.
+    is_in_doubt: bool,
+    /// Up to which line another program has sent sessions.
+    imported: Imported,
     origins: Origins,
     batch: Batch,
 }
@@ -141,7 +149,9 @@ impl<'a> Shipper<'a> {
     ) -> Self {
         let known = Known::new(Some(shelf), is_again);
         let (origins, batch) = (Origins::default(), Batch::default());
-        Shipper { shelf, telling, ids, known, since, origins, batch }
+        let is_in_doubt = !shelf.spool.damaged().is_empty();
+        let imported = disk::load(&imported_file(shelf), LONGEST).unwrap_or_default();
+        Shipper { shelf, telling, ids, known, since, is_in_doubt, imported, origins, batch }
     }
 
     /// Makes batches of what is finished of a session and not there yet. What is not known of whether it goes on, the time tells.
@@ -151,6 +161,7 @@ impl<'a> Shipper<'a> {
         known: &Closing,
         now: SystemTime,
         give: Give<'_>,
+        watch: Watch<'_>,
     ) -> Result<Made, ShipError> {
         let state = self.shelf.states.load(&session.id);
         self.known.last = None;
@@ -160,8 +171,9 @@ impl<'a> Shipper<'a> {
         closing.stopped = closing.stopped.max(known.stopped);
         closing.ended = closing.ended.max(known.ended);
         closing.agents.clone_from(&known.agents);
-        let position = state.position.as_ref();
-        if !self.known.is_again && position.is_some_and(|own| own.look.as_ref() == Some(&look)) {
+        let is_as_it_was =
+            state.position.as_ref().is_some_and(|own| own.look.as_ref() == Some(&look));
+        if is_as_it_was && !self.known.is_again && !self.is_in_doubt {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
         let family = Family::open_with(session, agents)?;
@@ -169,10 +181,12 @@ impl<'a> Shipper<'a> {
         let copied = self.origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, self.ids, &closing, &copied);
         let mut made = Made::default();
-        let theirs = imported(&plan, &state);
+        let theirs = imported(&plan, self.imported.get(&session.id).copied());
         let is_seed = self.telling.profile == Profile::Seed;
         let mut left = 0;
+        let mut progress = Progress::new(&plan, session.size, watch);
         for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
+            progress.begin(unit);
             if unit.is_copy {
                 // The session that has it may be deleted, and this one would tell it under its own name.
                 if unit.session() == session.id {
@@ -190,7 +204,7 @@ impl<'a> Shipper<'a> {
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
-                made.spans += self.unit(&plan, unit, give)?;
+                made.spans += self.unit(&plan, unit, give, &mut progress)?;
                 self.known.add(unit);
             }
         }
@@ -211,10 +225,17 @@ impl<'a> Shipper<'a> {
         }
     }
 
-    fn unit(&mut self, plan: &Plan, unit: &Unit, give: Give<'_>) -> Result<usize, ShipError> {
+    fn unit(
+        &mut self,
+        plan: &Plan,
+        unit: &Unit,
+        give: Give<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<usize, ShipError> {
         let (telling, batch) = (self.telling, &mut self.batch);
         let (mut count, mut is_closed) = (0, false);
         let read = plan.spans(unit, &mut |span| {
+            progress.step();
             let Some(told) = telling.tell(&span) else { return Ok(()) };
             let sent = wire::span(&span, told);
             if batch.is_full_for(&sent) && give(std::mem::take(batch)).is_err() {
@@ -244,6 +265,38 @@ impl<'a> Shipper<'a> {
     }
 }
 
+/// How far a session is dealt with, counted in the spans that its units are likely to have: these are
+/// what takes time, not the reading.
+struct Progress<'a> {
+    size: u64,
+    /// The spans of all units.
+    total: u64,
+    /// Those before the current unit, those of it, and how many of these were made.
+    before: u64,
+    current: u64,
+    made: u64,
+    watch: Watch<'a>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(plan: &Plan, size: u64, watch: Watch<'a>) -> Self {
+        let total = plan.units().iter().map(Unit::likely_spans).sum();
+        Progress { size, total, before: 0, current: 0, made: 0, watch }
+    }
+
+    fn begin(&mut self, unit: &Unit) {
+        self.before += self.current;
+        self.current = unit.likely_spans();
+        self.made = 0;
+    }
+
+    fn step(&mut self) {
+        self.made = (self.made + 1).min(self.current);
+        let done = u128::from(self.size) * u128::from(self.before + self.made);
+        (self.watch)(u64::try_from(done / u128::from(self.total.max(1))).unwrap_or(self.size));
+    }
+}
+
 fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position {
     let table = &plan.main().table;
     let turns = || plan.units().iter().filter(|unit| unit.is_turn() && unit.is_finished);
@@ -258,8 +311,8 @@ fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position
 }
 
 /// The turns that another program has sent.
-fn imported(plan: &Plan, state: &State) -> HashSet<usize> {
-    let Some(line) = state.imported else { return HashSet::new() };
+fn imported(plan: &Plan, line: Option<u64>) -> HashSet<usize> {
+    let Some(line) = line else { return HashSet::new() };
     // Lines that came after its hook are part of a turn that it has sent.
     let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.lines[0] <= line);
     turns.map(|unit| unit.number).collect()
@@ -347,10 +400,18 @@ struct Theirs {
     last_line: u64,
 }
 
-/// Takes over what seed 002's program says that it has sent: once, and only for sessions of which nothing is known. How many.
+/// Up to which line another program has sent sessions, as that says itself.
+type Imported = BTreeMap<String, u64>;
+
+fn imported_file(shelf: &Shelf) -> PathBuf {
+    shelf.folder.join("imported")
+}
+
+/// Takes over what seed 002's program says that it has sent: once, and only for sessions of which
+/// nothing is known. How many.
 pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
-    let mark = shelf.folder.join("imported");
-    if mark.exists() {
+    let file = imported_file(shelf);
+    if disk::load::<Imported>(&file, LONGEST).is_some() {
         return Ok(0);
     }
     let bytes = match files::read(path, LONGEST) {
@@ -358,16 +419,17 @@ pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
-    let theirs: BTreeMap<String, Theirs> = serde_json::from_slice(&bytes)?;
-    let mut count = 0;
-    for (session, known) in theirs {
-        let state = shelf.states.load(&session);
-        if state == State::default() {
-            let imported = Some(known.last_line);
-            shelf.states.save(&session, &State { v: 1, imported, ..State::default() })?;
-            count += 1;
-        }
+    let mut theirs: BTreeMap<String, Theirs> = serde_json::from_slice(&bytes)?;
+    // Where this was taken over before and is damaged, we have shipped some of these sessions since.
+    if !file.exists() {
+        theirs.retain(|session, _| shelf.states.load(session) == State::default());
     }
-    files::put(&mark, path.as_os_str().as_encoded_bytes(), Durability::Process)?;
-    Ok(count)
+    let imported: Imported =
+        theirs.into_iter().map(|(session, known)| (session, known.last_line)).collect();
+    disk::save(&file, &imported)?;
+    Ok(imported.len())
 }
+
+#[cfg(test)]
+#[path = "ship_tests.rs"]
+mod tests;

@@ -1,16 +1,20 @@
 //! Batches that could not be delivered, on disk, in the order in which they are to be.
 //!
-//! A batch is one file: a line of JSON that says what it brings, then the request as it goes over the wire. It is renamed into place when it is complete, and removed after the receiver has it; so
-//! it is delivered once more rather than lost. Batches that the receiver does not take stand apart, with what it said. Invariant: neither grows beyond [`MOST`].
+//! A batch is one file: a sealed line that says what it brings, then the request as it goes over the
+//! wire, whose hash is in that line. It is renamed into place when it is complete, and removed after
+//! the receiver has it; so it is delivered once more rather than lost. Batches that the receiver does
+//! not take stand apart, with what it said. Invariants: neither grows beyond [`MOST`]; what is not as
+//! it was written is never sent, and stands apart until all sessions were gone through again.
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use files::Durability;
 use serde::{Deserialize, Serialize};
 
+use crate::disk;
 use crate::state::Update;
 use crate::wire::Batch;
 
@@ -20,12 +24,19 @@ pub const MOST: u64 = 512 << 20;
 /// How long one of them may be.
 const LONGEST: u64 = 64 << 20;
 
+/// How long the line may be that says what a batch brings.
+const LONGEST_HEAD: u64 = 8 << 20;
+
+/// How files are called that are not as they were written.
+const DAMAGED: &str = ".damaged";
+
 /// What a file in the spool says first.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    v: u32,
     updates: Vec<Update>,
     spans: usize,
+    /// The SHA-256 of what follows.
+    body: String,
     /// Why the receiver did not take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -107,22 +118,42 @@ impl Spool {
         heads.flat_map(|head| head.updates).flat_map(|update| update.done).collect()
     }
 
-    /// Reads a batch. One that cannot be understood is put aside, under a name that nobody counts: it must not stop those behind it, and what was in it is made again.
+    /// Reads a batch. One that is not as it was written, or cannot be read, is put aside: it must not
+    /// stop those behind it, and what was in it is made again.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Option<Batch>> {
-        let bytes = files::read(path, LONGEST)?;
-        let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
-        let head = serde_json::from_slice::<Head>(&bytes[..at]).ok();
-        let wanted = head.as_ref().map(|head| head.spans);
-        let batch = head.and_then(|head| {
-            Batch::decode(bytes.get(at + 1..).unwrap_or_default(), head.updates).ok()
-        });
-        let batch = batch.filter(|batch| Some(batch.len()) == wanted);
+        let bytes = files::read(path, LONGEST).unwrap_or_default();
+        let batch = parse(&bytes);
         if batch.is_none() {
             files::make_private_folder(&self.refused)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            fs::rename(path, self.refused.join(format!("{name}.damaged")))?;
+            fs::rename(path, self.refused.join(format!("{name}{DAMAGED}")))?;
         }
         Ok(batch)
+    }
+
+    /// The batches that were put aside because they are not as they were written. While there are
+    /// any, something may be missing at the receiver of which nothing else says so.
+    pub fn damaged(&self) -> Vec<PathBuf> {
+        let found = fs::read_dir(&self.refused).into_iter().flatten().flatten();
+        let is_damaged = |path: &PathBuf| path.to_string_lossy().ends_with(DAMAGED);
+        found.map(|entry| entry.path()).filter(is_damaged).collect()
+    }
+
+    /// What was in damaged batches was made again from all sessions.
+    pub fn forget_damaged(&self) -> io::Result<()> {
+        self.damaged().iter().try_for_each(fs::remove_file)
+    }
+
+    /// Removes what was half written when somebody was killed. Whoever calls it holds the lock.
+    pub(crate) fn sweep(&self) {
+        for folder in [&self.waiting, &self.refused] {
+            let found = fs::read_dir(folder).into_iter().flatten().flatten();
+            for entry in found.filter(|entry| entry.file_name().to_string_lossy().starts_with('.'))
+            {
+                // What cannot be removed is tried again next time.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Takes a batch out.
@@ -142,16 +173,16 @@ fn put(
 ) -> Result<(), SpoolError> {
     let last = files(folder).last().and_then(|path| number(path)).unwrap_or(0);
     let path = folder.join(format!("{:010}.batch", last + 1));
+    let body = batch.encode(project);
     let head = Head {
-        v: 1,
         updates: batch.updates.clone(),
         spans: batch.len(),
+        body: disk::hash(&body),
         refused: refused.map(str::to_owned),
     };
     let failed = |error: io::Error| SpoolError::Disk(path.clone(), error);
-    let mut bytes = serde_json::to_vec(&head).map_err(|error| failed(error.into()))?;
-    bytes.push(b'\n');
-    bytes.extend(batch.encode(project));
+    let mut bytes = disk::seal(&head).map_err(failed)?;
+    bytes.extend(body);
     files::put(&path, &bytes, Durability::PowerCut).map_err(failed)
 }
 
@@ -173,67 +204,21 @@ fn size(folder: &Path) -> u64 {
 fn head(path: &Path) -> Option<Head> {
     let file = files::open(path).ok()?;
     let mut line = Vec::new();
-    io::BufRead::read_until(&mut io::BufReader::new(file), b'\n', &mut line).ok()?;
-    serde_json::from_slice(&line).ok()
+    io::BufReader::new(file.take(LONGEST_HEAD)).read_until(b'\n', &mut line).ok()?;
+    disk::unseal(&line)
+}
+
+/// The batch in a file, if that is what was written.
+fn parse(bytes: &[u8]) -> Option<Batch> {
+    let at = bytes.iter().position(|byte| *byte == b'\n')?;
+    let head: Head = disk::unseal(&bytes[..at])?;
+    let body = &bytes[at + 1..];
+    if head.body != disk::hash(body) {
+        return None;
+    }
+    Batch::decode(body, head.updates).ok().filter(|batch| batch.len() == head.spans)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::io::Write as _;
-
-    use super::*;
-
-    fn batch(key: &str) -> Batch {
-        let done = BTreeMap::from([(key.to_owned(), "mark".to_owned())]);
-        let mut batch = Batch::default();
-        batch.push("2.1.45", opentelemetry_proto::tonic::trace::v1::Span::default());
-        batch.note(Update { session: "s".to_owned(), done, position: None });
-        batch
-    }
-
-    #[test]
-    fn batches_wait_in_order() {
-        let folder = tempfile::tempdir().unwrap();
-        let spool = Spool::at(folder.path());
-        for key in ["a", "b", "c"] {
-            spool.add(&batch(key), "project").unwrap();
-        }
-        let waiting = spool.waiting();
-        let read: Vec<_> = waiting.iter().map(|path| spool.read(path).unwrap().unwrap()).collect();
-        assert_eq!(read, ["a", "b", "c"].map(batch));
-        let mut known: Vec<String> = spool.known().into_iter().map(|(key, _)| key).collect();
-        known.sort();
-        assert_eq!(known, ["a", "b", "c"]);
-        // What is taken out at the front makes no room for another in front of the rest.
-        Spool::remove(&waiting[0]).unwrap();
-        spool.add(&batch("d"), "project").unwrap();
-        let last = spool.waiting().pop().unwrap();
-        assert_eq!(spool.read(&last).unwrap(), Some(batch("d")));
-    }
-
-    #[test]
-    fn what_is_damaged_stops_nobody() {
-        let folder = tempfile::tempdir().unwrap();
-        let spool = Spool::at(folder.path());
-        spool.add(&batch("a"), "project").unwrap();
-        let path = spool.waiting().pop().unwrap();
-        let bytes = fs::read(&path).unwrap();
-        let head = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-        for end in [bytes.len() - 1, head, 3, 0] {
-            fs::File::create(&path).unwrap().write_all(&bytes[..end]).unwrap();
-            assert_eq!(spool.read(&path).unwrap(), None);
-        }
-        assert!(spool.waiting().is_empty() && spool.known().is_empty());
-        assert!(spool.refused_folder().join("0000000001.batch.damaged").is_file());
-    }
-
-    #[test]
-    fn it_does_not_grow_for_ever() {
-        let folder = tempfile::tempdir().unwrap();
-        let spool = Spool { most: 100, ..Spool::at(folder.path()) };
-        spool.add(&batch("a"), "project").unwrap();
-        let full = spool.add(&batch("b"), "project");
-        assert!(matches!(full, Err(SpoolError::Full(_))), "{full:?}");
-    }
-}
+#[path = "spool_tests.rs"]
+mod tests;

@@ -1,14 +1,14 @@
 //! What a receiver has of each session: one small file for each, in a folder of the receiver's.
 //!
-//! Written after the receiver has said that it has something, never before. Losing it costs time and nothing else: everything is sent again under the same ids. Invariant: a file is
-//! whole, or not there.
+//! Written after the receiver has said that it has something, never before. Losing it costs time and
+//! nothing else: everything is sent again under the same ids. Invariants: a file is whole, or not
+//! there; one that is not as it was written counts as not there.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use files::Durability;
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
@@ -46,21 +46,15 @@ pub struct Position {
 /// What a receiver has of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The version of this form.
-    pub v: u32,
     /// How far it was read.
     pub position: Option<Position>,
     /// The units that are there, with their marks.
     pub done: BTreeMap<String, String>,
-    /// Up to which line another program has sent it, as that says itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub imported: Option<u64>,
 }
 
 impl State {
     /// Takes in what has arrived.
     pub fn apply(&mut self, update: &Update) {
-        self.v = 1;
         self.done.extend(update.done.clone());
         if update.position.is_some() {
             self.position.clone_from(&update.position);
@@ -83,10 +77,9 @@ impl States {
         States { folder: folder.to_owned() }
     }
 
-    /// What is known of a session. A file that cannot be understood is as good as none.
+    /// What is known of a session. A file that cannot be believed is as good as none.
     pub fn load(&self, session: &str) -> State {
-        let bytes = files::read(self.path(session), LONGEST).unwrap_or_default();
-        serde_json::from_slice(&bytes).unwrap_or_default()
+        disk::load(&self.path(session), LONGEST).unwrap_or_default()
     }
 
     /// Notes what has arrived.
@@ -101,23 +94,7 @@ impl States {
 
     /// Writes what is known of a session.
     pub fn save(&self, session: &str, state: &State) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(state)?;
-        bytes.push(b'\n');
-        files::put(&self.path(session), &bytes, Durability::Process)
-    }
-
-    /// Looks at all sessions again, whatever they look like: something that was to arrive is gone.
-    pub fn doubt(&self) -> io::Result<()> {
-        for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = file.file_name().to_string_lossy().into_owned();
-            let Some(session) = name.strip_suffix(".json") else { continue };
-            let mut state = self.load(session);
-            if let Some(position) = state.position.as_mut().filter(|own| own.look.is_some()) {
-                position.look = None;
-                self.save(session, &state)?;
-            }
-        }
-        Ok(())
+        disk::save(&self.path(session), state)
     }
 
     /// When something arrived last.
@@ -155,7 +132,42 @@ mod tests {
         // Half a file tells nothing, and is no error.
         let path = folder.path().join("sessions").join("a.json");
         let bytes = fs::read(&path).unwrap();
-        files::put(&path, &bytes[..bytes.len() / 2], Durability::Process).unwrap();
+        fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         assert_eq!(states.load("a"), State::default());
+    }
+
+    /// A mark that the disk has changed must not make a turn count as sent.
+    #[test]
+    fn a_changed_bit_makes_nothing_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let states = States::at(folder.path());
+        let done = BTreeMap::from([("0123456789abcdef".to_owned(), "89abcdef".to_owned())]);
+        states.apply(&[Update { session: "a".into(), done, position: None }]).unwrap();
+        let path = folder.path().join("a.json");
+        let bytes = fs::read(&path).unwrap();
+        let mut rng = testkit::Rng::new(3);
+        for _ in 0..400 {
+            let mut other = bytes.clone();
+            other[rng.below(bytes.len() - 1)] ^= 1 << rng.below(8);
+            fs::write(&path, &other).unwrap();
+            assert_eq!(states.load("a"), State::default(), "{}", other.escape_ascii());
+        }
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(states.load("a").done.len(), 1);
+    }
+
+    #[test]
+    fn fuzz_the_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let states = States::at(folder.path());
+        let done = BTreeMap::from([("k".to_owned(), "m".to_owned())]);
+        let position = Some(Position { line: 3, turns: 1, ..Position::default() });
+        states.apply(&[Update { session: "a".into(), done, position }]).unwrap();
+        let known = states.load("a");
+        let seeds = [fs::read(folder.path().join("a.json")).unwrap()];
+        testkit::mutate::run(&seeds, 100_000, |bytes| {
+            let read = disk::unseal::<State>(bytes);
+            assert!(read.is_none_or(|read| read == known), "something else was believed");
+        });
     }
 }

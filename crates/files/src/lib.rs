@@ -14,8 +14,12 @@ mod attributes;
 mod lock;
 mod open;
 mod private;
+mod ready;
 
 pub use attributes::{Attributes, Protection, protection};
 pub use lock::{Held, Lock, is_running, lock, sweep_locks, try_lock};
 pub use open::{NotRegular, copy, metadata, open, open_special, read, read_text};
-pub use private::{Durability, create_private, make_private_folder, put, sync_folder};
+pub use private::{
+    Durability, append_private, create_private, make_private_folder, put, sync_folder,
+};
+pub use ready::is_ready;

@@ -142,7 +142,7 @@ pub fn open_special(path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const PATIENCE: Duration = Duration::from_secs(1);
 
-fn refuse_special(found: &Metadata) -> io::Result<()> {
+pub(crate) fn refuse_special(found: &Metadata) -> io::Result<()> {
     if found.is_file() {
         return Ok(());
     }

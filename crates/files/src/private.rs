@@ -6,7 +6,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::open::open_folder_itself;
+use crate::open::{open_folder_itself, refuse_special};
 
 /// What a file has to outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,24 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// A file that nobody else can read, to be written to at its end; it and the folders around it are made if
+/// they are missing. A link is not followed, and nobody is waited for: a pipe or a device is an error.
+pub fn append_private(path: &Path) -> io::Result<File> {
+    make_private_folder(parent(path))?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default()).mode(0o600);
+    }
+    let file = options.open(path)?;
+    refuse_special(&file.metadata()?)?;
+    Ok(file)
+}
+
 /// A folder that only its owner sees into, and those around it that are missing.
 pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
@@ -99,6 +117,21 @@ mod tests {
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_added_to_is_private_and_no_pipe() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/log");
+        append_private(&path).unwrap().write_all(b"one").unwrap();
+        append_private(&path).unwrap().write_all(b"two").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"onetwo");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let pipe = root.path().join("pipe");
+        let both = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, both).unwrap();
+        assert!(append_private(&pipe).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod messages;
 pub mod mutate;
 pub mod otlp;
 pub mod session;
+pub mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};

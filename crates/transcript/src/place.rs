@@ -263,7 +263,8 @@ pub fn is_transcript(path: &Path) -> bool {
     !other
 }
 
-fn is_jsonl(path: &Path) -> bool {
+/// Whether a file can be a transcript, by its name.
+pub fn is_jsonl(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "jsonl")
 }
 

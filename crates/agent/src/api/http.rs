@@ -4,15 +4,16 @@
 
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::blocking::{Client, ClientBuilder, Response};
+use reqwest::blocking::{Client, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
 
 use super::sse::Events;
+use super::trust::trusting;
 use super::{ApiError, Heard, Model, Why};
 
 /// Where the API is, and how it is asked.
@@ -36,9 +37,6 @@ pub struct Settings {
 
 /// So much of an answer that is an error is read.
 const LONGEST_ERROR: u64 = 1 << 16;
-
-/// So long may a file of certificates be.
-const LONGEST_BUNDLE: u64 = 16 << 20;
 
 /// The API, reached over HTTP.
 #[derive(Debug)]
@@ -107,20 +105,6 @@ impl Http {
         }
         Ok(headers)
     }
-}
-
-/// Trusts the certificates in a file, too.
-pub fn trusting(mut client: ClientBuilder, file: Option<&Path>) -> Result<ClientBuilder, String> {
-    let Some(path) = file else { return Ok(client) };
-    let pem = files::read(path, LONGEST_BUNDLE).map_err(|error| {
-        format!("cannot read the certificates in `{}`: {error}", path.display())
-    })?;
-    let found = reqwest::Certificate::from_pem_bundle(&pem)
-        .map_err(|error| format!("`{}` holds no certificates: {error}", path.display()))?;
-    for certificate in found {
-        client = client.add_root_certificate(certificate);
-    }
-    Ok(client)
 }
 
 impl Model for Http {

@@ -13,9 +13,14 @@ mod stop;
 mod uninstall;
 mod work;
 
+use std::sync::Arc;
+
 use clap::Subcommand;
 
+pub(super) use job::SetAside;
+
 use crate::failure::Failure;
+use crate::receiver::Receiver;
 use crate::world::World;
 
 /// Let Claude Code tell quipu when a turn, a sub-agent or a session ends
@@ -45,4 +50,19 @@ pub(crate) fn hook(world: &mut World, args: &HookArgs) -> Result<(), Failure> {
         What::Stop(args) => stop::stop(world, args),
         What::Work(args) => work::work(world, args),
     }
+}
+
+/// Does what hooks left to whoever ships to the receiver; gives what is set aside then, and why.
+pub(super) fn left(
+    world: &World,
+    receiver: &Arc<Receiver>,
+    aside: SetAside,
+) -> Result<Vec<String>, Failure> {
+    let shelf = &receiver.shelf;
+    let before = job::set_aside(shelf);
+    if job::has_new(shelf) || aside == SetAside::TryAgain && job::waiting(shelf) + before.len() > 0
+    {
+        work::all(world, receiver, aside)?;
+    }
+    Ok(job::set_aside(shelf).iter().map(status::of_aside).collect())
 }

@@ -3,12 +3,15 @@
 mod tree;
 
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use export::deliver::{Outbox, Trouble, WhenDown, side_by_side};
+use export::deliver::{Outbox, Shelf, Trouble, WhenDown, side_by_side};
 use export::plan::Closing;
 use export::send::Stop;
 use export::ship::{Made, ShipError, Shipper, import};
+use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,6 +19,7 @@ use transcript::place::Session;
 use transcript::time::Time;
 
 use super::JSON_VERSION;
+use super::hook::{self, SetAside};
 use super::ls::moment;
 use crate::failure::Failure;
 use crate::receiver::{Receiver, ReceiverArgs};
@@ -24,7 +28,7 @@ use crate::world::World;
 
 /// Send sessions as traces to Langfuse, Phoenix or any OTLP receiver, each turn once
 ///
-/// A turn becomes a trace: its answers, their calls, the sub-agents that these started. Only finished turns are sent. What has arrived is remembered, and ids are made from the session's own: sending anything twice changes nothing.
+/// A turn becomes a trace: its answers, their calls, the sub-agents that these started. Only finished turns are sent. What has arrived is remembered, and ids are made from the session's own: sending anything twice changes nothing. What waits on disk goes first; a batch that is not as it was written is not sent, but made again. `--all` also tries again what hooks have set aside. Another quipu that ships to the same receiver is waited for, 30 seconds at most.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ShipArgs {
@@ -61,11 +65,12 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
         Ok::<_, Failure>(Time(moment(text, now)?.as_millisecond()))
     });
     let since = since.transpose()?;
-    let sessions = sessions(world, args)?;
+    let (sessions, closed) = sessions(world, args)?;
     if args.dry_run {
-        return tree::tree(world, args, &sessions, since);
+        tree::tree(world, args, &sessions, since)?;
+        return readable(&closed);
     }
-    let receiver = Receiver::find(world, &args.receiver)?;
+    let receiver = Arc::new(Receiver::find(world, &args.receiver)?);
     if world.has_samples() && (args.all || !receiver.is_here) {
         let hint = "`--dry-run` shows what would be; one that is named is sent to a receiver on this machine";
         return Err(Failure::usage(
@@ -73,14 +78,32 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
             Some(hint),
         ));
     }
-    send(world, args, &receiver, &sessions, since)
+    send(world, args, &receiver, &sessions, since)?;
+    // Hooks that found us at work have left what they were told to us.
+    let aside = if args.all { SetAside::TryAgain } else { SetAside::Leave };
+    for note in hook::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
+        world.out.note(&format!("a job of a hook is set aside: {note}"))?;
+    }
+    readable(&closed)
 }
 
-/// The sessions that are asked for, the oldest first.
-fn sessions(world: &mut World, args: &ShipArgs) -> Result<Vec<Session>, Failure> {
-    let mut found = Vec::new();
+/// Whether every folder that was asked for could be read; those that could not were named already.
+fn readable(closed: &[PathBuf]) -> Result<(), Failure> {
+    match closed {
+        [] => Ok(()),
+        [folder, ..] => {
+            let hint = "what could be read is sent; give yourself access, and run it again";
+            Err(Failure::closed(folder, hint))
+        }
+    }
+}
+
+/// The sessions that are asked for, the oldest first, and the folders that cannot be read.
+fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<PathBuf>), Failure> {
+    let (mut found, mut closed) = (Vec::new(), Vec::new());
     if args.all {
         found = world.sessions()?;
+        closed = world.homes()?.list.iter().flat_map(Home::unreadable).collect();
     } else if args.session.is_empty() {
         let hint = "give a session, or `--all`";
         return Err(Failure::usage("no session given", Some(hint)));
@@ -90,7 +113,7 @@ fn sessions(world: &mut World, args: &ShipArgs) -> Result<Vec<Session>, Failure>
     }
     found.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
     found.dedup_by(|one, other| one.path == other.path);
-    Ok(found)
+    Ok((found, closed))
 }
 
 /// What was done, in JSON.
@@ -110,6 +133,38 @@ struct Report {
     unreadable: usize,
 }
 
+/// So long is waited for another who ships to the same receiver.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Keeps others from shipping to the same receiver; whoever does already is waited for, but not for ever.
+fn hold(world: &mut World, shelf: &Shelf) -> Result<Held, Failure> {
+    let who = format!("process {} (quipu ship)", std::process::id());
+    let lock = |patience: Duration| {
+        shelf.lock(&who, patience).map_err(|error| Failure::unwritable(&shelf.folder, error))
+    };
+    let other = match lock(Duration::ZERO)? {
+        Lock::Held(held) => return Ok(held),
+        Lock::Busy(other) => other,
+    };
+    let seconds = PATIENCE.as_secs();
+    let what = "ships to the same receiver";
+    world
+        .out
+        .note(&format!("{} {what}: waiting for it, {seconds} seconds at most", named(&other)))?;
+    match lock(PATIENCE)? {
+        Lock::Held(held) => Ok(held),
+        Lock::Busy(other) => {
+            let message = format!("{} {what}, and does not end", named(&other));
+            let hint = "run it again later, or end that process: what it has not sent is not lost";
+            Err(Failure::undelivered(message, Some(hint)))
+        }
+    }
+}
+
+fn named(holder: &str) -> &str {
+    if holder.is_empty() { "another quipu" } else { holder }
+}
+
 fn send(
     world: &mut World,
     args: &ShipArgs,
@@ -118,12 +173,7 @@ fn send(
     since: Option<Time>,
 ) -> Result<(), Failure> {
     let shelf = &receiver.shelf;
-    let unwritable = |error| Failure::unwritable(&shelf.folder, error);
-    let held = shelf.lock(false).map_err(unwritable)?;
-    if held.is_none() {
-        world.out.note("another quipu ships to the same receiver: waiting for it")?;
-    }
-    let _held = held.map_or_else(|| shelf.lock(true).map_err(unwritable), |held| Ok(Some(held)))?;
+    let _held = hold(world, shelf)?;
     if let Some(note) = take_over(world, receiver) {
         world.out.note(&note)?;
     }
@@ -138,8 +188,10 @@ fn send(
         let (told, delivered) = side_by_side(&mut outbox, |give| {
             let mut shipper =
                 Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
+            let mut before = 0;
             for session in sessions {
-                match shipper.session(session, &Closing::default(), now, give) {
+                let watch = |bytes: u64| bar.set_position(before + bytes);
+                match shipper.session(session, &Closing::default(), now, give, &watch) {
                     Ok(more) => made.add(more),
                     Err(ShipError::Closed) => break,
                     Err(ShipError::Read(error)) => {
@@ -147,7 +199,8 @@ fn send(
                         notes.push(format!("cannot read `{}`: {error}", session.path.display()));
                     }
                 }
-                bar.inc(session.size);
+                before += session.size;
+                bar.set_position(before);
             }
             shipper.finish(give)
         });
@@ -157,6 +210,10 @@ fn send(
         outcome = delivered;
     }
     let tally = std::mem::take(&mut outbox.tally);
+    // All there is was gone through: what was in damaged batches was made again.
+    if args.all && since.is_none() && outcome.is_ok() && unreadable == 0 {
+        shelf.spool.forget_damaged().map_err(|error| Failure::unwritable(&shelf.folder, error))?;
+    }
     for note in notes.iter().chain(&tally.notes) {
         world.out.note(note)?;
     }
@@ -240,7 +297,7 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
             "what was refused is kept; `quipu hook status` says where"
         }
         Trouble::Spool(_) => "make room, and run it again: the sessions still have everything",
-        Trouble::Waiting(..) => "nothing was sent past it",
+        Trouble::Waiting(..) => "nothing was sent past it: look at that folder",
     };
     Failure::undelivered(trouble.to_string(), Some(hint))
 }

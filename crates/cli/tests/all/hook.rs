@@ -296,8 +296,13 @@ fn somebody_is_asked() {
 /// What a terminal shows when that is typed.
 #[cfg(unix)]
 fn in_a_terminal(env: &Env, args: &[&str], typed: &str) -> String {
+    shown_in_a_terminal(env.command(args), typed)
+}
+
+#[cfg(unix)]
+pub(crate) fn shown_in_a_terminal(command: std::process::Command, typed: &str) -> String {
     let patience = std::time::Duration::from_secs(20);
-    let (code, seen) = crate::env::in_a_terminal(env.command(args), typed, patience);
+    let (code, seen) = crate::env::in_a_terminal(command, typed, patience);
     assert_eq!(code, Some(0), "{seen}");
     seen
 }

@@ -1,7 +1,11 @@
 //! Traces that arrive once: the built program, a receiver that fails on request, and whatever stops the program.
 
+mod damaged;
 mod hooked;
 mod killed;
+#[cfg(target_os = "linux")]
+mod paths;
+mod places;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,7 +1,10 @@
 //! What a hook was told, on disk until it is done.
 //!
-//! One file for each kind of event of a session: what comes again before it is taken is the same work. Whoever takes a job moves it away first, so that one that comes meanwhile is another. Invariant: a job
-//! is removed after its work is done, and at no other time; one that was taken by a process that was killed is taken again.
+//! One file for each kind of event of a session: what comes again before it is taken is the same work. Whoever
+//! takes a job moves it away first, so that one that comes meanwhile is another. How often somebody began with a
+//! job is in its name, `N~…`, before anything of the session is touched: a job that kills its worker, or keeps it
+//! for ever, is counted as one that cannot be read is. Invariants: a job is removed after its work is done, and
+//! at no other time; after [`MOST_ATTEMPTS`] it is set aside, with the reason; no job stops another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +17,7 @@ use export::disk;
 use export::plan::Closing;
 use files::Durability;
 use serde::{Deserialize, Serialize};
+use transcript::place::is_jsonl;
 use transcript::time::Time;
 
 /// What the client says on stdin, as far as it matters.
@@ -30,6 +34,9 @@ pub(super) struct Job {
     /// When this was told, in milliseconds: what was opened later is not meant.
     #[serde(default)]
     at: i64,
+    /// Why it was set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 /// All that is to be done for one session.
@@ -42,15 +49,67 @@ pub(super) struct Work {
     agents: Vec<PathBuf>,
     /// The files that are done with it.
     files: Vec<PathBuf>,
+    /// How often somebody began with it.
+    attempts: u32,
 }
+
+/// A job that is not tried again by itself.
+#[derive(Debug, Serialize)]
+pub(super) struct Aside {
+    /// The file of the job.
+    pub(super) file: PathBuf,
+    /// What it is about, if that can be read.
+    pub(super) transcript: Option<PathBuf>,
+    pub(super) why: String,
+}
+
+/// Whether jobs that were set aside are tried once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::command) enum SetAside {
+    Leave,
+    TryAgain,
+}
+
+/// So often somebody begins with a job.
+const MOST_ATTEMPTS: u32 = 3;
+/// So many jobs are kept that were set aside; the oldest go.
+const MOST_ASIDE: usize = 100;
+/// So long may a job be, and the name of a session in it.
+const LONGEST: u64 = 1 << 20;
+const LONGEST_NAME: usize = 200;
 
 impl Job {
     /// What was told, there and then.
-    pub(super) fn heard(mut self, cwd: &Path, now: SystemTime) -> Job {
+    pub(super) fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, String> {
         self.transcript_path = cwd.join(&self.transcript_path);
+        self.agent_transcript_path = self.agent_transcript_path.filter(|path| is_jsonl(path));
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
         self.at = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-        self
+        self.why = None;
+        self.checked()
+    }
+
+    /// Whether it can be one at all.
+    fn checked(self) -> Result<Job, String> {
+        let names = [&self.session_id, &self.hook_event_name];
+        if names.into_iter().chain(&self.agent_id).any(|name| name.len() > LONGEST_NAME) {
+            return Err(format!("a name is longer than {LONGEST_NAME} bytes"));
+        }
+        if !is_jsonl(&self.transcript_path) {
+            let path = self.transcript_path.display();
+            return Err(format!("`{path}` is no transcript: its name does not end in `.jsonl`"));
+        }
+        Ok(self)
+    }
+
+    /// The job in a file.
+    fn parse(bytes: &[u8]) -> Result<Job, String> {
+        let job: Job = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        job.checked()
+    }
+
+    fn read(path: &Path) -> Result<Job, String> {
+        Job::parse(&files::read(path, LONGEST).map_err(|error| error.to_string())?)
     }
 
     /// Puts it where the work is looked for.
@@ -74,16 +133,18 @@ impl Job {
     }
 }
 
-/// So long may a job be.
-const LONGEST: u64 = 1 << 20;
-
 fn folder(shelf: &Shelf) -> PathBuf {
     shelf.folder.join("jobs")
 }
 
 /// Those that somebody works on, or did when they were killed.
-fn taken(shelf: &Shelf) -> PathBuf {
+fn taken_folder(shelf: &Shelf) -> PathBuf {
     folder(shelf).join("taken")
+}
+
+/// Those that are not tried again by themselves.
+pub(super) fn aside_folder(shelf: &Shelf) -> PathBuf {
+    folder(shelf).join("aside")
 }
 
 fn job_files(folder: &Path) -> Vec<PathBuf> {
@@ -97,44 +158,151 @@ fn job_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How many jobs wait.
-pub(super) fn waiting(shelf: &Shelf) -> usize {
-    job_files(&folder(shelf)).len() + job_files(&taken(shelf)).len()
+/// The name of a job, and how often somebody began with it.
+fn name_and_attempts(path: &Path) -> (String, u32) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parts = name.split_once('~').and_then(|(count, name)| Some((name, count.parse().ok()?)));
+    parts.map_or_else(|| (name.to_string(), 0), |(name, count)| (name.to_owned(), count))
 }
 
-/// Takes what there is to do, by session; files that say nothing are removed.
-pub(super) fn take(shelf: &Shelf) -> io::Result<Vec<Work>> {
-    let taken = taken(shelf);
-    fs::create_dir_all(&taken)?;
-    for path in job_files(&folder(shelf)) {
-        fs::rename(&path, taken.join(path.file_name().unwrap_or_default()))?;
+fn with_attempts(path: &Path, attempts: u32) -> PathBuf {
+    path.with_file_name(format!("{attempts}~{}", name_and_attempts(path).0))
+}
+
+/// How many jobs wait.
+pub(super) fn waiting(shelf: &Shelf) -> usize {
+    job_files(&folder(shelf)).len() + job_files(&taken_folder(shelf)).len()
+}
+
+/// Whether there are jobs that nobody has taken yet.
+pub(super) fn has_new(shelf: &Shelf) -> bool {
+    !job_files(&folder(shelf)).is_empty()
+}
+
+/// The jobs that were set aside, the oldest first.
+pub(super) fn set_aside(shelf: &Shelf) -> Vec<Aside> {
+    let mut found = job_files(&aside_folder(shelf));
+    found.sort_by_cached_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
+    let aside = found.into_iter().map(|file| match Job::read(&file) {
+        Ok(job) => {
+            let why = job.why.unwrap_or_default();
+            Aside { file, transcript: Some(job.transcript_path), why }
+        }
+        Err(why) => Aside { file, transcript: None, why: format!("it is not understood: {why}") },
+    });
+    aside.collect()
+}
+
+/// Takes what there is to do, by session: what was begun most often comes last, so that it cannot keep the others
+/// from being done. Files that are no jobs, and jobs that nobody came back from, are set aside; the second list
+/// says so.
+pub(super) fn take(shelf: &Shelf, aside: SetAside) -> io::Result<(Vec<Work>, Vec<String>)> {
+    let taken = taken_folder(shelf);
+    files::make_private_folder(&taken)?;
+    let new = job_files(&folder(shelf)).into_iter().map(|path| (path, 0));
+    let again = job_files(&aside_folder(shelf)).into_iter().map(|path| (path, MOST_ATTEMPTS - 1));
+    for (path, attempts) in new.chain(again.filter(|_| aside == SetAside::TryAgain)) {
+        let name = path.file_name().unwrap_or_default();
+        fs::rename(&path, with_attempts(&taken.join(name), attempts))?;
     }
-    let mut found: BTreeMap<String, Work> = BTreeMap::new();
+    let mut found: BTreeMap<(String, PathBuf), Work> = BTreeMap::new();
+    let mut notes = Vec::new();
     for path in job_files(&taken) {
-        let Ok(job) = serde_json::from_slice::<Job>(&files::read(&path, LONGEST)?) else {
-            let _ = fs::remove_file(&path);
-            continue;
+        let attempts = name_and_attempts(&path).1;
+        let job = match Job::read(&path) {
+            Ok(job) => job,
+            Err(why) => {
+                put_aside(shelf, &path, &why)?;
+                notes.push(format!("a job that is not understood was set aside: {why}"));
+                continue;
+            }
         };
-        let work = found.entry(job.session_id.clone()).or_insert_with(|| Work {
+        if attempts >= MOST_ATTEMPTS {
+            let why = format!("whoever worked on it ended, {attempts} times");
+            put_aside(shelf, &path, &why)?;
+            notes.push(format!("{}: set aside: {why}", job.session_id));
+            continue;
+        }
+        let key = (job.session_id.clone(), job.transcript_path.clone());
+        let work = found.entry(key).or_insert_with(|| Work {
             session: job.session_id.clone(),
             path: job.transcript_path.clone(),
             closing: Closing::default(),
             agents: Vec::new(),
             files: Vec::new(),
+            attempts: 0,
         });
         job.close(&mut work.closing);
         work.agents.extend(job.agent_transcript_path);
         work.files.push(path);
+        work.attempts = work.attempts.max(attempts);
     }
-    Ok(found.into_values().collect())
+    let mut found: Vec<Work> = found.into_values().collect();
+    found.sort_by_key(|work| work.attempts);
+    Ok((found, notes))
+}
+
+/// Sets a job aside, with the reason in it.
+fn put_aside(shelf: &Shelf, path: &Path, why: &str) -> io::Result<()> {
+    let folder = aside_folder(shelf);
+    files::make_private_folder(&folder)?;
+    let to = folder.join(name_and_attempts(path).0);
+    match Job::read(path) {
+        Ok(job) => {
+            let job = Job { why: Some(why.to_owned()), ..job };
+            files::put(&to, &serde_json::to_vec(&job)?, Durability::Process)?;
+            fs::remove_file(path)?;
+        }
+        // Whatever it is, it is kept as it is.
+        Err(_) => fs::rename(path, &to)?,
+    }
+    let all = set_aside(shelf);
+    let too_many = all.len().saturating_sub(MOST_ASIDE);
+    all.iter().take(too_many).try_for_each(|old| fs::remove_file(&old.file))
 }
 
 impl Work {
+    /// Notes that somebody begins with it, before anything else is done.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        self.attempts += 1;
+        self.rename()
+    }
+
+    /// What went wrong is not its fault: this time does not count.
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
+        self.attempts = self.attempts.saturating_sub(1);
+        self.rename()
+    }
+
+    fn rename(&mut self) -> io::Result<()> {
+        // Of two that get one name the last stays, and the newest is to stay.
+        self.files.sort_by_key(|path| std::cmp::Reverse(name_and_attempts(path).1));
+        for path in &mut self.files {
+            let to = with_attempts(path, self.attempts);
+            fs::rename(&*path, &to)?;
+            *path = to;
+        }
+        self.files.dedup();
+        Ok(())
+    }
+
     /// It is done. What cannot be removed is done once more, which changes nothing.
     pub(super) fn done(&self) {
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
+    }
+
+    /// It cannot be done. What is to be said of that: it is tried again, or it is set aside now.
+    pub(super) fn failed(&self, of: &Shelf, why: &str) -> io::Result<String> {
+        if self.attempts < MOST_ATTEMPTS {
+            let count = self.attempts;
+            return Ok(format!(
+                "it is tried again with the next hook ({count} of {MOST_ATTEMPTS})"
+            ));
+        }
+        self.files.iter().try_for_each(|path| put_aside(of, path, why))?;
+        Ok("it is set aside: see `quipu hook status`".to_owned())
     }
 
     /// Whether a turn ended, the last lines of which may still be written.
@@ -153,3 +321,7 @@ impl Work {
         &self.path
     }
 }
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+mod tests;

@@ -1,8 +1,9 @@
 //! What hooks did, in a file: nobody sees what they print.
 //!
-//! Invariant: it does not grow beyond twice [`MOST`]; that it cannot be written is no failure of the hook.
+//! Invariant: it does not grow beyond twice [`MOST`], whatever is written; that it cannot be written is no
+//! failure of the hook.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,6 +15,8 @@ use crate::text::printable;
 use crate::world::World;
 
 const MOST: u64 = 1 << 20;
+/// So long is a line; what names things may be made by strangers.
+const LONGEST_LINE: usize = 1 << 10;
 
 /// Where it is.
 pub(super) fn path(world: &World) -> Result<PathBuf, Failure> {
@@ -27,20 +30,24 @@ pub(super) fn write(world: &World, text: &str) {
 }
 
 fn add(path: &Path, now: SystemTime, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    if fs::metadata(path).is_ok_and(|found| found.len() > MOST) {
+    if fs::metadata(path).is_ok_and(|found| found.len() > MOST - LONGEST_LINE as u64) {
         fs::rename(path, path.with_extension("old"))?;
     }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let now = Timestamp::try_from(now).unwrap_or_default();
-    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut line = format!("{} ", now.strftime("%Y-%m-%dT%H:%M:%SZ"));
+    let room = LONGEST_LINE - line.len() - "…\n".len();
+    let cut = |text: &str| (0..=room.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let end = cut(text).unwrap_or_default();
+    // What is made visible takes more room than what it stands for.
+    let shown = printable(&text[..end]);
+    let shown_end = cut(&shown).unwrap_or_default();
+    line.push_str(&shown[..shown_end]);
+    if end < text.len() || shown_end < shown.len() {
+        line.push('…');
+    }
+    line.push('\n');
     // One write, so that lines of two processes do not mix.
-    options.open(path)?.write_all(format!("{now} {}\n", printable(text)).as_bytes())
+    files::append_private(path)?.write_all(line.as_bytes())
 }
 
 /// The last lines.
@@ -50,4 +57,30 @@ pub(super) fn tail(world: &World, count: usize) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();
     lines.reverse();
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    #[test]
+    fn it_is_bounded_whatever_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("ship/log");
+        for text in ["ä", "\u{1b}", "x", "\u{202e}"] {
+            add(&path, UNIX_EPOCH, &text.repeat(3 << 20)).unwrap();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.lines().all(|line| line.len() < LONGEST_LINE && line.ends_with('…')));
+        for _ in 0..1_100 {
+            add(&path, UNIX_EPOCH, &"y".repeat(2_000)).unwrap();
+        }
+        let size = |path: &Path| fs::metadata(path).unwrap().len();
+        assert!(size(&path) <= MOST && size(&path.with_extension("old")) <= MOST);
+        add(&path, UNIX_EPOCH, "short").unwrap();
+        assert!(fs::read_to_string(&path).unwrap().ends_with("1970-01-01T00:00:00Z short\n"));
+    }
 }

@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::receiver::{Receiver, ReceiverArgs};
-use crate::text::{age, count, shown, size};
+use crate::text::{age, count, quoted, shown, size};
 use crate::world::World;
 
 /// Say whether the hook is installed, and whether it can run
 ///
-/// For each home: the events that the hook is installed for, its command, whether that program is there, and whether all hooks are switched off in the same file. Settings of projects are not looked at. Then the receiver: where it is, what waits for it, what it refused, and the end of the log.
+/// For each home: the events that the hook is installed for, its command, whether that program is there, and whether all hooks are switched off in the same file. Settings of projects are not looked at. Then the receiver: where it is, what waits for it, which jobs of hooks were set aside and why, what it refused, what was damaged on disk, and the end of the log.
 #[derive(clap::Args, Debug)]
 pub(super) struct StatusArgs {
     #[command(flatten)]
@@ -57,10 +57,14 @@ struct Waits {
     receiver: Option<String>,
     named_by: Option<&'static str>,
     jobs: usize,
+    /// Jobs that are not tried again by themselves.
+    aside: Vec<job::Aside>,
     batches: usize,
     bytes: u64,
     refused: Vec<String>,
     refused_folder: Option<String>,
+    /// Batches that are not as they were written.
+    damaged: usize,
     /// Seconds since something arrived.
     arrived: Option<u64>,
     log: String,
@@ -77,10 +81,12 @@ impl Waits {
             receiver: receiver.map(Receiver::shown),
             named_by: receiver.map(|receiver| receiver.named_by),
             jobs: shelf.map_or(0, job::waiting),
+            aside: shelf.map(job::set_aside).unwrap_or_default(),
             batches: spool.map_or(0, |spool| spool.waiting().len()),
             bytes: spool.map_or(0, Spool::size),
             refused: refused.into_iter().map(|(_, why)| why).collect(),
             refused_folder: spool.map(|spool| spool.refused_folder().display().to_string()),
+            damaged: spool.map_or(0, |spool| spool.damaged().len()),
             arrived: newest.map(|newest| world.since(newest).as_secs()),
             log: log::path(world)?.display().to_string(),
         })
@@ -109,6 +115,20 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     if waits.jobs > 0 {
         row(page, "jobs", WARN, &format!("{} not done yet", count(waits.jobs as u64, "job")))?;
     }
+    for aside in waits.aside.iter().take(LINES) {
+        row(page, "aside", WARN, &of_aside(aside))?;
+    }
+    if let (Some(receiver), Some(_)) = (receiver, waits.aside.first()) {
+        let all = match waits.aside.len().saturating_sub(LINES) {
+            0 => String::new(),
+            more => format!("and {more} more; "),
+        };
+        let text = format!("{all}`quipu ship --all` tries again, and this drops them:");
+        row(page, "", DIM, &text)?;
+        // It is to be copied: it stays on one line.
+        let folder = quoted(&job::aside_folder(&receiver.shelf).display().to_string());
+        page.line(&[Span::named(""), Span::plain(format!("rm -r {folder}"))])?;
+    }
     if waits.batches > 0 {
         let batches = count(waits.batches as u64, "batch of spans|batches of spans");
         let bytes = size(waits.bytes);
@@ -119,6 +139,11 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         let batches = count(waits.refused.len() as u64, "batch|batches");
         row(page, "refused", WARN, &format!("{batches} in `{folder}`: {why}"))?;
     }
+    if let (1.., Some(folder)) = (waits.damaged, &waits.refused_folder) {
+        let batches = count(waits.damaged as u64, "batch|batches");
+        let what = "not as written, and not sent: `quipu ship --all` makes it again";
+        row(page, "damaged", WARN, &format!("{batches} in `{folder}`: {what}"))?;
+    }
     if !tail.is_empty() {
         row(page, "log", DIM, &waits.log)?;
     }
@@ -126,6 +151,18 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         page.line(&[Span::new(DIM, shown(&format!("  {line}")))])?;
     }
     Ok(())
+}
+
+/// A job that was set aside, on one line.
+pub(super) fn of_aside(aside: &job::Aside) -> String {
+    match &aside.transcript {
+        // The reason names the transcript already where it is the reason.
+        Some(path) if !aside.why.contains(path.to_string_lossy().as_ref()) => {
+            format!("`{}`: {}", path.display(), aside.why)
+        }
+        Some(_) => aside.why.clone(),
+        None => format!("`{}`: {}", aside.file.display(), aside.why),
+    }
 }
 
 const NOBODY: &str = "none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration";

@@ -1,10 +1,12 @@
 //! `quipu hook stop`: what the client runs when a turn ends.
 //!
-//! It notes what it is told, starts the work in a process of its own, and ends. Invariants: nothing of the session is read here, whatever its size; the exit code is 0, or 1 if `--strict` asks for
-//! it, never 2: that would stop the client's turn.
+//! It notes what it is told, starts the work in a process of its own, and ends. Invariants: nothing of the session
+//! is read here, whatever its size; nobody who keeps stdin open is waited for longer than [`PATIENCE`]; the exit
+//! code is 0, or 1 if `--strict` asks for it, never 2: that would stop the client's turn.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::job::Job;
 use super::log;
@@ -14,7 +16,7 @@ use crate::world::World;
 
 /// Ship what is new in a session; the client runs this
 ///
-/// Reads what Claude Code tells a hook (`Stop`, `SubagentStop`, `SessionEnd`) on stdin and returns at once; the work goes on in the background. What it did is in a log: `quipu hook status` shows its end.
+/// Reads what Claude Code tells a hook (`Stop`, `SubagentStop`, `SessionEnd`) on stdin and returns at once, or after 5 seconds if nothing comes; the work goes on in the background. What it did is in a log: `quipu hook status` shows its end, and what could not be read.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct StopArgs {
     #[command(flatten)]
@@ -25,7 +27,10 @@ pub(super) struct StopArgs {
 }
 
 /// More than this no hook is told.
-const MOST: u64 = 4 << 20;
+const MOST: usize = 4 << 20;
+/// So long the client is listened to, and so long after it has said something whole.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(200);
 
 pub(super) fn stop(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
     match take(world, args) {
@@ -42,16 +47,50 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
         let hint = "the client gives it on stdin; see `quipu hook install`";
         Failure::usage(format!("what the hook was told is not understood: {why}"), Some(hint))
     };
-    let mut told = Vec::new();
     if io::stdin().is_terminal() {
         return Err(bad("it is told nothing".to_owned()));
     }
-    io::stdin().take(MOST).read_to_end(&mut told).map_err(|error| bad(error.to_string()))?;
+    let told = listen(io::stdin().lock(), |wait| files::is_ready(&io::stdin(), wait), PATIENCE);
+    let told = told.map_err(bad)?;
     let job: Job = serde_json::from_slice(&told).map_err(|error| bad(error.to_string()))?;
+    let job = job.heard(&world.cwd, world.now).map_err(bad)?;
     let receiver = Receiver::find(world, &args.receiver)?;
     let unwritable = |error| Failure::unwritable(&receiver.shelf.folder, error);
-    job.heard(&world.cwd, world.now).put(&receiver.shelf).map_err(unwritable)?;
+    job.put(&receiver.shelf).map_err(unwritable)?;
     start().map_err(unwritable)
+}
+
+/// What comes before the end of the input. Whoever does not close it is not waited for: neither longer than
+/// `patience`, nor longer than [`PAUSE`] once a whole object is there.
+fn listen(
+    mut input: impl Read,
+    is_ready: impl Fn(Duration) -> io::Result<bool>,
+    patience: Duration,
+) -> Result<Vec<u8>, String> {
+    let (begin, mut told) = (Instant::now(), Vec::new());
+    let mut part = vec![0; 1 << 14];
+    loop {
+        let left = patience.saturating_sub(begin.elapsed());
+        let wait = if is_whole(&told) { left.min(PAUSE) } else { left };
+        if left.is_zero() || !is_ready(wait).map_err(|error| error.to_string())? {
+            let nothing = || format!("nothing came for {} seconds", patience.as_secs());
+            return if told.is_empty() { Err(nothing()) } else { Ok(told) };
+        }
+        match input.read(&mut part) {
+            Ok(0) => return Ok(told),
+            Ok(count) => told.extend_from_slice(&part[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        if told.len() > MOST {
+            return Err(format!("it is longer than {MOST} bytes"));
+        }
+    }
+}
+
+fn is_whole(told: &[u8]) -> bool {
+    told.trim_ascii_end().ends_with(b"}")
+        && serde_json::from_slice::<serde::de::IgnoredAny>(told).is_ok()
 }
 
 /// Starts the work with the same arguments. It has no terminal and no pipe of ours: whoever waits for the hook does not wait for it.
@@ -68,4 +107,54 @@ fn start() -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut work, 0);
     work.spawn().map(drop)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::{PipeReader, Write as _};
+    use std::thread;
+
+    use super::*;
+
+    fn heard(input: &PipeReader) -> (Result<Vec<u8>, String>, Duration) {
+        let begin = Instant::now();
+        let told = listen(input, |wait| files::is_ready(input, wait), Duration::from_secs(2));
+        (told, begin.elapsed())
+    }
+
+    #[test]
+    fn an_input_without_an_end_is_not_waited_for() {
+        let open = |words: &[u8]| {
+            let (input, mut theirs) = io::pipe().unwrap();
+            theirs.write_all(words).unwrap();
+            let heard = heard(&input);
+            drop(theirs);
+            heard
+        };
+        let (told, took) = open(b"{\"a\": \"}\"}\n");
+        assert_eq!(told.unwrap(), b"{\"a\": \"}\"}\n");
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+        let (told, took) = open(b"{\"a\": \"}");
+        assert_eq!(told.unwrap(), b"{\"a\": \"}");
+        assert!(took >= Duration::from_secs(2), "{took:?}");
+        let (told, _) = open(b"");
+        assert!(told.unwrap_err().contains("nothing came"));
+    }
+
+    #[test]
+    fn the_end_is_enough() {
+        let (input, theirs) = io::pipe().unwrap();
+        drop(theirs);
+        let (told, took) = heard(&input);
+        assert_eq!((told.unwrap(), took < Duration::from_secs(1)), (Vec::new(), true));
+    }
+
+    #[test]
+    fn an_endless_input_is_refused() {
+        let (input, mut theirs) = io::pipe().unwrap();
+        let endless = thread::spawn(move || while theirs.write_all(&[b'x'; 4096]).is_ok() {});
+        assert!(heard(&input).0.unwrap_err().contains("longer than"));
+        drop(input);
+        endless.join().unwrap();
+    }
 }

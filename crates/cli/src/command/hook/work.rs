@@ -1,18 +1,23 @@
 //! The work that a hook starts: ships what is new in its session.
 //!
-//! Invariants: one process works for a receiver and at most one more waits; a job that comes while another is worked on is not missed: whoever waits has not looked yet.
+//! Invariants: one process works for a receiver, and nobody waits for it: whoever finds it at work leaves its job
+//! to it, and it looks again after it has let go; a job that cannot be done, or takes for ever, costs the others
+//! an attempt's time at most, and is set aside after a few.
 
 use std::io;
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
 use export::deliver::{Outbox, WhenDown, side_by_side};
 use export::plan::Closing;
-use export::send::Sender;
+use export::send::{Sender, Stop};
 use export::ship::{Made, ShipError, Shipper, before, is_left, is_settled};
+use files::Lock;
 use transcript::place::Session;
 
-use super::job::{self, Work};
+use super::job::{self, SetAside, Work};
 use super::log;
 use super::stop::StopArgs;
 use crate::command::ship::take_over;
@@ -24,49 +29,139 @@ use crate::world::World;
 const QUIET: Duration = Duration::from_millis(300);
 /// So long the last lines are waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
-
 /// So often a request is tried again.
 const TRIES: u32 = 5;
+/// After so long without a span a job has hung. A receiver that asks for two minutes before each of [`TRIES`], and
+/// takes its time to answer, has not.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
-    let receiver = Receiver::find(world, &args.receiver)?;
-    let done = all(world, &receiver);
-    if let Err(failure) = &done {
-        log::write(world, &format!("work: {failure}"));
-    }
-    done
+    let receiver = Arc::new(Receiver::find(world, &args.receiver)?);
+    all(world, &receiver, SetAside::Leave)
 }
 
-fn all(world: &mut World, receiver: &Receiver) -> Result<(), Failure> {
+/// Does what hooks were told, until nothing new is left.
+pub(in crate::command) fn all(
+    world: &World,
+    receiver: &Arc<Receiver>,
+    mut aside: SetAside,
+) -> Result<(), Failure> {
+    while round(world, receiver, aside).inspect_err(|failure| {
+        log::write(world, &format!("work: {failure}"));
+    })? == Left::New
+    {
+        aside = SetAside::Leave;
+    }
+    Ok(())
+}
+
+/// Whether there is something left to do for us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// Jobs that came meanwhile; whoever brought them found us at work and left.
+    New,
+}
+
+fn round(world: &World, receiver: &Arc<Receiver>, aside: SetAside) -> Result<Left, Failure> {
     let shelf = &receiver.shelf;
     let unwritable = |error| Failure::unwritable(&shelf.folder, error);
-    let Some(waits) = shelf.queue().map_err(unwritable)? else { return Ok(()) };
-    let _held = shelf.lock(true).map_err(unwritable)?;
-    // From here on another may wait: it will see what comes after this look.
-    drop(waits);
-    let found = job::take(shelf).map_err(unwritable)?;
-    if found.is_empty() {
-        return Ok(());
+    let who = format!("process {} (quipu hook)", std::process::id());
+    let Lock::Held(held) = shelf.lock(&who, Duration::ZERO).map_err(unwritable)? else {
+        return Ok(Left::Nothing);
+    };
+    let (found, notes) = job::take(shelf, aside).map_err(unwritable)?;
+    for note in notes {
+        log::write(world, &note);
     }
+    if !found.is_empty() {
+        each(world, receiver, found)?;
+    }
+    drop(held);
+    Ok(if job::has_new(shelf) { Left::New } else { Left::Nothing })
+}
+
+/// Does the jobs, one after the other.
+fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(), Failure> {
+    let shelf = &receiver.shelf;
+    let unwritable = |error| Failure::unwritable(&shelf.folder, error);
     if let Some(note) = take_over(world, receiver) {
         log::write(world, &note);
     }
     let mut sender = receiver.sender()?;
     sender.tries(TRIES);
+    let sender = Arc::new(sender);
+    // What waits goes first, and is nobody's job.
+    let mut outbox = Outbox::new(&sender, shelf, WhenDown::Keep);
+    let drained = outbox.drain(false);
+    for note in &outbox.tally.notes {
+        log::write(world, note);
+    }
+    drained.map_err(|trouble| Failure::undelivered(trouble.to_string(), None))?;
+    // Whoever is away for one is away for all: what is made goes to the spool.
+    let mut down = outbox.down;
     let start = Instant::now();
-    for work in found {
-        settle(&work, start);
-        let (told, is_done, is_down) = ship(receiver, &sender, &work, world.clock());
-        if is_done {
-            work.done();
-        }
-        if is_down {
-            // Whoever is away for one is away for all: the others only go to the spool.
-            sender.tries(0);
-        }
-        log::write(world, &format!("{}: {told}", work.session));
+    for mut work in found {
+        work.begin().map_err(unwritable)?;
+        let (session, now) = (work.session.clone(), world.clock());
+        let (theirs, their_sender) = (Arc::clone(receiver), Arc::clone(&sender));
+        let outcome = within(LONGEST, move |alive| {
+            settle(&work, start);
+            let outcome = ship(&theirs, &their_sender, &work, now, down, alive);
+            (work, outcome)
+        });
+        let Some((mut work, outcome)) = outcome else {
+            // The lock goes with this process, and so does whoever hangs; the job has its attempt.
+            let minutes = LONGEST.as_secs() / 60;
+            let message = format!("{session}: given up after {minutes} minutes without progress");
+            return Err(Failure::undelivered(message, None));
+        };
+        let text = outcome.parts.join("; ");
+        let text = match outcome.end {
+            End::Done => {
+                work.done();
+                text
+            }
+            End::Unreadable => {
+                let said = work.failed(shelf, &text).map_err(unwritable)?;
+                format!("{text}; {said}")
+            }
+            End::Undelivered => {
+                work.take_back().map_err(unwritable)?;
+                format!("{text}; it is tried again with the next hook")
+            }
+        };
+        down = outcome.down;
+        log::write(world, &format!("{}: {text}", work.session));
     }
     Ok(())
+}
+
+/// Does something in a thread of its own, which says again and again that it is alive; nothing if it has not for
+/// that long. Whoever hangs cannot be ended but with the process.
+fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce(&dyn Fn()) -> T + Send + 'static,
+) -> Option<T> {
+    let (tell, hear) = channel::<Option<T>>();
+    let worker = thread::spawn(move || {
+        let alive = tell.clone();
+        // Nobody listens if it took too long.
+        let made = work(&|| drop(alive.send(None)));
+        let _ = tell.send(Some(made));
+    });
+    loop {
+        match hear.recv_timeout(longest) {
+            Ok(None) => {}
+            Ok(made) => return made,
+            Err(RecvTimeoutError::Timeout) => return None,
+            // It broke down before it was done.
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(broken) => std::panic::resume_unwind(broken),
+                Ok(()) => return None,
+            },
+        }
+    }
 }
 
 /// Waits for the lines that the client writes late. All jobs were told before the start: who had to wait for others has waited.
@@ -89,29 +184,44 @@ fn settle(work: &Work, start: Instant) {
     }
 }
 
-/// What was done, whether that is all, and whether the receiver is away.
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Done,
+    /// The session cannot be read.
+    Unreadable,
+    /// What was made of it is neither delivered nor in the spool.
+    Undelivered,
+}
+
+struct Shipped {
+    end: End,
+    /// What was done.
+    parts: Vec<String>,
+    /// Why nothing is sent any more.
+    down: Option<Stop>,
+}
+
 fn ship(
     receiver: &Receiver,
     sender: &Sender,
     work: &Work,
     now: SystemTime,
-) -> (String, bool, bool) {
+    down: Option<Stop>,
+    alive: &dyn Fn(),
+) -> Shipped {
     let session = match Session::at(work.transcript()) {
         Ok(session) => session,
         Err(error) => {
-            // A session that nobody wrote has nothing to ship.
-            let is_none = error.kind() == io::ErrorKind::NotFound;
-            let told = format!("`{}`: {error}", work.transcript().display());
-            return (told, is_none, false);
+            let parts = vec![unreadable(work.transcript(), &error)];
+            return Shipped { end: End::Unreadable, parts, down };
         }
     };
     let shelf = &receiver.shelf;
     let mut outbox = Outbox::new(sender, shelf, WhenDown::Keep);
-    if let Err(trouble) = outbox.drain(false) {
-        return (trouble.to_string(), false, false);
-    }
+    outbox.down = down;
     let mut made = Made::default();
-    let mut unread = Vec::new();
+    let (mut unread, mut unread_older) = (Vec::new(), Vec::new());
     let ((), delivered) = side_by_side(&mut outbox, |give| {
         let mut shipper = Shipper::new(shelf, &receiver.telling, &receiver.ids, false, None);
         // Nobody said when these ended; that another goes on with them says it.
@@ -120,10 +230,14 @@ fn ship(
             (older, if is_left { Closing::ended() } else { Closing::default() })
         });
         for (one, closing) in older.chain([(session.clone(), work.closing.clone())]) {
-            match shipper.session(&one, &closing, now, give) {
+            match shipper.session(&one, &closing, now, give, &|_| alive()) {
                 Ok(more) => made.add(more),
                 Err(ShipError::Closed) => return,
-                Err(ShipError::Read(error)) => unread.push(format!("{}: {error}", one.id)),
+                // One that this session goes on with is nobody's job: it does not hold this one up.
+                Err(ShipError::Read(error)) if one.path == session.path => {
+                    unread.push(unreadable(&one.path, &error));
+                }
+                Err(ShipError::Read(error)) => unread_older.push(unreadable(&one.path, &error)),
             }
         }
         // Whoever closed has said why.
@@ -141,11 +255,44 @@ fn ship(
         }
     }
     parts.extend(outbox.down.iter().map(ToString::to_string));
-    parts.extend(tally.notes.iter().chain(&unread).cloned());
+    parts.extend(tally.notes.iter().chain(&unread_older).cloned());
     parts.extend(delivered.as_ref().err().map(ToString::to_string));
-    let is_done = delivered.is_ok() && unread.is_empty();
-    if !is_done {
-        parts.push("it is tried again with the next hook".to_owned());
+    let end = match delivered {
+        _ if !unread.is_empty() => End::Unreadable,
+        Ok(()) => End::Done,
+        Err(_) => End::Undelivered,
+    };
+    if end == End::Unreadable {
+        // Set aside, it says why, and not how many were sent.
+        parts = unread;
     }
-    (parts.join("; "), is_done, outbox.down.is_some())
+    Shipped { end, parts, down: outbox.down }
+}
+
+fn unreadable(path: &std::path::Path, error: &io::Error) -> String {
+    format!("cannot read `{}`: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hangs_is_given_up() {
+        let long = Duration::from_secs(60);
+        assert_eq!(within(long, |_| 7), Some(7));
+        let begin = Instant::now();
+        let hung = within(Duration::from_millis(50), |_| sleep(Duration::from_secs(60)));
+        assert_eq!(hung, None);
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        // Slow is not hung.
+        let slow = within(Duration::from_millis(400), |alive| {
+            for _ in 0..20 {
+                sleep(Duration::from_millis(40));
+                alive();
+            }
+            8
+        });
+        assert_eq!(slow, Some(8));
+    }
 }

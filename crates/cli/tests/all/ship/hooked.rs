@@ -14,11 +14,11 @@ use testkit::otlp::{Fault, Keep, Limits, Receiver};
 use super::{everything, held};
 use crate::env::{Env, NOW, set_age};
 
-const PROJECT: &str = ".claude/projects/-home-dev-demo";
-const SESSION: &str = "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9";
+pub(super) const PROJECT: &str = ".claude/projects/-home-dev-demo";
+pub(super) const SESSION: &str = "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9";
 
 /// Runs the hook.
-fn hook(env: &Env, args: &[&str], told: &str) -> Output {
+pub(super) fn hook(env: &Env, args: &[&str], told: &str) -> Output {
     hook_at(env, NOW, args, told)
 }
 
@@ -36,7 +36,7 @@ fn hook_at(env: &Env, now: u64, args: &[&str], told: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn told(env: &Env, session: &str, event: &str) -> String {
+pub(super) fn told(env: &Env, session: &str, event: &str) -> String {
     let path = env.path(PROJECT).join(format!("{session}.jsonl"));
     json!({"session_id": session, "transcript_path": path, "hook_event_name": event, "cwd": "/"})
         .to_string()
@@ -49,7 +49,7 @@ fn grow(env: &Env, session: &str, text: impl AsRef<[u8]>) {
 }
 
 /// Waits until something is so.
-fn until(what: &str, mut is: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is() {
         assert!(start.elapsed() < Duration::from_secs(30), "waited for {what}");
@@ -65,7 +65,7 @@ fn is_done(env: &Env) -> bool {
         let folders = [jobs.join("taken"), jobs];
         folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
     });
-    jobs.all(|job| job.file_name() == "taken")
+    jobs.all(|job| job.file_name() == "taken" || job.file_name() == "aside")
 }
 
 /// A session ends.
@@ -80,7 +80,7 @@ pub(super) fn until_done(env: &Env) {
     until("the work", || is_done(env));
 }
 
-fn log(env: &Env) -> String {
+pub(super) fn log(env: &Env) -> String {
     fs::read_to_string(env.path(".local/state/quipu/ship/log")).unwrap_or_default()
 }
 
@@ -254,7 +254,7 @@ fn what_another_program_has_sent() {
     assert_snapshot!(text);
 }
 
-fn said(uuid: &str, parent: &str, words: &str) -> String {
+pub(super) fn said(uuid: &str, parent: &str, words: &str) -> String {
     let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
     format!(
         r#"{{"parentUuid":{parent},"uuid":"{uuid}","sessionId":"{GROWING}","timestamp":"2026-11-19T00:00:00.000Z","type":"user","message":{{"role":"user","content":"{words}"}}}}"#
@@ -262,13 +262,13 @@ fn said(uuid: &str, parent: &str, words: &str) -> String {
 }
 
 /// A part of an answer of a client that never says why answers end.
-fn answered(uuid: &str, parent: &str, message: &str, block: &str) -> String {
+pub(super) fn answered(uuid: &str, parent: &str, message: &str, block: &str) -> String {
     format!(
         r#"{{"parentUuid":"{parent}","uuid":"{uuid}","sessionId":"{GROWING}","timestamp":"2026-11-19T00:00:01.000Z","type":"assistant","message":{{"id":"{message}","role":"assistant","model":"claude-sonnet-4-6","content":[{block}],"stop_reason":null}}}}"#
     ) + "\n"
 }
 
-const GROWING: &str = "99999999-0000-4000-8000-000000000000";
+pub(super) const GROWING: &str = "99999999-0000-4000-8000-000000000000";
 const WORDS: &str = r#"{"type":"text","text":"Well."}"#;
 
 /// A turn ends, and the next one is under way before anybody looks: that it ended is said of the first only.

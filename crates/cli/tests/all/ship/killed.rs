@@ -15,7 +15,7 @@ use crate::env::Env;
 const KILLS: usize = 100;
 
 /// Many sessions that differ in nothing but their ids.
-fn many() -> Env {
+pub(super) fn many() -> Env {
     let env = Env::bare();
     let samples = testkit::root().join("samples/projects/-home-dev-demo");
     for entry in fs::read_dir(samples).unwrap().flatten() {
@@ -73,7 +73,7 @@ fn at_any_moment() {
 
 /// The processes that work for a hook, by the address that they send to.
 #[cfg(target_os = "linux")]
-fn workers(url: &str) -> Vec<String> {
+pub(super) fn workers(url: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let is_ours = |pid: &String| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

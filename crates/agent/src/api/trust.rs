@@ -1,0 +1,167 @@
+//! Certificates that are trusted beside the usual ones.
+//!
+//! A file may name authorities, and also a server's own certificate: what `openssl req -x509` makes calls itself an
+//! authority, and the usual verifier takes no authority for a server. Invariant: such a certificate is accepted
+//! only if the server presents exactly that, it is valid by now, and it is for the name that was asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reqwest::blocking::ClientBuilder;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+/// So long may a file of certificates be.
+const LONGEST_BUNDLE: u64 = 16 << 20;
+
+/// Trusts the certificates in a file, too.
+pub fn trusting(client: ClientBuilder, file: Option<&Path>) -> Result<ClientBuilder, String> {
+    let Some(path) = file else { return Ok(client) };
+    let pem = files::read(path, LONGEST_BUNDLE).map_err(|error| {
+        format!("cannot read the certificates in `{}`: {error}", path.display())
+    })?;
+    let bad = |why: String| format!("`{}` holds no certificates: {why}", path.display());
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let found = found.map_err(|error| bad(error.to_string()))?;
+    if found.is_empty() {
+        return Err(bad("nothing in it begins like one".to_owned()));
+    }
+    let config = config(found).map_err(|error| bad(error.to_string()))?;
+    Ok(client.use_preconfigured_tls(config))
+}
+
+fn config(named: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for certificate in &named {
+        roots.add(certificate.clone())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let usual = usual.build().map_err(|error| Error::General(error.to_string()))?;
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier { usual, named }))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// The usual one, but for servers whose own certificate was named.
+#[derive(Debug)]
+struct Verifier {
+    usual: Arc<WebPkiServerVerifier>,
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let judged = self.usual.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
+        match judged {
+            Err(error) if is_an_authority(&error) && self.named.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
+}
+
+/// Whether that is all that is wrong. The time was looked at before that; the name was not.
+fn is_an_authority(error: &Error) -> bool {
+    matches!(error, Error::InvalidCertificate(CertificateError::Other(why))
+        if why.to_string() == "CaUsedAsEndEntity")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a server with one certificate, trusting another.
+    fn ask(server: &str, trusted: &str) -> Result<u16, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trusted.pem");
+        std::fs::write(&path, testkit::tls::pem(trusted).unwrap()).unwrap();
+        let port = testkit::tls::serve(server).unwrap();
+        let client = reqwest::blocking::Client::builder().no_proxy();
+        let client = trusting(client, Some(&path)).unwrap().build().unwrap();
+        let answer = client.post(format!("https://127.0.0.1:{port}/")).body("x").send();
+        answer.map(|answer| answer.status().as_u16()).map_err(|error| {
+            let mut cause: &dyn std::error::Error = &error;
+            while let Some(inner) = cause.source() {
+                cause = inner;
+            }
+            cause.to_string()
+        })
+    }
+
+    #[test]
+    fn a_server_may_have_signed_its_own() {
+        assert_eq!(ask("here", "here"), Ok(200));
+    }
+
+    #[test]
+    fn what_was_not_named_is_for_another_name_or_has_expired_is_refused() {
+        for (server, trusted, why) in [
+            ("here", "elsewhere", "CaUsedAsEndEntity"),
+            ("elsewhere", "elsewhere", "not valid for name"),
+            ("expired", "expired", "expired"),
+        ] {
+            let error = ask(server, trusted).unwrap_err();
+            assert!(error.contains(why), "{server}, {trusted}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        for (text, why) in [("", "begins like one"), ("-----BEGIN CERTIFICATE-----\nAAAA\n", "")] {
+            let path = folder.path().join("trusted.pem");
+            std::fs::write(&path, text).unwrap();
+            let client = reqwest::blocking::Client::builder();
+            let error = trusting(client, Some(&path)).unwrap_err();
+            assert!(error.contains("holds no certificates") && error.contains(why), "{error}");
+        }
+    }
+}

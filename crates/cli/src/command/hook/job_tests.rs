@@ -1,0 +1,161 @@
+use serde_json::json;
+
+use super::*;
+
+fn shelf() -> (tempfile::TempDir, Shelf) {
+    let root = tempfile::tempdir().unwrap();
+    let shelf = Shelf::at(&root.path().join("shelf"));
+    (root, shelf)
+}
+
+fn job(session: &str, path: &str) -> Job {
+    let told = json!({"session_id": session, "transcript_path": path, "hook_event_name": "Stop"});
+    serde_json::from_value(told).unwrap()
+}
+
+fn put(shelf: &Shelf, session: &str, path: &str) {
+    let heard = job(session, path).heard(Path::new("/p"), UNIX_EPOCH).unwrap();
+    heard.put(shelf).unwrap();
+}
+
+fn take_all(shelf: &Shelf) -> Vec<Work> {
+    take(shelf, SetAside::Leave).unwrap().0
+}
+
+fn sessions(found: &[Work]) -> Vec<&str> {
+    found.iter().map(|work| work.session.as_str()).collect()
+}
+
+#[test]
+fn a_job_must_be_about_a_transcript() {
+    let heard = |job: Job| job.heard(Path::new("/p"), UNIX_EPOCH);
+    for path in ["/dev/zero", "/dev/random", "/proc/kmsg", "", "a.json", "/etc/passwd"] {
+        assert!(heard(job("s", path)).unwrap_err().contains("`.jsonl`"), "{path}");
+    }
+    assert!(heard(job(&"x".repeat(3 << 20), "a.jsonl")).unwrap_err().contains("longer than"));
+    let good = heard(job("s", "a.jsonl")).unwrap();
+    assert_eq!(good.transcript_path, Path::new("/p/a.jsonl"));
+}
+
+#[test]
+fn after_three_attempts_it_is_set_aside() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "s", "/nowhere/s.jsonl");
+    for attempt in 1..=3 {
+        let mut found = take_all(&shelf);
+        assert_eq!(sessions(&found), ["s"], "attempt {attempt}");
+        found[0].begin().unwrap();
+        let said = found[0].failed(&shelf, "no such file").unwrap();
+        assert_eq!(said.contains("set aside"), attempt == 3, "{said}");
+    }
+    assert!(take_all(&shelf).is_empty());
+    assert_eq!(waiting(&shelf), 0);
+    let aside = set_aside(&shelf);
+    assert_eq!(aside.len(), 1);
+    assert_eq!(aside[0].why, "no such file");
+    assert_eq!(aside[0].transcript.as_deref(), Some(Path::new("/nowhere/s.jsonl")));
+    // Whoever asks for it has it tried once more, and once only.
+    let (mut again, _) = take(&shelf, SetAside::TryAgain).unwrap();
+    again[0].begin().unwrap();
+    assert!(again[0].failed(&shelf, "still not").unwrap().contains("set aside"));
+    assert_eq!(set_aside(&shelf)[0].why, "still not");
+}
+
+/// Nobody comes back from it to say so.
+#[test]
+fn a_job_that_kills_its_worker_is_set_aside() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "s", "s.jsonl");
+    for _ in 0..3 {
+        take_all(&shelf)[0].begin().unwrap();
+    }
+    let (found, notes) = take(&shelf, SetAside::Leave).unwrap();
+    assert!(found.is_empty() && notes.len() == 1, "{notes:?}");
+    assert!(set_aside(&shelf)[0].why.contains("3 times"));
+}
+
+#[test]
+fn what_was_begun_often_comes_last() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "a", "a.jsonl");
+    take_all(&shelf)[0].begin().unwrap();
+    put(&shelf, "b", "b.jsonl");
+    let mut found = take_all(&shelf);
+    assert_eq!(sessions(&found), ["b", "a"]);
+    // A full disk is not the fault of a job.
+    found[1].begin().unwrap();
+    found[1].take_back().unwrap();
+    found[0].done();
+    assert_eq!(take_all(&shelf)[0].attempts, 1);
+}
+
+/// One that comes again while an older one was begun with is the same work, and the newer stays.
+#[test]
+fn the_newest_of_two_stays() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "s", "s.jsonl");
+    take_all(&shelf)[0].begin().unwrap();
+    let later = UNIX_EPOCH + std::time::Duration::from_secs(9);
+    job("s", "s.jsonl").heard(Path::new("/p"), later).unwrap().put(&shelf).unwrap();
+    let mut found = take_all(&shelf);
+    assert_eq!((found.len(), found[0].files.len()), (1, 2));
+    found[0].begin().unwrap();
+    assert_eq!(found[0].files.len(), 1);
+    let again = take_all(&shelf);
+    assert_eq!((again[0].attempts, again[0].closing.stopped), (2, Time(9_000)));
+}
+
+/// A job of another file under the same name is another job.
+#[test]
+fn one_name_two_files() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "s", "/a/s.jsonl");
+    take_all(&shelf)[0].begin().unwrap();
+    put(&shelf, "s", "/b/s.jsonl");
+    let paths: Vec<PathBuf> = take_all(&shelf).into_iter().map(|work| work.path).collect();
+    assert_eq!(paths, [Path::new("/b/s.jsonl"), Path::new("/a/s.jsonl")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_job_stops_nobody() {
+    let (_root, shelf) = shelf();
+    put(&shelf, "good", "good.jsonl");
+    let jobs = folder(&shelf);
+    fs::write(jobs.join("a.json"), "{").unwrap();
+    fs::write(jobs.join("b.json"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    fs::write(jobs.join("c.json"), r#"{"session_id":"c","transcript_path":"/dev/zero"}"#).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", jobs.join("d.json")).unwrap();
+    let pipe = jobs.join("e.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (found, notes) = take(&shelf, SetAside::Leave).unwrap();
+    assert_eq!(sessions(&found), ["good"]);
+    assert_eq!(notes.len(), 5);
+    assert_eq!(set_aside(&shelf).len(), 5);
+}
+
+#[test]
+fn what_is_set_aside_does_not_grow_for_ever() {
+    let (_root, shelf) = shelf();
+    for number in 0..MOST_ASIDE + 7 {
+        let path = folder(&shelf).join(format!("{number}.json"));
+        files::put(&path, b"nonsense", Durability::Process).unwrap();
+    }
+    take_all(&shelf);
+    assert_eq!(set_aside(&shelf).len(), MOST_ASIDE);
+}
+
+#[test]
+fn fuzz_the_reader() {
+    let told = json!({
+        "session_id": "s", "transcript_path": "/p/s.jsonl", "hook_event_name": "SubagentStop",
+        "agent_id": "a", "agent_transcript_path": "/p/s/subagents/agent-a.jsonl", "cwd": "/p",
+    });
+    let told = told.to_string().into_bytes();
+    let kept = serde_json::from_slice::<Job>(&told).unwrap().heard(Path::new("/p"), UNIX_EPOCH);
+    let seeds = [told, serde_json::to_vec(&kept.unwrap()).unwrap()];
+    testkit::mutate::run(&seeds, 100_000, |bytes| {
+        let Ok(job) = Job::parse(bytes) else { return };
+        assert!(is_jsonl(&job.transcript_path) && job.session_id.len() <= LONGEST_NAME);
+    });
+}

@@ -1,0 +1,50 @@
+//! Reading from whoever may never say anything.
+
+use std::io;
+use std::time::Duration;
+
+/// Waits until something can be read of it, or its end, but not longer than that; whether so it is. Where the
+/// system has no such question the answer is yes, and the read itself waits.
+#[cfg(unix)]
+pub fn is_ready(input: &impl std::os::fd::AsFd, patience: Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::time::Instant;
+    let begin = Instant::now();
+    loop {
+        let left = patience.saturating_sub(begin.elapsed());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&left)) {
+            Ok(count) => return Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The same.
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+pub fn is_ready<T>(_input: &T, _patience: Duration) -> io::Result<bool> {
+    Ok(true)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn somebody_who_says_nothing_is_not_waited_for() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let begin = Instant::now();
+        assert!(!is_ready(&reader, Duration::from_millis(50)).unwrap());
+        assert!(begin.elapsed() >= Duration::from_millis(50));
+        writer.write_all(b"x").unwrap();
+        assert!(is_ready(&reader, Duration::from_secs(60)).unwrap());
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(is_ready(&reader, Duration::from_secs(60)).unwrap(), "the end");
+    }
+}
