@@ -22,11 +22,14 @@ pub mod permit;
 pub mod prompt;
 pub mod record;
 pub mod resume;
+pub mod secret;
 pub mod seen;
+mod sensitive;
 pub mod shell;
 mod slug;
 pub mod tool;
 pub mod turn;
+mod watcher;
 
 /// What the program calls itself to servers.
 pub const USER_AGENT: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));

@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod config;
 mod failure;
+mod handover;
 mod markup;
 mod out;
 mod page;
@@ -54,7 +55,10 @@ fn hook_failed(args: &[OsString]) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let args = named(std::env::args_os().collect());
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let args = named(given.clone());
+    // Before anything else: it may be all that this process does.
+    let handed = handover::take(&given, &args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) if is_hook(&args) && error.use_stderr() => {
@@ -64,7 +68,7 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    let outcome = World::new(&cli.global).and_then(|mut world| {
+    let outcome = World::new(&cli.global, handed).and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);
         match (outcome, finished) {

@@ -18,6 +18,7 @@ mod help;
 mod history;
 mod home;
 mod hook;
+mod hostile_run;
 mod large;
 mod ls;
 mod ship;
