@@ -4,13 +4,13 @@
 //! [`stream`] puts blocks together from them. Invariant: a block is passed on as it was said: its members keep their order, so that what is written and what is sent again are the
 //! same bytes.
 
+pub mod certificates;
 pub mod http;
 pub mod request;
 pub mod retry;
 pub mod script;
 pub mod sse;
 pub mod stream;
-pub mod trust;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -67,6 +67,8 @@ pub enum Why {
     Idle,
     /// What came was no answer.
     Nonsense,
+    /// What came has no end: it is longer than was asked for, or takes longer than any answer.
+    Endless,
     /// The program is not set up: there is no key, or a wrong address.
     Setup,
 }
@@ -130,6 +132,7 @@ impl fmt::Display for ApiError {
             Why::Cut => write!(f, "API Error: the answer was cut off ({said}).")?,
             Why::Idle => write!(f, "API Error: nothing came any more ({said}).")?,
             Why::Nonsense => write!(f, "API Error: what came is no answer ({said}).")?,
+            Why::Endless => write!(f, "API Error: the answer does not end ({said}).")?,
             Why::Setup => return write!(f, "{said}."),
         }
         if let Some(hint) = self.hint() {
@@ -164,6 +167,7 @@ impl ApiError {
                 "Add credit to the account, or use another key."
             }
             (Why::Status(500..), _) | (_, "overloaded_error") => "Try again in a while.",
+            (Why::Endless, _) => "Check ANTHROPIC_BASE_URL, and whatever answers there.",
             (Why::Unreachable, _) => "Check the network, the proxy and ANTHROPIC_BASE_URL.",
             _ => return None,
         })

@@ -47,10 +47,11 @@ impl Backups {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what a session watched before it was resumed, as far as the copies are of these files.
-    pub fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
+    /// Takes up what a session watched before it was resumed, as far as the copies have the names that copies of
+    /// these files have: a record may say anything.
+    pub(crate) fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let own = files.filter(|(path, backup)| {
-            backup.name.as_ref().is_none_or(|name| name.starts_with(&hash(path)))
+            backup.name.as_ref().is_none_or(|name| is_copy_of(name, path))
         });
         self.watched().files.extend(own);
     }
@@ -72,12 +73,12 @@ impl Backups {
         let folder = self.folder.clone().unwrap_or_default();
         let hash = hash(path);
         while folder.join(format!("{hash}@v{version}")).exists() {
-            version += 1;
+            version = next(version)?;
         }
         let name = format!("{hash}@v{version}");
         let is_there = path.is_file();
         if is_there {
-            fs::create_dir_all(&folder)?;
+            files::make_private_folder(&folder)?;
             let part = folder.join(format!("{name}.part"));
             files::copy(path, &mut files::create_private(&part)?)?;
             fs::rename(&part, folder.join(&name))?;
@@ -94,7 +95,8 @@ impl Backups {
                 None => !path.exists(),
                 Some(name) => is_equal(path, &folder.join(name)).unwrap_or(true),
             };
-            if !is_same && let Ok(new) = self.copied(path, backup.version + 1) {
+            let new = || next(backup.version).and_then(|version| self.copied(path, version));
+            if !is_same && let Ok(new) = new() {
                 *backup = new;
             }
         }
@@ -113,6 +115,19 @@ impl Backups {
         }
         watched.files.clone().into_iter().collect()
     }
+}
+
+/// The version behind that one.
+fn next(version: u32) -> io::Result<u32> {
+    version.checked_add(1).ok_or_else(|| io::Error::other("there are too many copies of it"))
+}
+
+/// Whether a copy of that file may have this name: `<hash>@v<n>`, and nothing that leads elsewhere.
+fn is_copy_of(name: &str, path: &Path) -> bool {
+    let number = name.strip_prefix(&hash(path)).and_then(|rest| rest.strip_prefix("@v"));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// What the names of a file's copies begin with.
@@ -194,5 +209,39 @@ mod tests {
         let other = (folder.path().join("b.txt"), backups.recorded("")[0].1.clone());
         later.restore(backups.recorded("").into_iter().chain([other]));
         assert_eq!(told(&later), told(&backups));
+    }
+
+    #[test]
+    fn a_record_may_say_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, copies) = (folder.path().join("a.txt"), folder.path().join("copies"));
+        write(&file, "one");
+        let hash = hash(&file);
+        let restored = |name: &str, version| {
+            let backups = Backups::new(Some(copies.clone()));
+            let backup = Backup { name: Some(name.to_owned()), version, time: None };
+            backups.restore([(file.clone(), backup)].into_iter());
+            backups.renew();
+            backups.recorded("now").pop().map(|(_, backup)| (backup.name, backup.version))
+        };
+        for name in ["@v1", "/../../x@v1", "@v", "@v1/../x", "@v1x", ""] {
+            assert_eq!(restored(&format!("{hash}{name}"), 1).is_some(), name == "@v1", "{name}");
+        }
+        // The last version there can be is followed by none.
+        let (name, version) = restored(&format!("{hash}@v9"), u32::MAX).unwrap();
+        assert_eq!((name, version), (Some(format!("{hash}@v9")), u32::MAX));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn copies_are_for_their_user_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (file, copies) = (folder.path().join("a.txt"), folder.path().join("history/copies"));
+        write(&file, "one");
+        Backups::new(Some(copies.clone())).keep(&file).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let copy = fs::read_dir(&copies).unwrap().next().unwrap().unwrap().path();
+        assert_eq!((mode(&copies), mode(&copy)), (0o700, 0o600));
     }
 }

@@ -14,10 +14,11 @@ use serde_json::{Map, Value};
 
 use crate::api::Model;
 use crate::api::request::{Request, text_block};
+use crate::api::stream::Limits;
 use crate::control::{self, Wish};
 use crate::count::Count;
 use crate::face::{Face, Summary};
-use crate::listen::listen;
+use crate::listen::{Hearing, listen};
 use crate::model;
 use crate::nature::Nature;
 use crate::permit::Permit;
@@ -69,8 +70,8 @@ pub struct Driver {
     notes: Sender<Note>,
     number: u64,
     calls: HashMap<String, (Wanted, Cancel)>,
-    /// Set when nobody waits for the answer that comes in.
-    hearing: Cancel,
+    /// The answer that comes in.
+    hearing: Hearing,
     prompt: Option<String>,
     /// The model of the next turn, if it is another one.
     next_model: Option<String>,
@@ -110,7 +111,7 @@ impl Driver {
             notes,
             number: 0,
             calls: HashMap::new(),
-            hearing: Cancel::default(),
+            hearing: Hearing::default(),
             prompt: None,
             next_model: None,
             count: Count::default(),
@@ -132,6 +133,9 @@ impl Driver {
         let mut patience = PATIENCE;
         loop {
             if let Some(said) = queue.pop_front() {
+                if face.is_gone() {
+                    return NOBODY;
+                }
                 code = self.one(said, inbox, &mut queue, &mut is_closed, face);
                 if let Some(end) = self.end {
                     return end;
@@ -145,6 +149,9 @@ impl Driver {
             let is_awaited = self.site.shells.awaits_news();
             if is_closed && (!is_awaited || patience.is_zero()) {
                 return code;
+            }
+            if face.is_gone() {
+                return NOBODY;
             }
             if is_closed && patience == PATIENCE {
                 face.waits();
@@ -186,13 +193,15 @@ impl Driver {
         is_closed: &mut bool,
         face: &mut dyn Face,
     ) -> u8 {
-        self.count.begin(self.nature.now());
+        self.count.begin(self.nature.elapsed());
         self.change_model();
         face.begin(&self.asking.model, self.permit.mode);
         let prompt = self.prompt(said, face);
         let mut outcome = self.step(Input::Prompt(prompt), face);
         while outcome.is_none() {
-            let Ok(note) = inbox.recv() else { break };
+            // What nobody hears of is neither done nor paid for.
+            let gone = (face.is_gone() && self.end.is_none()).then_some(Note::End(NOBODY));
+            let Some(note) = gone.or_else(|| inbox.recv().ok()) else { break };
             let input = match note {
                 Note::Of(number, input) if number == self.number => input,
                 Note::Event(number, event) if number == self.number => {
@@ -241,8 +250,14 @@ impl Driver {
                     Input::Interrupt
                 }
             };
-            self.count.note(&input, self.nature.now());
-            outcome = self.step(input, face);
+            self.count.note(&input, self.nature.elapsed());
+            // What had come of an answer that is stopped stays.
+            let heard = matches!(input, Input::Interrupt) && self.turn.is_answering();
+            if let Some(block) = self.hearing.partial().filter(|_| heard) {
+                let block = self.site.secrets.redacted_json(&block).into_owned();
+                outcome = self.step(Input::Block(block), face);
+            }
+            outcome = outcome.or_else(|| self.step(input, face));
         }
         let outcome = outcome.unwrap_or(Outcome::Interrupted);
         let left = self.turn.take_waiting();
@@ -257,7 +272,12 @@ impl Driver {
             face.again(line, &id);
         }
         let news = self.asking.news.take().map(|news| text_block(&news));
-        Prompt { id, blocks: news.into_iter().chain(said.blocks).collect() }
+        let blocks = news.into_iter().chain(said.blocks);
+        let secrets = &self.site.secrets;
+        Prompt {
+            id,
+            blocks: blocks.map(|block| secrets.redacted_json(&block).into_owned()).collect(),
+        }
     }
 
     /// Does what a host wants, and answers.
@@ -336,7 +356,7 @@ impl Driver {
             Effect::Run(wanted) => return self.start(wanted),
             Effect::Stop => {
                 self.number += 1;
-                self.hearing.set();
+                self.hearing.cancel.set();
                 for (_, cancel) in self.calls.values() {
                     cancel.set();
                 }
@@ -398,13 +418,14 @@ impl Driver {
     fn ask(&mut self) {
         self.recorder.mark();
         self.number += 1;
-        self.count.asked = self.nature.now();
+        self.count.asked = self.nature.elapsed();
         let (model, notes, number) = (self.model.clone(), self.notes.clone(), self.number);
         let (body, chance) = (self.body(), self.nature.chance());
-        self.hearing = Cancel::default();
-        let cancel = self.hearing.clone();
+        self.hearing = Hearing::new(Limits::of(self.asking.max_tokens));
+        let (hearing, site) = (self.hearing.clone(), self.site.clone());
         thread::spawn(move || {
-            if let Some(error) = listen(&*model, body, (&notes, number), &cancel) {
+            let heard = listen(&*model, body, (&notes, number), &hearing, &site.secrets);
+            if let Some(error) = heard {
                 let _ = notes.send(Note::Of(number, Input::Failed(error, chance)));
             }
         });
@@ -438,7 +459,7 @@ impl Driver {
     }
 
     fn finish(&mut self, outcome: Outcome, face: &mut dyn Face) -> u8 {
-        let taken = self.nature.now() - self.count.began;
+        let taken = self.nature.elapsed() - self.count.began;
         // What could not be written is told as what it is, and is the end of it.
         let is_lost = matches!(outcome, Outcome::Unwritable(_));
         let outcome = match if is_lost { Ok(()) } else { self.recorder.duration(taken) } {
@@ -462,6 +483,10 @@ impl Driver {
         summary.code()
     }
 }
+
+/// The exit code of a session whose output nobody reads any more: what a shell says of a program that wrote to a
+/// closed pipe.
+pub const NOBODY: u8 = 141;
 
 /// How long commands in the background are waited for when nothing more is said; as long as any command may run.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -47,6 +47,8 @@ pub trait Face {
     fn end(&mut self, summary: &Summary);
     /// There is no other turn.
     fn finish(&mut self);
+    /// Whether nobody sees any of it any more.
+    fn is_gone(&self) -> bool;
 }
 
 /// What came of a turn.
@@ -93,12 +95,15 @@ impl Summary {
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
             Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),
-            Outcome::Interrupted => "Interrupted.".to_owned(),
+            Outcome::Interrupted => INTERRUPTED.to_owned(),
             Outcome::Failed(error) => error.to_string(),
             Outcome::Unwritable(why) => format!("The session could not be written: {why}"),
         }
     }
 }
+
+/// What a person is told of a turn that was stopped.
+const INTERRUPTED: &str = "Interrupted.";
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,11 +211,6 @@ impl Headless {
         nature: Arc<dyn Nature>,
     ) -> Headless {
         Headless { format, init, out, nature, events: Vec::new(), result: None, is_closed: false }
-    }
-
-    /// Whether nobody reads any more.
-    pub fn is_closed(&self) -> bool {
-        self.is_closed
     }
 
     fn line(&mut self, text: &str) {
@@ -342,6 +342,10 @@ impl Face for Headless {
         }
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_closed
+    }
+
     fn finish(&mut self) {
         if let Format::Json { all: true } = self.format {
             self.result = Some(format!("[{}]", std::mem::take(&mut self.events).join(",")));
@@ -353,7 +357,10 @@ impl Face for Headless {
 
     fn end(&mut self, summary: &Summary) {
         if self.format == Format::Text {
-            self.result = Some(summary.told());
+            // What had come of the answer that was stopped is all that there is to see of it.
+            let is_cut = summary.outcome == Outcome::Interrupted && !summary.text.is_empty();
+            let text = is_cut.then(|| format!("{}\n{INTERRUPTED}", summary.text));
+            self.result = Some(text.unwrap_or_else(|| summary.told()));
             return;
         }
         let (subtype, told) = match summary.outcome {

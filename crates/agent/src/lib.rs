@@ -22,13 +22,16 @@ pub mod permit;
 pub mod prompt;
 pub mod record;
 pub mod resume;
+pub mod secret;
 pub mod seen;
+mod sensitive;
 pub mod settings;
 pub mod shell;
 mod slug;
 pub mod tool;
 pub mod trust;
 pub mod turn;
+mod watcher;
 
 /// What the program calls itself to servers.
 pub const USER_AGENT: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a line is one write, and only ever appended; a tail that somebody left without a newline is closed first; nothing is created before there is something to write.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ impl Log {
 
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        files::make_private_folder(folder)?;
     }
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -79,6 +79,8 @@ fn open(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

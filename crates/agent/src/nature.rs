@@ -1,11 +1,15 @@
 //! What the engine takes from its surroundings: the time, new ids, chance. Tests give others.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
 /// Where time, ids and chance come from.
 pub trait Nature: Send + Sync {
     /// Milliseconds since 1970.
     fn now(&self) -> i64;
+    /// Milliseconds since some moment, by a clock that nobody sets: how long something takes is measured by it.
+    fn elapsed(&self) -> i64;
     /// An id that nothing has: a UUID.
     fn id(&self) -> String;
     /// A number from 0 to 1.
@@ -19,6 +23,11 @@ pub struct Real;
 impl Nature for Real {
     fn now(&self) -> i64 {
         jiff::Timestamp::now().as_millisecond()
+    }
+
+    fn elapsed(&self) -> i64 {
+        static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        i64::try_from(BEGIN.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
     fn id(&self) -> String {
@@ -47,6 +56,10 @@ impl Stopped {
 impl Nature for Stopped {
     fn now(&self) -> i64 {
         self.now
+    }
+
+    fn elapsed(&self) -> i64 {
+        0
     }
 
     fn id(&self) -> String {

@@ -2,9 +2,9 @@
 //!
 //! By mode and by tool name; rules about commands and paths come here later. Invariant: a tool that was switched off is neither offered nor run, in any mode.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::sensitive::is_sensitive;
 use crate::tool::{Call, Site, Trouble, glob, text};
 
 /// How much is allowed.
@@ -99,32 +99,44 @@ impl Permit {
 
     fn reads(path: &Path, site: &Site) -> (bool, String) {
         let found = real(path);
-        // What tools put aside is the session's own.
-        let aside = [&site.folder, &site.shells.folder];
+        // What tools put aside is the session's own. A link in its place leads elsewhere, and is not followed.
+        let mut aside = vec![real(&site.shells.folder)];
+        if site.is_own_folder {
+            aside.push(real(&site.folder).join("tool-results"));
+        }
         let is_allowed = below(&found, site).is_some()
-            || aside.into_iter().any(|folder| found.starts_with(real(folder)));
+            || aside.into_iter().any(|folder| found.starts_with(folder));
         (is_allowed, path.display().to_string())
     }
 
     fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
         // A link may have a harmless name, or lead from a name that is not to a harmless one.
+        let home = site.home.as_deref().map(real);
+        let is_plain = |(folder, rest): (PathBuf, PathBuf)| {
+            !is_sensitive(&folder, &rest, site.home.as_deref())
+                && !is_sensitive(&folder, &rest, home.as_deref())
+        };
         let is_allowed = self.mode == Mode::AcceptEdits
-            && below(&real(path), site).is_some_and(|rest| !is_sensitive(&rest))
-            && below(path, site).is_none_or(|rest| !is_sensitive(&rest));
+            && below(&real(path), site).is_some_and(is_plain)
+            && below(path, site).is_none_or(is_plain);
         (is_allowed, path.display().to_string())
     }
 }
 
-/// What a path is below the session's folder that it lies in, the innermost of them; nothing if it lies in none.
-fn below(path: &Path, site: &Site) -> Option<PathBuf> {
+/// The session's folder that a path lies in, the innermost of them, and what it is below that; nothing if it lies
+/// in none.
+pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     let folders = std::iter::once(&site.root).chain(&site.folders);
     let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
-    let rests = folders.filter_map(|folder| path.strip_prefix(folder).ok().map(Path::to_owned));
-    rests.min_by_key(|rest| rest.components().count())
+    let rests = folders.filter_map(|folder| {
+        let rest = path.strip_prefix(&folder).ok()?.to_owned();
+        Some((folder, rest))
+    });
+    rests.min_by_key(|(_, rest)| rest.components().count())
 }
 
 /// A path with its links followed, as far as it is there.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     for above in path.ancestors() {
         if let Ok(found) = above.canonicalize() {
@@ -136,24 +148,6 @@ fn real(path: &Path) -> PathBuf {
         }
     }
     path.to_owned()
-}
-
-/// Files that decide what programs do: nobody changes them by the way. Where a session works is no such thing: only what is below its folder counts.
-fn is_sensitive(below: &Path) -> bool {
-    // In a worktree `.git` is a file.
-    let parts = [".git", ".vscode", ".idea", ".claude"];
-    let names = [".bashrc", ".zshrc", ".profile", ".bash_profile", ".gitconfig", ".mcp.json"];
-    below.iter().any(|part| parts.iter().any(|own| is_same(part, own)))
-        || below.file_name().is_some_and(|name| names.iter().any(|own| is_same(name, own)))
-}
-
-/// Whether two names mean the same file here.
-fn is_same(name: &OsStr, own: &str) -> bool {
-    if cfg!(any(target_os = "macos", windows)) {
-        name.eq_ignore_ascii_case(own)
-    } else {
-        name == own
-    }
 }
 
 #[cfg(test)]

@@ -111,13 +111,26 @@ fn where_a_session_works_is_no_reason() {
 }
 
 #[test]
-fn a_sessions_own_folder_is_read_but_not_written() {
+fn what_tools_put_aside_is_read_but_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let site = project(folder.path(), "project");
-    let path = site.folder.join("context.json");
-    let check =
-        |name| mode(Mode::AcceptEdits).check(&call(name, &json!({"file_path": path})), &site);
-    assert!(check("Read").is_ok() && check("Write").is_err());
+    let mut site = project(folder.path(), "project");
+    let check = |name, path: PathBuf, site: &Site| {
+        mode(Mode::AcceptEdits).check(&call(name, &json!({"file_path": path})), site).is_ok()
+    };
+    let aside = site.folder.join("tool-results/b1.txt");
+    assert!(check("Read", aside.clone(), &site) && !check("Write", aside.clone(), &site));
+    // Nothing else of what lies beside a session is the model's business.
+    assert!(!check("Read", site.folder.join("context.json"), &site));
+    #[cfg(unix)]
+    {
+        fs::create_dir_all(&site.folder).unwrap();
+        std::os::unix::fs::symlink("/", site.folder.join("tool-results")).unwrap();
+        assert!(!check("Read", site.folder.join("tool-results/etc/passwd"), &site));
+        assert!(!check("Read", PathBuf::from("/etc/passwd"), &site));
+    }
+    // A session's file may lie anywhere, and what is beside it may be anything.
+    site.is_own_folder = false;
+    assert!(!check("Read", aside, &site));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
 use transcript::entry::Kind;
 use transcript::history::{self, Note, Refusal, Role, Rules};
+use transcript::json::Json;
 use transcript::table::{Id, Row, RowId};
 use uuid::Uuid;
 
@@ -21,6 +22,7 @@ use crate::block::text_of;
 use crate::context;
 use crate::model;
 use crate::record::{Pending, Point};
+use crate::seen::Print;
 
 /// A session as it is found.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +35,9 @@ pub struct Resumed {
     pub model: Option<String>,
     /// The files that were watched, as they are called there, and their last copies.
     pub backups: Vec<(String, Backup)>,
-    /// The files that the model has read or written, and when.
-    pub seen: Vec<(String, i64)>,
-    /// The session that it says it is.
+    /// The files that the model has read or written whole, and what they held then.
+    pub seen: Vec<(String, Print)>,
+    /// The session that it says it is, if that is a UUID: whatever else a file says builds no paths.
     pub session: Option<String>,
     /// Something in it is damaged, or missing: more of it may be sent once that is mended.
     pub is_damaged: bool,
@@ -54,7 +56,7 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     };
     let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
     let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
-    let seen = seen(&found.messages, &own);
+    let seen = seen(&found.messages, &own)?;
     let (messages, made) = messages(found.messages, model::takes_system(&found.model));
     let leaf = found.leaf.map(|leaf| own.table.row(leaf));
     let times = own.table.rows().iter().filter_map(|row| row.time);
@@ -78,7 +80,8 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     let model =
         Some(found.model).filter(|model| model::known(model).is_some() && has_spoken(model));
     let backups = backups(&own)?;
-    let session = leaf.and_then(|leaf| own.table.text(leaf.session)).map(str::to_owned);
+    let session = leaf.and_then(|leaf| own.table.text(leaf.session));
+    let session = session.and_then(|id| Uuid::try_parse(id).ok()).map(|id| id.to_string());
     Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))
 }
 
@@ -128,26 +131,59 @@ fn messages(
     (messages, made)
 }
 
-/// The files that were read or written, by the calls that succeeded.
-fn seen(messages: &[history::Message], own: &Conversation) -> Vec<(String, i64)> {
+/// The files that were read or written, by the calls that succeeded, and what they held, where a record says all
+/// of that: the newest one that does counts.
+fn seen(messages: &[history::Message], own: &Conversation) -> io::Result<Vec<(String, Print)>> {
     let blocks = || messages.iter().flat_map(|message| &message.blocks);
     let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {
         let part = own.table.part(block.origin()?);
-        let name = match own.table.text(part.name)? {
-            "Read" | "Edit" | "Write" => "file_path",
-            "NotebookEdit" => "notebook_path",
-            _ => return None,
-        };
-        Some((part.id?, block.input(name)?))
+        let is_whole = matches!(own.table.text(part.name)?, "Read" | "Edit" | "Write");
+        Some((part.id?, block.input("file_path").filter(|_| is_whole)?))
     });
     let calls: HashMap<Id, String> = calls.collect();
-    let results = blocks().filter(|block| block.kind() == BlockKind::ToolResult);
-    let seen = results.filter_map(|block| {
-        let part = own.table.part(block.origin()?);
-        let path = calls.get(&part.id?).filter(|_| !part.is_error)?;
-        Some((path.clone(), own.table.row(part.row).time?.0))
-    });
-    seen.collect()
+    let mut results: BTreeMap<&String, Vec<RowId>> = BTreeMap::new();
+    for block in blocks().filter(|block| block.kind() == BlockKind::ToolResult) {
+        let Some(part) = block.origin().map(|origin| own.table.part(origin)) else { continue };
+        let path = part.id.and_then(|id| calls.get(&id)).filter(|_| !part.is_error);
+        if let Some(path) = path {
+            results.entry(path).or_default().push(part.row);
+        }
+    }
+    let mut seen = Vec::new();
+    for (path, rows) in results {
+        for row in rows.into_iter().rev() {
+            let print = own.look(row, |entry| entry.get("toolUseResult").and_then(held))?;
+            if let Some(print) = print {
+                seen.push((path.clone(), print));
+                break;
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// What a file held after a call, if its result says all of that.
+fn held(result: Json<'_>) -> Option<Print> {
+    let result = result.object()?;
+    if let Some(file) = result.get("file").and_then(Json::object) {
+        let number = |name: &str| -> Option<u64> {
+            std::str::from_utf8(file.get(name)?.raw()).ok()?.parse().ok()
+        };
+        let is_whole = number("startLine")? == 1 && number("numLines")? == number("totalLines")?;
+        return file.text("content").filter(|_| is_whole).map(|text| Print::of_text(&text));
+    }
+    let Some(old) = result.text("oldString") else {
+        return result.text("content").map(|text| Print::of_text(&text));
+    };
+    let (before, new) = (result.text("originalFile")?, result.text("newString")?);
+    let is_all = result.get("replaceAll").is_some_and(|all| all.raw() == b"true");
+    let (before, old) = (before.replace("\r\n", "\n"), old.replace("\r\n", "\n"));
+    // What was found in another way is not made again here.
+    if !before.contains(&old) || (old.is_empty() && !before.is_empty()) {
+        return None;
+    }
+    let after = if is_all { before.replace(&old, &new) } else { before.replacen(&old, &new, 1) };
+    Some(Print::of_text(&after))
 }
 
 /// What the last snapshot of the session's files tells.

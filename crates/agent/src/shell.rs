@@ -3,6 +3,7 @@
 //! Output goes straight into a file, so that nothing is lost however much it is, and nothing has to be read for a command to go on. Invariants: whoever ends a command ends all that it
 //! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded (`MOST`), also that of
 //! what nobody waits for. A command does not see the keys of the API. What it puts out is for its user alone. What leaves its group (`setsid`) is on its own.
+//! If the agent is killed, a [`Watcher`] ends what still runs, and the next run removes the output.
 //!
 //! A group has the number of its first process. While that one was not waited for, nobody else gets the number; afterwards nobody gets it while the group has processes. So a process that has
 //! the number of a shell that was waited for is a stranger, and nothing is done to its group.
@@ -16,13 +17,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use files::{Held, Lock};
+
+use crate::secret::{self, Extent, Secrets};
+use crate::watcher::Watcher;
+
 /// How much a command may put out, in bytes: who writes more writes without an end.
 pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// How often commands are looked after.
 const OFTEN: Duration = Duration::from_millis(50);
-/// What only the client itself is to know.
-const SECRETS: [&str; 3] =
-    ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
+/// A folder of output that says nothing of its owner is somebody's for so long.
+const YOUNG: Duration = Duration::from_secs(86_400);
 
 /// The commands of a session.
 #[derive(Debug)]
@@ -43,6 +48,10 @@ struct State {
     is_watched: bool,
     /// Whether the session has ended.
     is_closed: bool,
+    /// Ends commands if nobody else does any more.
+    watcher: Option<Watcher>,
+    /// Held as long as the folder of output is in use.
+    lock: Option<Held>,
 }
 
 /// One command.
@@ -61,6 +70,8 @@ struct Group {
     shell: Child,
     output: File,
     status: Status,
+    /// Whether the watcher knows it.
+    is_listed: bool,
 }
 
 /// What became of a command.
@@ -122,7 +133,7 @@ impl Shells {
         if state.is_closed {
             return Err(io::Error::other("the session has ended"));
         }
-        folder(&self.folder)?;
+        self.open(&mut state)?;
         let output = file(&self.output(id))?;
         file(&self.beside(id, "cwd"))?;
         file(&self.beside(id, "sh"))?.write_all(command.as_bytes())?;
@@ -133,10 +144,31 @@ impl Shells {
         }
         let mut shell = self.command(id)?;
         shell.current_dir(cwd).stdout(output.try_clone()?).stderr(output.try_clone()?);
-        let group = Group { shell: shell.spawn()?, output, status: Status::Running };
+        let shell = shell.spawn()?;
+        if let Some(watcher) = &mut state.watcher {
+            watcher.runs(shell.id());
+        }
+        let is_listed = state.watcher.is_some();
+        let group = Group { shell, output, status: Status::Running, is_listed };
         let (command, description) = (command.to_owned(), description.to_owned());
         let shell = Shell { command, description, group, is_news: false };
         state.all.insert(id.to_owned(), shell);
+        Ok(())
+    }
+
+    /// Makes the folder of output, and has it watched. What others have left that were killed goes.
+    fn open(&self, state: &mut State) -> io::Result<()> {
+        folder(&self.folder)?;
+        if state.lock.is_none() {
+            let who = format!("process {}", std::process::id());
+            if let Lock::Held(held) = files::try_lock(&self.folder.join(LOCK), &who)? {
+                state.lock = Some(held);
+            }
+            sweep(&self.folder);
+        }
+        if state.watcher.is_none() && cfg!(unix) {
+            state.watcher = Watcher::start().ok();
+        }
         Ok(())
     }
 
@@ -147,9 +179,20 @@ impl Shells {
         let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!(r#"trap {last} EXIT; eval "$(<{command})""#)]);
-        shell.stdin(Stdio::null()).envs(self.env.iter().map(|(name, value)| (name, value)));
-        for name in SECRETS {
+        let env = self.env.iter().filter(|(name, value)| !secret::is_secret(name, value));
+        shell.stdin(Stdio::null()).envs(env.map(|(name, value)| (name, value)));
+        for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {
             shell.env_remove(name);
+        }
+        // One with a password; one that settings give without one stays.
+        for name in secret::PROXIES {
+            let inherited = std::env::vars_os().find(|(own, _)| own == name);
+            let is_set =
+                self.env.iter().any(|(own, value)| own == name && !secret::is_secret(own, value));
+            let is_secret = |value: &str| secret::is_secret(name, value);
+            if !is_set && inherited.is_some_and(|(_, value)| is_secret(&value.to_string_lossy())) {
+                shell.env_remove(name);
+            }
         }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
@@ -218,7 +261,10 @@ impl Shells {
         for group in state.groups() {
             group.kill(Status::Killed);
         }
+        state.unlist();
+        drop(state.watcher.take());
         let _ = fs::remove_dir_all(&self.folder);
+        state.lock = None;
     }
 
     /// Where a command was at its end.
@@ -254,6 +300,16 @@ impl State {
     fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
         self.all.values_mut().map(|shell| &mut shell.group).chain(&mut self.left)
     }
+
+    /// Has the watcher forget the groups of which nothing is left.
+    fn unlist(&mut self) {
+        let Some(mut watcher) = self.watcher.take() else { return };
+        for group in self.groups().filter(|group| group.is_listed && !group.is_alive()) {
+            watcher.ended(group.shell.id());
+            group.is_listed = false;
+        }
+        self.watcher = Some(watcher);
+    }
 }
 
 impl Drop for Shells {
@@ -268,6 +324,7 @@ fn watch(state: &Mutex<State>) {
         thread::sleep(OFTEN);
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.groups().for_each(Group::look);
+        state.unlist();
         state.left.retain(Group::is_alive);
         if state.is_closed || !state.groups().any(|group| group.is_alive()) {
             state.is_watched = false;
@@ -355,6 +412,53 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
+/// What says that somebody uses a folder of output.
+const LOCK: &str = "lock";
+
+/// The name of a folder of output that nobody can guess, in a folder where everybody may write.
+pub(crate) fn folder_name() -> String {
+    format!("{PREFIX}{}", uuid::Uuid::new_v4().simple())
+}
+
+const PREFIX: &str = "quipu-";
+
+/// Removes the folders of output beside one whose agents were killed.
+fn sweep(own: &Path) {
+    let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
+    for entry in beside.into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let is_ours = id.is_some_and(|id| id.len() == 32 && uuid::Uuid::try_parse(id).is_ok());
+        let path = entry.path();
+        // A link is none, and what others have made is theirs.
+        let found =
+            fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
+        let Some(found) = found.filter(|_| is_ours && path != own) else { continue };
+        let lock = path.join(LOCK);
+        let is_left = if lock.is_file() {
+            matches!(files::try_lock(&lock, "swept"), Ok(Lock::Held(_)))
+        } else {
+            let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+            age.is_some_and(|age| age > YOUNG)
+        };
+        if is_left {
+            // What cannot be removed is there the next time.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_mine(found: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.uid() == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_mine(_: &fs::Metadata) -> bool {
+    true
+}
+
 /// An empty file for its user alone.
 fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -363,27 +467,41 @@ fn file(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(true).open(path)
 }
 
-/// The first bytes of a file, as text, and how long the whole is.
-pub(crate) fn head(path: &Path, most: usize) -> io::Result<(String, u64)> {
+/// The first bytes of a file, as text without secrets, and how long the whole is.
+pub(crate) fn head(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(String, u64)> {
     let file = files::open(path)?;
     let len = file.metadata()?.len();
     let mut bytes = Vec::new();
-    file.take(most as u64).read_to_end(&mut bytes)?;
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), len))
+    // A little more: what is cut off may be the end of a secret.
+    file.take((most + secrets.span()) as u64).read_to_end(&mut bytes)?;
+    let is_cut = bytes.len() > most;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut text = secrets.redacted(&text, Extent::Piece).into_owned();
+    if is_cut {
+        let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+    }
+    Ok((text, len))
 }
 
-/// The last bytes of a file, as text, and how many are before them.
-pub(crate) fn tail(path: &Path, most: usize) -> io::Result<(String, u64)> {
+/// The last bytes of a file, as text without secrets, and how many are before them.
+pub(crate) fn tail(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(String, u64)> {
     let mut file = files::open(path)?;
-    let mut before = file.metadata()?.len().saturating_sub(most as u64);
-    file.seek(SeekFrom::Start(before))?;
+    let len = file.metadata()?.len();
+    let from = len.saturating_sub((most + secrets.span()) as u64);
+    file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.take(most as u64).read_to_end(&mut bytes)?;
+    file.take((most + secrets.span()) as u64).read_to_end(&mut bytes)?;
     // A character that was cut is not told.
     let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
-    let cut = if before > 0 { bytes.iter().take(3).take_while(is_inner).count() } else { 0 };
-    before += cut as u64;
-    Ok((String::from_utf8_lossy(&bytes[cut..]).into_owned(), before))
+    let cut = if from > 0 { bytes.iter().take(3).take_while(is_inner).count() } else { 0 };
+    let text = String::from_utf8_lossy(&bytes[cut..]);
+    let text = secrets.redacted(&text, Extent::Piece);
+    let mut starts = text.len().saturating_sub(most)..=text.len();
+    let start = starts.find(|start| text.is_char_boundary(*start)).unwrap_or_default();
+    let left =
+        if start > 0 || from > 0 { len.saturating_sub((text.len() - start) as u64) } else { 0 };
+    Ok((text[start..].to_owned(), left))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ fn shells() -> (tempfile::TempDir, Shells) {
 fn run(shells: &Shells, command: &str, cwd: &Path) -> (Status, String) {
     shells.start("b1", command, "", cwd).unwrap();
     let status = shells.wait("b1", Duration::from_secs(60), |_| false);
-    (status, head(&shells.output("b1"), 1_000).unwrap().0)
+    (status, head(&shells.output("b1"), 1_000, &Secrets::default()).unwrap().0)
 }
 
 /// Waits until something is so.
@@ -99,11 +99,59 @@ fn output_without_an_end_is_ended() {
 
 #[test]
 fn the_keys_of_the_api_stay_here() {
-    let (_folder, shells) = shells();
+    let (folder, mut shells) = shells();
+    shells.env = [
+        ("CLAUDE_CODE_OAUTH_TOKEN", "sk-from-settings"),
+        ("HTTPS_PROXY", "http://me:hunter22@proxy"),
+        ("PLAIN", "seen"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec();
     let command = shells.command("b1").unwrap();
-    for name in ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"] {
+    for name in secret::NAMES {
         assert!(command.get_envs().any(|(own, value)| own == name && value.is_none()), "{name}");
     }
+    let (_, env) = run(&shells, "env | grep -e PLAIN -e PROXY -e OAUTH", folder.path());
+    assert!(env.contains("PLAIN=seen") && !env.contains("hunter22"), "{env}");
+    assert!(!env.contains("sk-from-settings"), "{env}");
+}
+
+#[test]
+fn no_piece_of_a_key_is_told_where_output_is_cut() {
+    let (folder, _) = shells();
+    let (path, key) = (folder.path().join("text"), "sk-ant-0123456789abcdefghij");
+    let secrets = Secrets::of([("ANTHROPIC_API_KEY", key)]);
+    file(&path).unwrap().write_all(format!("one {key} two").as_bytes()).unwrap();
+    for most in 1..40 {
+        for text in [head(&path, most, &secrets).unwrap().0, tail(&path, most, &secrets).unwrap().0]
+        {
+            assert!(!text.contains("sk-ant-01") && !text.contains("cdefghij"), "{most}: {text}");
+        }
+    }
+    assert_eq!(head(&path, 100, &secrets).unwrap().0, "one [redacted api key] two");
+    assert_eq!(tail(&path, 4, &secrets).unwrap().0, " two");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_killed_agents_have_left_is_swept() {
+    let (folder, _) = shells();
+    let named = |id: u8| folder.path().join(format!("{PREFIX}{}", format!("{id:02x}").repeat(16)));
+    // One that was killed, one at work, one from before there were locks, and things of others.
+    let [killed, working, unknown] = [1, 2, 3].map(named);
+    for path in [&killed, &working, &unknown, &folder.path().join("quipu-demo-x")] {
+        fs::create_dir_all(path).unwrap();
+        file(&path.join("b1.output")).unwrap();
+    }
+    file(&killed.join(LOCK)).unwrap();
+    let Ok(Lock::Held(_held)) = files::try_lock(&working.join(LOCK), "test") else { panic!() };
+    std::os::unix::fs::symlink(&working, named(4)).unwrap();
+    let shells = Shells::new(named(5));
+    run(&shells, "true", folder.path());
+    assert!(!killed.exists() && working.exists() && unknown.exists() && named(4).exists());
+    assert!(folder.path().join("quipu-demo-x/b1.output").exists() && named(5).exists());
+    drop(shells);
+    assert!(!named(5).exists());
 }
 
 #[cfg(unix)]
@@ -125,7 +173,7 @@ fn the_end_of_a_file_begins_with_a_whole_character() {
     let (folder, _) = shells();
     let path = folder.path().join("text");
     file(&path).unwrap().write_all("aäöü".as_bytes()).unwrap();
-    assert_eq!(tail(&path, 100).unwrap(), ("aäöü".to_owned(), 0));
-    assert_eq!(tail(&path, 3).unwrap(), ("ü".to_owned(), 5));
-    assert_eq!(tail(&path, 4).unwrap(), ("öü".to_owned(), 3));
+    assert_eq!(tail(&path, 100, &Secrets::default()).unwrap(), ("aäöü".to_owned(), 0));
+    assert_eq!(tail(&path, 3, &Secrets::default()).unwrap(), ("ü".to_owned(), 5));
+    assert_eq!(tail(&path, 4, &Secrets::default()).unwrap(), ("öü".to_owned(), 3));
 }

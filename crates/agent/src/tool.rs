@@ -29,12 +29,14 @@ pub use bash::Progress;
 pub(crate) use bash::notification;
 
 use crate::api::Model;
-use crate::backup::Backups;
+use crate::backup::{Backup, Backups};
 use crate::context;
 use crate::model::Usage;
 use crate::nature::Nature;
+use crate::permit;
+use crate::secret::Secrets;
 use crate::seen::Seen;
-use crate::shell::Shells;
+use crate::shell::{self, Shells};
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -188,6 +190,7 @@ pub fn run(call: &Call, site: &Site) -> Answer {
         let path = site.path(self::text(call, "file_path"));
         text.extend(context::nested(&path, &site.root, &site.told));
     }
+    site.secrets.clean(&mut answer);
     answer
 }
 
@@ -267,8 +270,13 @@ pub struct Site {
     pub folders: Vec<PathBuf>,
     /// Where the shell is by now; relative paths are meant from here.
     pub cwd: Mutex<PathBuf>,
+    /// The user's own folder, where programs keep what they obey.
+    pub home: Option<PathBuf>,
     /// The session's own folder, for what is too long for the model.
     pub folder: PathBuf,
+    /// Whether that folder is where sessions are kept, so that nobody else put anything there: what tools put
+    /// aside may be read again.
+    pub is_own_folder: bool,
     /// The files that the model has seen, as they were then.
     pub seen: Seen,
     /// What files were before they were changed.
@@ -287,6 +295,12 @@ pub struct Site {
     pub spent: Mutex<BTreeMap<String, Usage>>,
     /// Whether nothing may be fetched from the web.
     pub is_offline: bool,
+    /// Hosts that may be fetched from though they are not on the public internet. None, unless a test says so.
+    pub near_hosts: Vec<String>,
+    /// Proxies, by the variables that named them, if the environment does not name them any more.
+    pub proxies: Vec<(String, String)>,
+    /// What nobody is told.
+    pub secrets: Secrets,
     /// Where ids come from.
     pub nature: Arc<dyn Nature>,
     /// Who is told what commands put out while they run.
@@ -315,19 +329,21 @@ impl Site {
             root: root.to_owned(),
             folders: Vec::new(),
             cwd: Mutex::new(root.to_owned()),
+            home: std::env::home_dir(),
             folder: folder.to_owned(),
+            is_own_folder: true,
             seen: Seen::default(),
             backups: Backups::new(backups),
             todos: Mutex::default(),
             todo_file: None,
             told: Mutex::default(),
-            // A name that nobody can guess, in a folder where everybody may write.
-            shells: Shells::new(
-                std::env::temp_dir().join(format!("quipu-{}", uuid::Uuid::new_v4().simple())),
-            ),
+            shells: Shells::new(std::env::temp_dir().join(shell::folder_name())),
             model,
             spent: Mutex::default(),
             is_offline: false,
+            near_hosts: Vec::new(),
+            proxies: Vec::new(),
+            secrets: Secrets::default(),
             nature,
             listener: Mutex::default(),
         }
@@ -347,6 +363,13 @@ impl Site {
         let to = if is_own { folder } else { &self.root };
         to.clone_into(&mut self.cwd.lock().unwrap_or_else(PoisonError::into_inner));
         is_own
+    }
+
+    /// Takes up the files that a session watched before it was resumed. A record may name any file: only those in
+    /// the session's folders are watched, wherever links lead.
+    pub fn watch(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
+        let is_own = |path: &Path| permit::below(&permit::real(path), self).is_some();
+        self.backups.restore(files.filter(|(path, _)| is_own(path) && is_own(&plain(path))));
     }
 
     /// Notes what a tool has used.

@@ -129,6 +129,11 @@ impl Turn {
         matches!(self.state, State::Idle)
     }
 
+    /// Whether an answer has begun to come in.
+    pub fn is_answering(&self) -> bool {
+        matches!(&self.state, State::Asking(coming) if coming.message.is_some())
+    }
+
     /// Takes an input in, and says what is to be done, in this order.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = Vec::new();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
@@ -65,10 +66,19 @@ fn turn(
     script: &str,
     now: i64,
 ) -> (u8, Vec<String>, String) {
+    turn_in(root, log, from, script, (Arc::new(Stopped::at(now)), Format::Text))
+}
+
+fn turn_in(
+    root: &Path,
+    log: Log,
+    from: (Vec<Message>, Point),
+    script: &str,
+    (nature, format): (Arc<dyn Nature>, Format),
+) -> (u8, Vec<String>, String) {
     let cwd = root.display().to_string();
     let script = Script::read(script, &[("CWD", &cwd)]).unwrap();
     let model = Arc::new(Kept { script, asked: Mutex::default() });
-    let nature: Arc<dyn Nature> = Arc::new(Stopped::at(now));
     let recorder = Recorder::new(nature.clone(), Some(log), ID, root, "bypassPermissions", from.1);
     let site = Site::new(
         root,
@@ -104,7 +114,7 @@ fn turn(
     let printed = root.join("printed");
     let init = Init { session: ID.to_owned(), cwd, tools: Vec::new(), key: "none" };
     let out = Box::new(fs::File::create(&printed).unwrap());
-    let code = driver.run(&inbox, &mut Headless::new(Format::Text, init, out, nature));
+    let code = driver.run(&inbox, &mut Headless::new(format, init, out, nature));
     let asked = model.asked.lock().unwrap().clone();
     (code, asked, fs::read_to_string(printed).unwrap())
 }
@@ -352,4 +362,51 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
         }
     }
     panic!("the turn does not end");
+}
+
+/// A clock that somebody sets back by ten years whenever it is looked at, and one that goes on.
+struct Jumping {
+    now: AtomicI64,
+    elapsed: AtomicI64,
+    ids: Stopped,
+}
+
+impl Nature for Jumping {
+    fn now(&self) -> i64 {
+        self.now.fetch_sub(87_600 * HOUR, Ordering::SeqCst)
+    }
+
+    fn elapsed(&self) -> i64 {
+        self.elapsed.fetch_add(3, Ordering::SeqCst)
+    }
+
+    fn id(&self) -> String {
+        self.ids.id()
+    }
+
+    fn chance(&self) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn nobody_who_sets_the_clock_changes_how_long_something_took() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let path = root.join("session.jsonl");
+    let (now, elapsed) = (AtomicI64::new(NOW), AtomicI64::new(7));
+    let nature = Arc::new(Jumping { now, elapsed, ids: Stopped::at(NOW) });
+    let script = r#"{"replies": [{"content": [{"type": "text", "text": "Done."}]}]}"#;
+    let from = (Vec::new(), Point::default());
+    let (code, _, printed) =
+        turn_in(&root, Log::at(&path), from, script, (nature, Format::Json { all: false }));
+    assert_eq!(code, 0);
+    let result: Value = serde_json::from_str(&printed).unwrap();
+    let is_short = |value: &Value| value.as_i64().is_some_and(|taken| (1..1_000).contains(&taken));
+    assert!(is_short(&result["duration_ms"]) && is_short(&result["duration_api_ms"]), "{result}");
+    let text = fs::read_to_string(&path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let taken: Vec<Value> = lines.map(|line| line["durationMs"].clone()).collect();
+    let taken: Vec<&Value> = taken.iter().filter(|taken| !taken.is_null()).collect();
+    assert!(taken.len() == 1 && is_short(taken[0]), "{taken:?}");
 }

@@ -8,6 +8,7 @@ mod args;
 mod command;
 mod config;
 mod failure;
+mod handover;
 mod markup;
 mod out;
 mod page;
@@ -132,13 +133,16 @@ fn hook_failed(args: &[OsString]) -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    let args = match named(std::env::args_os().collect()) {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let args = match named(given.clone()) {
         Ok(args) => args,
         Err(failure) => {
             failure.report();
             return failure.exit_code();
         }
     };
+    // Before anything else: it may be all that this process does.
+    let handed = handover::take(&given, &args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) if is_hook(&args) && error.use_stderr() => {
@@ -148,7 +152,7 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     };
-    let world = refuse_prompt(&args, &cli).and_then(|()| World::new(&cli.global));
+    let world = refuse_prompt(&args, &cli).and_then(|()| World::new(&cli.global, handed));
     let outcome = world.and_then(|mut world| {
         let outcome = command::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);

@@ -190,7 +190,7 @@ impl Receiver {
             .redirect(reqwest::redirect::Policy::none());
         // What stays on this machine, secrets and all, goes through nobody's hands.
         let client = if self.is_here { client.no_proxy() } else { client };
-        let client = agent::api::trust::trusting(client, self.certificates.as_deref());
+        let client = agent::api::certificates::trusting(client, self.certificates.as_deref());
         let client = client.and_then(|client| client.build().map_err(|error| error.to_string()));
         let client = client.map_err(|why| Failure::usage(why, None))?;
         Ok(Sender::new(self.target.clone(), client))

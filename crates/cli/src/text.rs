@@ -4,6 +4,8 @@
 //! a terminal as a character that is obeyed, or that people do not see while a model reads it. [`visible`] decides which
 //! these are, for the whole program.
 
+use std::io::{self, Write};
+
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -30,9 +32,26 @@ pub(crate) fn visible(c: char) -> char {
         | '\u{200e}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}'
+        // Annotations and tags, which nobody sees and programs may read.
         | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
         _ => c,
+    }
+}
+
+/// A terminal that is shown text, and obeys nothing in it: only lines and tabs stay what they are.
+pub(crate) struct Screen<W>(pub(crate) W);
+
+impl<W: Write> Write for Screen<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let plain = |c: char| if c == '\n' || c == '\t' { c } else { visible(c) };
+        let text: String = String::from_utf8_lossy(bytes).chars().map(plain).collect();
+        self.0.write_all(text.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::args::{Color, Global};
 use crate::command::which::Which;
 use crate::config::{Config, UndoConfig, split_homes};
 use crate::failure::Failure;
+use crate::handover::Handed;
 use crate::out::Out;
 use crate::pager::Choice;
 use crate::project;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
+    /// Variables that are not in the environment any more.
+    handed: Handed,
 }
 
 /// Who says where homes are.
@@ -77,7 +80,7 @@ pub(crate) struct Homes {
 }
 
 impl World {
-    pub(crate) fn new(global: &Global) -> Result<Self, Failure> {
+    pub(crate) fn new(global: &Global, handed: Handed) -> Result<Self, Failure> {
         let config = load_config()?;
         let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
@@ -96,6 +99,7 @@ impl World {
             ship: config.ship,
             undo: config.undo,
             locks: SessionLocks::default(),
+            handed,
         })
     }
 
@@ -252,10 +256,10 @@ impl World {
         Ok(())
     }
 
-    /// A variable of the environment that says something.
-    #[allow(clippy::unused_self, reason = "whoever reads the environment has to have the world")]
+    /// A variable of the environment that says something, or one that was taken out of it.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        env(name).filter(|value| !value.is_empty())
+        let value = self.handed.get(name).or_else(|| env(name));
+        value.filter(|value| !value.is_empty())
     }
 
     /// Whether samples stand for sessions, because there are none.

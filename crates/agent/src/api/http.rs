@@ -1,19 +1,22 @@
 //! The API itself, over HTTP.
 //!
-//! Invariant: no socket is opened before something is asked; a stream on which nothing comes any more is given up.
+//! Invariants: no socket is opened before something is asked; a stream that brings nothing of an answer any more is
+//! given up, whatever else it brings, and so is one that takes longer than any answer.
 
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::blocking::{Client, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
+use reqwest::{NoProxy, Proxy};
+use transcript::json::Json;
 
+use super::certificates::trusting;
 use super::sse::Events;
-use super::trust::trusting;
 use super::{ApiError, Heard, Model, Why};
 
 /// Where the API is, and how it is asked.
@@ -29,6 +32,8 @@ pub struct Settings {
     pub headers: String,
     /// How long a stream may be silent.
     pub idle: Duration,
+    /// Proxies, by the variables that named them, if the environment does not name them any more.
+    pub proxies: Vec<(String, String)>,
     /// Certificates that are trusted beside the usual ones.
     pub certificates: Option<PathBuf>,
     /// What the program calls itself.
@@ -36,19 +41,23 @@ pub struct Settings {
 }
 
 /// So much of an answer that is an error is read.
-const LONGEST_ERROR: u64 = 1 << 16;
+const LONGEST_ERROR: usize = 1 << 16;
+
+/// No answer takes longer than this: the longest ones have some hundred thousand tokens.
+const LONGEST: Duration = Duration::from_secs(3_600);
 
 /// The API, reached over HTTP.
 #[derive(Debug)]
 pub struct Http {
     settings: Settings,
+    longest: Duration,
     client: OnceLock<Client>,
 }
 
 impl Http {
     /// Nothing is opened yet.
     pub fn new(settings: Settings) -> Http {
-        Http { settings, client: OnceLock::new() }
+        Http { settings, longest: LONGEST, client: OnceLock::new() }
     }
 
     fn client(&self) -> Result<&Client, ApiError> {
@@ -64,7 +73,8 @@ impl Http {
             .redirect(Policy::none())
             .default_headers(self.headers()?);
         let trusted = self.settings.certificates.as_deref();
-        let client = trusting(builder, trusted)
+        let builder = trusting(builder, trusted).map_err(setup)?;
+        let client = through(builder, &self.settings.proxies)
             .map_err(setup)?
             .build()
             .map_err(|error| setup(error.to_string()))?;
@@ -107,6 +117,24 @@ impl Http {
     }
 }
 
+/// Goes through these proxies, each by the variable that named it. Those of the environment count if there are none.
+pub fn through(
+    mut client: ClientBuilder,
+    proxies: &[(String, String)],
+) -> Result<ClientBuilder, String> {
+    for (name, url) in proxies {
+        let proxy = match name.to_ascii_uppercase().as_str() {
+            "HTTPS_PROXY" => Proxy::https(url),
+            "HTTP_PROXY" => Proxy::http(url),
+            _ => Proxy::all(url),
+        };
+        // The address may have a password in it.
+        let proxy = proxy.map_err(|_| format!("{name} is no address of a proxy"))?;
+        client = client.proxy(proxy.no_proxy(NoProxy::from_env()));
+    }
+    Ok(client)
+}
+
 impl Model for Http {
     fn ask(
         &self,
@@ -129,9 +157,7 @@ impl Model for Http {
             let retry_after = retry_after(&response);
             let should_retry =
                 text_header(&response, "x-should-retry").and_then(|v| v.parse().ok());
-            let mut body = Vec::new();
-            // What is cut off of a longer one is nothing that helps.
-            let _ = response.take(LONGEST_ERROR).read_to_end(&mut body);
+            let body = error_body(response, self.settings.idle);
             let error = ApiError::of_body(status, &String::from_utf8_lossy(&body));
             let request = error.request.clone().or(id);
             return Err(ApiError { request, retry_after, should_retry, ..error });
@@ -144,17 +170,65 @@ impl Model for Http {
         if hear(Heard::Accepted(id.as_deref().unwrap_or_default())).is_break() {
             return Ok(());
         }
-        listen(response, hear).map_err(|error| ApiError { request: id, ..error })
+        let patience = Patience { idle: self.settings.idle, longest: self.longest };
+        listen(response, patience, hear).map_err(|error| ApiError { request: id, ..error })
+    }
+}
+
+/// What an error says, as far as it comes in time. What is cut off of a longer one is nothing that helps.
+fn error_body(mut response: Response, most: Duration) -> Vec<u8> {
+    let begin = Instant::now();
+    let (mut body, mut buffer) = (Vec::new(), vec![0; 4 << 10]);
+    while body.len() < LONGEST_ERROR && begin.elapsed() < most {
+        match response.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => body.extend_from_slice(&buffer[..count]),
+        }
+    }
+    body
+}
+
+/// How long an answer is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Without anything of it.
+    idle: Duration,
+    /// In all.
+    longest: Duration,
+}
+
+/// Whether an event brings something of an answer, and is no mere sign of life.
+fn is_content(event: &str) -> bool {
+    let json = Json::parse(event.as_bytes()).and_then(Json::object);
+    let Some(json) = json else { return false };
+    match json.text("type").as_deref() {
+        Some("content_block_delta") => {
+            let delta = json.get("delta").and_then(Json::object);
+            let mut members = delta.iter().flat_map(transcript::json::Object::members);
+            members.any(|(name, value)| name != "type" && !value.is(""))
+        }
+        Some(
+            "message_start"
+            | "content_block_start"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop"
+            | "error",
+        ) => true,
+        _ => false,
     }
 }
 
 fn listen(
     mut response: Response,
+    patience: Patience,
     hear: &mut dyn FnMut(Heard<'_>) -> ControlFlow<()>,
 ) -> Result<(), ApiError> {
     let mut events = Events::default();
     let mut buffer = vec![0; 16 << 10];
     let mut flow = ControlFlow::Continue(());
+    let begin = Instant::now();
+    let mut last = begin;
     while flow.is_continue() {
         let count = response.read(&mut buffer).map_err(|error| {
             let own = error.get_ref().and_then(|own| own.downcast_ref::<reqwest::Error>());
@@ -168,10 +242,18 @@ fn listen(
         }
         let read = events.push(&buffer[..count], |event| {
             if flow.is_continue() {
+                last = if is_content(event) { Instant::now() } else { last };
                 flow = hear(Heard::Event(event));
             }
         });
         read.map_err(|_| ApiError::new(Why::Nonsense, "an event does not end"))?;
+        if last.elapsed() > patience.idle {
+            return Err(ApiError::new(Why::Idle, "only signs of life come, and no answer"));
+        }
+        if begin.elapsed() > patience.longest {
+            let message = format!("it takes more than {} seconds", patience.longest.as_secs());
+            return Err(ApiError::new(Why::Endless, message));
+        }
     }
     Ok(())
 }
@@ -198,3 +280,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: f64 = text_header(response, RETRY_AFTER.as_str())?.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

@@ -73,6 +73,11 @@ impl Request<'_> {
             self.messages.iter().flat_map(|message| &message.blocks).map(|block| block.len() + 1);
         out.reserve(len.sum::<usize>() + 64 * self.messages.len());
         out.push_str(r#","messages":["#);
+        // A history that lost its beginning still begins with the user, who is told the same as ever.
+        let is_headless = self.messages.first().is_some_and(|first| first.role != "user");
+        if let Some(reminder) = self.reminder.filter(|_| is_headless) {
+            let _ = write!(out, r#"{{"role":"user","content":[{}]}},"#, text_block(reminder));
+        }
         for (at, message) in self.messages.iter().enumerate() {
             out.push_str(if at == 0 { "" } else { "," });
             let _ = write!(out, r#"{{"role":"{}","content":["#, message.role);
@@ -141,5 +146,10 @@ mod tests {
             .concat()
         );
         assert!(!Request { is_cached: false, ..request }.body().contains("cache_control"));
+        let headless = Request { reminder: Some("told"), messages: &messages[1..], ..request };
+        let first = r#""messages":[{"role":"user","content":[{"type":"text","text":"told"}]},{"role":"assistant""#;
+        assert!(headless.body().contains(first), "{}", headless.body());
+        let usual = Request { reminder: Some("told"), ..request };
+        assert_eq!(usual.body().matches("told").count(), 1);
     }
 }

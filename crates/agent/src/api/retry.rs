@@ -52,7 +52,8 @@ fn is_passing(error: &ApiError) -> bool {
             )
         }
         Why::Unreachable | Why::Cut | Why::Idle | Why::Nonsense => true,
-        Why::Setup => false,
+        // What was sent once without an end would be sent, and paid for, again.
+        Why::Setup | Why::Endless => false,
     }
 }
 
@@ -78,6 +79,7 @@ mod tests {
             assert_eq!(wait(1, &ApiError::new(Why::Status(status), "no")), None);
         }
         assert_eq!(wait(1, &ApiError::new(Why::Setup, "no key")), None);
+        assert_eq!(wait(1, &ApiError::new(Why::Endless, "too long")), None);
         for why in [Why::Status(429), Why::Status(500), Why::Cut, Why::Idle, Why::Unreachable] {
             assert_eq!(wait(1, &ApiError::new(why, "later")), Some(625));
         }

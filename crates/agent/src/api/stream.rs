@@ -1,4 +1,6 @@
 //! The events of a stream put together: the message as it begins, each block when it is complete, how it ends.
+//!
+//! Invariant: an answer has an end: who sends more than was asked for is not listened to any longer ([`Limits`]).
 
 use transcript::json::{Json, Object, quote};
 
@@ -26,20 +28,61 @@ pub struct Ending {
     pub usage: Option<String>,
 }
 
+/// How much an answer may be, in bytes and blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What its blocks say together.
+    content: usize,
+    /// What one of them says.
+    block: usize,
+    /// All events, as they come.
+    wire: usize,
+    blocks: usize,
+}
+
+impl Limits {
+    /// For an answer of at most so many tokens. The longest token has about forty bytes; an event has some two
+    /// hundred beside what it brings. What the API finds by itself is not counted in tokens.
+    pub fn of(max_tokens: u64) -> Limits {
+        let tokens = usize::try_from(max_tokens.min(1_000_000)).unwrap_or_default();
+        let said = tokens * 40;
+        Limits {
+            content: said + (8 << 20),
+            block: said + (4 << 20),
+            wire: tokens * 256 + (16 << 20),
+            blocks: 1_000,
+        }
+    }
+}
+
+/// For the longest answers that models give.
+impl Default for Limits {
+    fn default() -> Self {
+        Limits::of(128_000)
+    }
+}
+
 /// Puts a stream together.
 #[derive(Debug, Default)]
 pub struct Stream {
+    limits: Limits,
     open: Option<Open>,
     ending: Ending,
     is_started: bool,
     is_ended: bool,
+    /// What has come by now.
+    content: usize,
+    wire: usize,
+    blocks: usize,
 }
 
 /// A block that is not complete.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     /// As it began.
     block: String,
+    /// How much it has by now.
+    size: usize,
     /// What was added to its members.
     text: String,
     thinking: String,
@@ -49,8 +92,42 @@ struct Open {
 }
 
 impl Stream {
+    /// One that may be so long.
+    pub fn new(limits: Limits) -> Stream {
+        Stream { limits, ..Stream::default() }
+    }
+
     /// Takes an event in.
     pub fn event(&mut self, event: &str) -> Option<Step> {
+        self.wire += event.len();
+        let step = self.take(event);
+        let size = self.open.as_ref().map_or(0, |open| open.size);
+        let limits = self.limits;
+        let counts = [
+            (self.blocks, limits.blocks, "blocks"),
+            (size, limits.block, "bytes in a block"),
+            (self.content + size, limits.content, "bytes"),
+            (self.wire, limits.wire, "bytes of events"),
+        ];
+        match counts.into_iter().find(|(count, most, _)| count > most) {
+            None => step,
+            Some((_, most, what)) => {
+                let message = format!("it has more than {most} {what}");
+                Some(Step::Failed(ApiError::new(Why::Endless, message)))
+            }
+        }
+    }
+
+    /// The text of a block that is not complete, as a block; nothing if it is no text, or blank.
+    pub fn partial(&self) -> Option<String> {
+        let open = self.open.as_ref().filter(|open| !open.text.trim().is_empty())?;
+        match open.clone().whole() {
+            Some(Step::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, event: &str) -> Option<Step> {
         let Some(json) = Json::parse(event.as_bytes()).and_then(Json::object) else {
             return Some(Step::Failed(ApiError::new(Why::Nonsense, "an event is no JSON")));
         };
@@ -60,6 +137,7 @@ impl Stream {
                 json.get("message").map(|message| Step::Started(text_of(message)))
             }
             Some("content_block_start") => {
+                self.blocks += 1;
                 self.open = json.get("content_block").map(|block| Open::new(text_of(block)));
                 None
             }
@@ -68,7 +146,11 @@ impl Stream {
                 self.open.as_mut()?.add(&delta);
                 None
             }
-            Some("content_block_stop") => self.open.take()?.whole(),
+            Some("content_block_stop") => {
+                let open = self.open.take()?;
+                self.content += open.size;
+                open.whole()
+            }
             Some("message_delta") => {
                 let delta = json.get("delta");
                 let stop = delta.and_then(|delta| delta.get("stop_reason")).and_then(Json::text);
@@ -103,6 +185,7 @@ fn text_of(json: Json<'_>) -> String {
 impl Open {
     fn new(block: String) -> Open {
         Open {
+            size: block.len(),
             block,
             text: String::new(),
             thinking: String::new(),
@@ -113,8 +196,10 @@ impl Open {
     }
 
     fn add(&mut self, delta: &Object<'_>) {
-        let add = |to: &mut String, name: &str| {
+        let size = &mut self.size;
+        let mut add = |to: &mut String, name: &str| {
             if let Some(more) = delta.text(name) {
+                *size += more.len();
                 to.push_str(&more);
             }
         };
@@ -123,7 +208,11 @@ impl Open {
             Some("thinking_delta") => add(&mut self.thinking, "thinking"),
             Some("signature_delta") => add(&mut self.signature, "signature"),
             Some("input_json_delta") => add(&mut self.input, "partial_json"),
-            Some("citations_delta") => self.citations.extend(delta.get("citation").map(text_of)),
+            Some("citations_delta") => {
+                let citation = delta.get("citation").map(text_of);
+                *size += citation.as_ref().map_or(0, String::len);
+                self.citations.extend(citation);
+            }
             // What is not known is not lost: the block stays as it began.
             _ => {}
         }

@@ -127,7 +127,7 @@ pub(crate) fn notification(site: &Site) -> Option<String> {
 
 fn progress(id: &str, taken: Duration, site: &Site) -> Progress {
     // The beginning is enough to see what it does; the whole would be written again and again.
-    let (output, bytes) = head(&site.shells.output(id), LOOK).unwrap_or_default();
+    let (output, bytes) = head(&site.shells.output(id), LOOK, &site.secrets).unwrap_or_default();
     Progress {
         r#type: "bash_progress",
         total_lines: output.lines().count(),
@@ -153,7 +153,7 @@ impl Ended {
         let path = site.shells.output(&self.id);
         let unreadable =
             |error| Trouble::failed(format!("The command's output cannot be read: {error}"));
-        let (output, len) = head(&path, TOLD).map_err(unreadable)?;
+        let (output, len) = head(&path, TOLD, &site.secrets).map_err(unreadable)?;
         let output = output.trim_end_matches('\n').to_owned();
         let mut detail = Detail::new(output.clone());
         let mut told = if len > TOLD as u64 {
@@ -161,7 +161,7 @@ impl Ended {
             let told = match self.status {
                 Status::Ended(0) => shortened(&output, len, &kept),
                 // Why it failed stands at the end, mostly.
-                _ => ends(&output, &path, &kept).map_err(unreadable)?,
+                _ => ends(&output, &path, &kept, site).map_err(unreadable)?,
             };
             (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
             told
@@ -193,12 +193,13 @@ impl Ended {
     }
 }
 
-/// Keeps the whole output of a command that has ended. Gives where it is.
+/// Keeps the whole output of a command that has ended, but for secrets. Gives where it is.
 pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
     let folder = site.folder.join("tool-results");
     let kept = folder.join(format!("{id}.txt"));
     shell::folder(&folder)?;
-    files::copy(site.shells.output(id), &mut files::create_private(&kept)?)?;
+    let mut output = files::open(site.shells.output(id))?;
+    site.secrets.copy(&mut output, &mut files::create_private(&kept)?)?;
     Ok(kept)
 }
 
@@ -214,9 +215,9 @@ fn shortened(output: &str, len: u64, kept: &Path) -> String {
 }
 
 /// The beginning and the end, and where the whole is.
-fn ends(output: &str, path: &Path, kept: &Path) -> io::Result<String> {
+fn ends(output: &str, path: &Path, kept: &Path, site: &Site) -> io::Result<String> {
     let head = output.char_indices().nth(END).map_or(output, |(end, _)| &output[..end]);
-    let (tail, before) = shell::tail(path, END)?;
+    let (tail, before) = shell::tail(path, END, &site.secrets)?;
     let left = before.saturating_sub(head.len() as u64);
     let kept = kept.display();
     let tail = tail.trim_end_matches('\n');

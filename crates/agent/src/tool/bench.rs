@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::api::{ApiError, Heard, Model};
 use crate::nature::Real;
+use crate::seen::Print;
 use crate::tool::{Answer, Call, Cancel, Content, Site, Trouble};
 
 /// A model that says nothing.
@@ -62,8 +63,8 @@ impl Bench {
 
     /// Makes a file that the model knows.
     pub(crate) fn known(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.file(name, content);
-        self.site.seen.note(&path, &fs::metadata(&path).unwrap());
+        let path = self.file(name, &content);
+        self.site.seen.note(&path, Print::of(content.as_ref()));
         path
     }
 

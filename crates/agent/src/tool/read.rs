@@ -1,7 +1,7 @@
 //! `Read`: a file for the model, as numbered lines, as a picture, or as a document.
 //!
 //! What a file is, its first bytes say, not its name (but for notebooks, which are text). Invariants: of a text no more is held than is shown; what is shown is
-//! bounded; a file that was shown is noted as seen, as it was when it was opened.
+//! bounded; a file that was shown is noted as seen, with what was read of it, to its end.
 
 mod media;
 pub(super) mod notebook;
@@ -16,6 +16,7 @@ use similar::get_close_matches;
 
 use super::write::unreadable;
 use super::{Answer, Call, Site, Trouble, number, text};
+use crate::seen::Printed;
 
 /// Lines that are shown if nobody says how many.
 const LINES: usize = 2_000;
@@ -62,7 +63,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     }
     let file = files::open(&path).map_err(|why| missing(&path, &why))?;
     let found = file.metadata().map_err(|why| unreadable(&path, &why))?;
-    let mut file = BufReader::new(file);
+    let mut file = BufReader::new(Printed::new(file));
     let head = file.fill_buf().map_err(|why| unreadable(&path, &why))?;
     let is_binary = head.contains(&0);
     if call.input.contains_key("pages") {
@@ -71,15 +72,17 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         ));
     }
     let answer = if let Some(kind) = media::kind(head) {
-        media::read(kind, &path, file, found.len())?
+        media::read(kind, &path, &mut file, found.len())?
     } else if path.extension().is_some_and(|ext| ext == "ipynb") && !is_binary {
-        notebook::read(&path, file, found.len())?
+        notebook::read(&path, &mut file, found.len())?
     } else if is_binary {
         return Err(Trouble::failed(format!("{} is a binary file.", path.display())));
     } else {
-        lines(call, &path, file, found.len())?
+        lines(call, &path, &mut file, found.len())?
     };
-    site.seen.note(&path, &found);
+    // Of what was not shown it is known what it is, too.
+    io::copy(&mut file, &mut io::sink()).map_err(|why| unreadable(&path, &why))?;
+    site.seen.note(&path, file.into_inner().print());
     Ok(answer)
 }
 

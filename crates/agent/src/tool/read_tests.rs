@@ -277,12 +277,17 @@ fn what_has_no_size_is_not_empty() {
 }
 
 #[test]
-fn what_changes_while_it_is_read_is_not_seen() {
+fn what_changes_after_it_was_read_is_not_seen() {
     let bench = Bench::new();
     let path = bench.file("a.txt", "one");
-    let found = std::fs::metadata(&path).unwrap();
-    bench.file("a.txt", "other");
-    bench.site.seen.note(&path, &found);
+    bench.run(run, &input("a.txt"));
+    bench.file("a.txt", "two");
+    assert_eq!(bench.site.seen.state(&path), State::Changed);
+    // Of a part that was read, all of the file counts.
+    bench.file("a.txt", "1\n2\n3\n");
+    bench.run(run, &json!({"file_path": "/demo/a.txt", "offset": 1, "limit": 1}));
+    assert_eq!(bench.site.seen.state(&path), State::Known);
+    bench.file("a.txt", "1\n2\n4\n");
     assert_eq!(bench.site.seen.state(&path), State::Changed);
 }
 

@@ -53,7 +53,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if known.status != Status::Running {
         site.shells.set_news(id, false);
     }
-    let (mut output, left) = tail(&site.shells.output(id), TOLD).unwrap_or_default();
+    let (mut output, left) = tail(&site.shells.output(id), TOLD, &site.secrets).unwrap_or_default();
     if left > 0 {
         let is_running = known.status == Status::Running;
         let whole = if is_running { None } else { kept(id, site).ok() };

@@ -37,9 +37,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if let Some(path) = &site.todo_file {
         // People and programs may look at it; the list itself is in the transcript.
         let text = serde_json::to_vec_pretty(&kept).unwrap_or_default();
-        let kept = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        let written = kept.and_then(|()| super::write::put(path, &text, &site.nature.id()));
-        drop(written);
+        let _ = files::put(path, &text, files::Durability::Process);
     }
     let old_todos = typed(&mem::replace(&mut *list, kept))?;
     Ok(Answer::text(TOLD, &Detail { old_todos, new_todos }))

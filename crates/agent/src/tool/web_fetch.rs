@@ -1,9 +1,12 @@
 //! `WebFetch`: a page of the web, as Markdown. No second model reads it: what it is wanted for, the model that asks knows.
 //!
-//! Invariants: only `http` and `https`; another host is named, not followed; a page of any length and any shape takes bounded time and stack; who is cancelled does not wait.
+//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); another host, port or scheme is named, not followed; a page of any length and any shape takes bounded
+//! time and stack; who is cancelled does not wait.
 
 mod page;
+mod reach;
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -14,6 +17,8 @@ use reqwest::redirect::Policy;
 use serde::Serialize;
 
 use super::{Answer, Call, Cancel, Site, Trouble, text};
+use crate::api::http::through;
+use crate::secret::PROXIES;
 
 /// How much of a page is read, and how much of it the model is told.
 const READ: u64 = 10 << 20;
@@ -35,6 +40,21 @@ struct Detail<'a> {
     url: &'a str,
 }
 
+/// How a page is reached.
+struct Way {
+    /// Hosts that may be anywhere.
+    near: Vec<String>,
+    /// Proxies, if the environment does not name them.
+    proxies: Vec<(String, String)>,
+}
+
+impl Way {
+    fn is_proxied(&self) -> bool {
+        let is_proxy = |name: &OsStr| PROXIES.iter().any(|own| name == *own);
+        !self.proxies.is_empty() || std::env::vars_os().any(|(name, _)| is_proxy(&name))
+    }
+}
+
 /// A page as it came.
 struct Found {
     code: u16,
@@ -52,10 +72,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let url: reqwest::Url = named
         .parse()
         .map_err(|error| Trouble::wrong(format!("`{named}` is no address: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Trouble::wrong("Only http and https addresses can be fetched."));
-    }
-    let found = in_time(start, url, &call.cancel)?;
+    let way = Way { near: site.near_hosts.clone(), proxies: site.proxies.clone() };
+    let found = in_time(start, url, way, &call.cancel)?;
     let mut told: String = found.text.chars().take(TOLD).collect();
     if told.len() < found.text.len() {
         told.push_str("\n\n[the rest of the page is left out]");
@@ -72,12 +90,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 }
 
 /// Fetches a page on a thread of its own, and waits for it no longer than anybody wants it.
-fn in_time(start: Instant, url: reqwest::Url, cancel: &Cancel) -> Result<Found, Trouble> {
+fn in_time(start: Instant, url: reqwest::Url, way: Way, cancel: &Cancel) -> Result<Found, Trouble> {
     let (done, found) = mpsc::channel();
     let stop = Cancel::default();
     let given_up = stop.clone();
     let fetching = thread::Builder::new().stack_size(page::STACK).spawn(move || {
-        let _ = done.send(fetch(url, &given_up));
+        let _ = done.send(fetch(url, &way, &given_up));
     });
     fetching.map_err(|error| failed(&error))?;
     loop {
@@ -99,13 +117,15 @@ fn failed(error: &dyn std::fmt::Display) -> Trouble {
     Trouble::failed(format!("The page cannot be fetched: {error}"))
 }
 
-fn fetch(mut url: reqwest::Url, stop: &Cancel) -> Result<Found, Trouble> {
+fn fetch(mut url: reqwest::Url, way: &Way, stop: &Cancel) -> Result<Found, Trouble> {
+    let found = reach::look_up(&url, &way.near, way.is_proxied())?;
     let client = Client::builder()
         .user_agent(crate::USER_AGENT)
         .redirect(Policy::none())
         .timeout(SILENT)
-        .build()
-        .map_err(|error| failed(&error))?;
+        .resolve_to_addrs(&found.host, &found.addresses);
+    let client = through(client, &way.proxies).map_err(|error| failed(&error))?;
+    let client = client.build().map_err(|error| failed(&error))?;
     for _ in 0..HOPS {
         let response = client.get(url.clone()).send().map_err(|error| failed(&error))?;
         let status = response.status();
@@ -113,9 +133,11 @@ fn fetch(mut url: reqwest::Url, stop: &Cancel) -> Result<Found, Trouble> {
             && let Some(to) = response.headers().get("location").and_then(|to| to.to_str().ok())
         {
             let next = url.join(to).map_err(|error| failed(&error))?;
-            if next.host() != url.host() {
+            if !reach::is_same_place(&url, &next) {
+                let is_host = next.host() != url.host();
+                let what = if is_host { "host" } else { "port or scheme" };
                 return Err(Trouble::failed(format!(
-                    "The page has moved to another host: fetch {next} instead."
+                    "The page has moved to another {what}: fetch {next} instead."
                 )));
             }
             url = next;

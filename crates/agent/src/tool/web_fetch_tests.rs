@@ -45,6 +45,7 @@ fn serve(mut stream: TcpStream, port: u16) {
         "/near" => moved("/page"),
         "/far" => moved(&format!("http://localhost:{port}/page")),
         "/loop" => moved("/loop"),
+        "/port" => moved("http://127.0.0.1:1/page"),
         "/silent" => return thread::sleep(Duration::from_secs(60)),
         "/slow" => {
             let _ = stream.write_all(&ok("text/plain", b""));
@@ -61,6 +62,13 @@ fn serve(mut stream: TcpStream, port: u16) {
     let _ = stream.write_all(&answer);
 }
 
+/// A place from where this machine may be reached.
+fn near() -> Bench {
+    let mut bench = Bench::new();
+    bench.site.near_hosts = vec!["127.0.0.1".to_owned()];
+    bench
+}
+
 /// What is asked for: nobody but the model that asks reads it.
 fn input(port: u16, path: &str) -> serde_json::Value {
     json!({"url": format!("http://127.0.0.1:{port}{path}"), "prompt": "what is it about?"})
@@ -68,7 +76,7 @@ fn input(port: u16, path: &str) -> serde_json::Value {
 
 #[test]
 fn pages_and_texts() {
-    let (bench, port) = (Bench::new(), server());
+    let (bench, port) = (near(), server());
     let (told, detail) = bench.run(run, &input(port, "/page"));
     assert_eq!(told, "# One\n\nSome **bold** text");
     let detail: serde_json::Value = serde_json::from_str(&detail).unwrap();
@@ -87,18 +95,21 @@ fn pages_and_texts() {
 
 #[test]
 fn pages_that_have_moved() {
-    let (bench, port) = (Bench::new(), server());
+    let (bench, port) = (near(), server());
     assert_eq!(bench.run(run, &input(port, "/near")).0, "# One\n\nSome **bold** text");
     let told =
         format!("The page has moved to another host: fetch http://localhost:{port}/page instead.");
     assert_eq!(bench.refusal(run, &input(port, "/far")), (false, told));
+    let told =
+        "The page has moved to another port or scheme: fetch http://127.0.0.1:1/page instead.";
+    assert_eq!(bench.refusal(run, &input(port, "/port")), (false, told.to_owned()));
     let told = "The page leads from one address to the next without an end.".to_owned();
     assert_eq!(bench.refusal(run, &input(port, "/loop")), (false, told));
 }
 
 #[test]
 fn what_is_no_page() {
-    let (bench, port) = (Bench::new(), server());
+    let (bench, port) = (near(), server());
     let refusal = |path: &str| bench.refusal(run, &input(port, path)).1;
     assert_eq!(refusal("/gone"), "The page cannot be fetched: 404 Not Found");
     assert_eq!(refusal("/picture"), "It is no text, but image/png.");
@@ -119,7 +130,7 @@ fn refusal_of(bench: &Bench, port: u16) -> String {
 
 #[test]
 fn nobody_waits_without_an_end() {
-    let (mut bench, port) = (Bench::new(), server());
+    let (mut bench, port) = (near(), server());
     let start = Instant::now();
     let (_, told) = bench.refusal(run, &input(port, "/silent"));
     assert!(told.starts_with("The page cannot be fetched: error sending"), "{told}");
@@ -139,4 +150,60 @@ fn nobody_waits_without_an_end() {
 fn tables_keep_their_cells() {
     let html = "<p>a</p><table><thead><tr><th>A</th><th>B</th></tr></thead> <tbody><tr><th>Row</th><td>one\ntwo</td></tr><tr><td>x <b>y</b></td><td></td></tr></tbody></table><p>b</p>";
     assert_eq!(page::markdown(html), "a\n\n| A | B |\n| Row | one two |\n| x **y** |  |\n\nb");
+}
+
+#[test]
+fn nobody_near_is_asked() {
+    let (bench, port) = (Bench::new(), server());
+    let refusal = |url: &str| bench.refusal(run, &json!({"url": url, "prompt": ""})).1;
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "0.0.0.0",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.1",
+        "127.1",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "169.254.169.254",
+        "10.0.0.1",
+        "192.168.1.1",
+        "172.16.0.1",
+        "100.100.100.200",
+        "[fd00:ec2::254]",
+        "[fe80::1]",
+        "168.63.129.16",
+        "224.0.0.1",
+        "255.255.255.255",
+    ] {
+        let told = refusal(&format!("http://{host}:{port}/page"));
+        assert!(told.contains("is not on the public internet"), "{host}: {told}");
+    }
+    for url in ["https://me:pass@example.com/", "http://me@example.com/"] {
+        assert!(refusal(url).contains("user name or a password"), "{url}");
+    }
+    for public in ["1.1.1.1", "8.8.8.8", "100.63.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+        assert!(reach::is_public(public.parse().unwrap()), "{public}");
+    }
+}
+
+#[test]
+fn a_page_stays_where_it_was_asked_for() {
+    let is_same = |from: &str, to: &str| {
+        let [from, to] = [from, to].map(|url| url.parse::<reqwest::Url>().unwrap());
+        reach::is_same_place(&from, &to)
+    };
+    assert!(
+        is_same("https://a.b/x", "https://a.b:443/y") && is_same("http://a.b/x", "https://a.b/x")
+    );
+    assert!(
+        !is_same("https://a.b/x", "http://a.b/x") && !is_same("https://a.b/x", "https://c.b/x")
+    );
+    assert!(
+        !is_same("http://a.b:8080/x", "https://a.b/x") && !is_same("http://a.b/", "http://a.b:81/")
+    );
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Call, Site, Trouble, text};
 use crate::api::Heard;
-use crate::api::stream::{Step, Stream};
+use crate::api::stream::{Limits, Step, Stream};
 use crate::model;
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ fn ask(call: &Call, site: &Site, query: &str) -> Result<Vec<String>, Trouble> {
         "model": name, "max_tokens": 8_000, "stream": true, "tools": [tool],
         "messages": [{"role": "user", "content": format!("Search the web for: {query}")}],
     });
-    let mut stream = Stream::default();
+    let mut stream = Stream::new(Limits::of(8_000));
     let (mut blocks, mut failure) = (Vec::new(), None);
     let (mut speaker, mut usage) = (name.clone(), Value::Null);
     let asked = model.ask(body.to_string(), &mut |heard| {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::read::numbered;
 use super::{Answer, Call, Site, Trouble, text};
-use crate::seen::State;
+use crate::seen::{Print, State};
 use patch::{Hunk, hunks};
 
 /// How much of a replaced file is shown, in bytes.
@@ -110,15 +110,17 @@ pub(super) fn unreadable(path: &Path, why: &io::Error) -> Trouble {
 
 /// Keeps what a file was, writes it, and notes it as known.
 pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Trouble> {
+    // Once more, right before: what to write may have taken a while to find.
+    guard(path, site)?;
     let failed = |what, why| Trouble::failed(format!("{what} {}: {why}", path.display()));
     site.backups.keep(path).map_err(|why| failed("Cannot keep a copy of", why))?;
-    let written = put(path, content, &site.nature.id());
-    site.seen.note(path, &written.map_err(|why| failed("Cannot write", why))?);
+    put(path, content, &site.nature.id()).map_err(|why| failed("Cannot write", why))?;
+    site.seen.note(path, Print::of(content));
     Ok(())
 }
 
-/// Writes a file. Gives what it is then.
-pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<Metadata> {
+/// Writes a file.
+fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
     // What a link leads to is replaced, not the link.
     let target = match fs::canonicalize(path) {
         Err(_) if path.is_symlink() => return Err(io::Error::other("the link leads nowhere")),
@@ -142,12 +144,7 @@ pub(super) fn put(path: &Path, content: &[u8], id: &str) -> io::Result<Metadata>
 }
 
 /// Writes a file beside another, and puts it in its place.
-fn replace(
-    target: &Path,
-    content: &[u8],
-    part: &Path,
-    old: Option<&Metadata>,
-) -> io::Result<Metadata> {
+fn replace(target: &Path, content: &[u8], part: &Path, old: Option<&Metadata>) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
     // It may be nobody's but its owner's, whoever that will be.
@@ -162,9 +159,7 @@ fn replace(
             file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
-        let found = file.metadata()?;
-        fs::rename(part, target)?;
-        Ok(found)
+        fs::rename(part, target)
     });
     if written.is_err() {
         let _ = fs::remove_file(part);
@@ -172,11 +167,10 @@ fn replace(
     written
 }
 
-fn in_place(target: &Path, content: &[u8]) -> io::Result<Metadata> {
+fn in_place(target: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).truncate(true).open(target)?;
     file.write_all(content)?;
-    file.sync_all()?;
-    file.metadata()
+    file.sync_all()
 }
 
 /// Gives a file to those who have another, as far as one may.

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::bench::Bench;
 use super::run;
+use crate::seen::Print;
 
 #[test]
 fn a_new_file_with_its_folders() {
@@ -76,7 +77,7 @@ fn a_link_stays_and_permissions_too() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
     symlink("bin/script.sh", bench.path("link")).unwrap();
     let link = bench.path("link");
-    bench.site.seen.note(&link, &fs::metadata(&link).unwrap());
+    bench.site.seen.note(&link, Print::of(b"old\n"));
     bench.run(run, &json!({"file_path": "/demo/link", "content": "new\n"}));
     assert!(bench.path("link").is_symlink());
     assert_eq!(bench.text("bin/script.sh"), "new\n");
@@ -168,9 +169,9 @@ fn nobody_else_reads_what_they_could_not() {
                 assert!(matches!(mode, Err(_) | Ok(0o600 | 0o640)), "{mode:?}");
             }
         });
-        let found = super::replace(&path, &long, &part, Some(&old)).unwrap();
+        super::replace(&path, &long, &part, Some(&old)).unwrap();
         done.store(true, Ordering::SeqCst);
-        assert_eq!(found.permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     });
 }
 
@@ -196,7 +197,7 @@ fn a_huge_file_is_replaced_but_not_recorded() {
     let bench = Bench::new();
     let path = bench.known("huge.bin", "");
     fs::File::options().write(true).open(&path).unwrap().set_len(super::LARGEST + 1).unwrap();
-    bench.site.seen.note(&path, &fs::metadata(&path).unwrap());
+    bench.site.seen.note(&path, Print::of(&fs::read(&path).unwrap()));
     let (told, detail) =
         bench.run(run, &json!({"file_path": "/demo/huge.bin", "content": "small\n"}));
     assert!(told.starts_with("The file /demo/huge.bin has been updated."));

@@ -8,13 +8,15 @@ mod settings;
 mod start;
 mod trusted;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
-use agent::face::{Format, Headless};
+use agent::drive::NOBODY;
+use agent::face::{Face, Format, Headless};
 
 use crate::failure::Failure;
+use crate::text::Screen;
 use crate::world::World;
 
 /// Talk with a model that reads, changes and runs things here; Claude Code can go on with the
@@ -162,15 +164,19 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let started = start::start(world, args, demo.as_ref(), notes.clone())?;
     let start::Started { mut driver, init, nature, scratch: _scratch } = started;
     input::signals(&notes, &driver.site);
+    input::reader(&notes);
     input::say(prompt, args.replay_user_messages, notes);
     // What was noted so far comes before what the session says.
     world.out.finish()?;
-    let mut face = Headless::new(format, init, Box::new(std::io::stdout()), nature);
+    let out = std::io::stdout();
+    // What a model says is shown, and not obeyed; programs get it as it is.
+    let out: Box<dyn Write> = if out.is_terminal() { Box::new(Screen(out)) } else { Box::new(out) };
+    let mut face = Headless::new(format, init, out, nature);
     let code = driver.run(&inbox, &mut face);
     // The program ends here: giving a long session's memory back bit by bit would take longer than that.
     std::mem::forget(driver);
-    // Whoever closed the pipe has what they wanted.
-    if code == 0 || face.is_closed() { Ok(()) } else { Err(Failure::ended(code)) }
+    // Whoever closed the pipe when all was done has what they wanted.
+    if code == 0 || (face.is_gone() && code != NOBODY) { Ok(()) } else { Err(Failure::ended(code)) }
 }
 
 fn format(args: &ChatArgs) -> Result<Format, Failure> {

@@ -19,6 +19,7 @@ mod history;
 mod home;
 mod hook;
 mod hostile;
+mod hostile_run;
 mod journal;
 mod large;
 mod ls;

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use memchr::memmem;
 
@@ -195,7 +195,11 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
         add(Thing::IndexRow, index);
     }
     if let Some(root) = project.and_then(Path::parent).and_then(Path::parent) {
-        for path in listing(&root.join("file-history").join(&session.id)).files {
+        // A file may be called anything, and its name is no path.
+        let is_name =
+            Path::new(&session.id).components().all(|part| matches!(part, Component::Normal(_)));
+        let copies = root.join("file-history").join(&session.id);
+        for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
             add(Thing::FileHistory, path);
         }
         for path in listing(&root.join("todos")).files {

@@ -6,13 +6,14 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use agent::drive::{Note, Said};
+use agent::drive::{NOBODY, Note, Said};
 use agent::tool::Site;
 use serde_json::Value;
 
 use super::demo::Lab;
 use super::{ChatArgs, In};
 use crate::failure::Failure;
+use crate::text::printable;
 use crate::world::World;
 
 /// How long a prompt waits for the rest of it on a standard input that says nothing.
@@ -96,7 +97,7 @@ fn lines(notes: &Sender<Note>, again: bool) {
         let note = match message(&line, again) {
             Ok(Some(note)) => note,
             Ok(None) => continue,
-            Err(why) => Note::Nonsense(why),
+            Err(why) => Note::Nonsense(printable(&why)),
         };
         if notes.send(note).is_err() {
             return;
@@ -163,3 +164,28 @@ pub(super) fn signals(notes: &Sender<Note>, site: &Arc<Site>) {
 
 #[cfg(not(unix))]
 pub(super) fn signals(_: &Sender<Note>, _: &Arc<Site>) {}
+
+/// A session that nobody reads any more ends as if somebody had stopped it. That is noticed at once, also while
+/// nothing is printed.
+#[cfg(unix)]
+pub(super) fn reader(notes: &Sender<Note>) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::io::Errno;
+    let notes = notes.clone();
+    thread::spawn(move || {
+        let out = io::stdout();
+        // Nothing is asked for: that the other end is closed is told in any case.
+        let mut watched = [PollFd::new(&out, PollFlags::empty())];
+        while let Err(error) = poll(&mut watched, None) {
+            if error != Errno::INTR {
+                return;
+            }
+        }
+        if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            let _ = notes.send(Note::End(NOBODY));
+        }
+    });
+}
+
+#[cfg(not(unix))]
+pub(super) fn reader(_: &Sender<Note>) {}

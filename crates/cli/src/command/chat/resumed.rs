@@ -57,9 +57,9 @@ pub(super) fn place(
     } else {
         opened(world, &old, model)?
     };
-    // A file may have any name; what is in it knows better.
-    let is_id = uuid::Uuid::try_parse(&id).is_ok();
-    let id = resumed.session.clone().filter(|_| !is_id).unwrap_or(id);
+    // A file may have any name; what is in it knows better, if that is an id. Nothing else builds paths.
+    let id =
+        if is_id(&id) { id } else { resumed.session.clone().unwrap_or_else(|| world.new_id()) };
     Ok(Place { id, file, old: Some(old.path), resumed })
 }
 
@@ -74,6 +74,10 @@ fn lock(world: &mut World, args: &ChatArgs, file: &Path) -> Result<(), Failure> 
         ))?),
         locked => locked,
     }
+}
+
+fn is_id(text: &str) -> bool {
+    uuid::Uuid::try_parse(text).is_ok()
 }
 
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {
@@ -179,15 +183,17 @@ fn new_id(world: &World, args: &ChatArgs, at: &Where) -> Result<String, Failure>
 fn copy(old: &Session, to: &Path, at: &Where) -> Result<(), Failure> {
     let unwritable = |error| Failure::unwritable(to, error);
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(unwritable)?;
+        files::make_private_folder(folder).map_err(unwritable)?;
     }
     let copy = |from: &Path, to: &Path| files::copy(from, &mut files::create_private(to)?);
     copy(&old.path, to).map_err(unwritable)?;
     let history = at.home.join("file-history");
-    let Ok(copies) = fs::read_dir(history.join(&old.id)) else { return Ok(()) };
+    // A file may be called anything, `..` among it.
+    let copies = is_id(&old.id).then(|| fs::read_dir(history.join(&old.id)));
+    let Some(Ok(copies)) = copies else { return Ok(()) };
     let folder = history.join(to.file_stem().unwrap_or_default());
-    fs::create_dir_all(&folder).map_err(unwritable)?;
-    for file in copies.flatten() {
+    files::make_private_folder(&folder).map_err(unwritable)?;
+    for file in copies.flatten().filter(|file| file.file_type().is_ok_and(|kind| kind.is_file())) {
         copy(&file.path(), &folder.join(file.file_name())).map_err(unwritable)?;
     }
     Ok(())

@@ -18,6 +18,7 @@ use agent::nature::{Nature, Real, Stopped};
 use agent::permit::{Bypass, Mode, Permit};
 use agent::prompt::{self, Wishes};
 use agent::record::{Pending, Recorder};
+use agent::secret::{self, Secrets};
 use agent::settings::{Rule, Settings};
 use agent::tool::{self, Site};
 use agent::turn::Turn;
@@ -119,12 +120,14 @@ pub(super) fn start(
     site.is_offline = args.offline.is_some();
     let folders = args.add_dir.iter().chain(&settings.folders);
     site.folders = folders.map(|folder| place.cwd.join(folder)).collect();
+    site.is_own_folder = scratch.is_some() || is_kept(&file, &place);
     site.shells.env = settings.env.clone().into_iter().collect();
-    for (path, time) in &resumed.seen {
-        site.seen.restore(&place.cwd.join(path), *time);
+    (site.secrets, site.proxies) = (secrets(world, &settings), proxies(world, &settings));
+    for (path, print) in &resumed.seen {
+        site.seen.restore(&place.cwd.join(path), *print);
     }
     let watched = resumed.backups.into_iter();
-    site.backups.restore(watched.map(|(path, backup)| (place.cwd.join(path), backup)));
+    site.watch(watched.map(|(path, backup)| (place.cwd.join(path), backup)));
     site.todo_file = todos.map(|todos| todos.join(format!("{id}-agent-{id}.json")));
     let retry =
         settings.variable(world, "CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
@@ -145,6 +148,41 @@ pub(super) fn start(
         notes,
     );
     Ok(Started { driver, init, nature, scratch })
+}
+
+/// Whether a session's file is where sessions are kept.
+fn is_kept(file: &Path, place: &Where) -> bool {
+    let projects = place.home.join("projects");
+    match (fs::canonicalize(file), fs::canonicalize(&projects)) {
+        (Ok(file), Ok(projects)) => file.starts_with(projects),
+        (Ok(_), Err(_)) => false,
+        // It is not there yet.
+        (Err(_), _) => file.starts_with(projects),
+    }
+}
+
+/// The keys that are kept from commands and records: those of the environment, and those of settings.
+fn secrets(world: &World, settings: &Settings) -> Secrets {
+    let names = secret::NAMES.iter().chain(&secret::PROXIES);
+    let both = names.flat_map(|name| {
+        let values = [world.variable(name), settings.env.get(*name).cloned()];
+        values.into_iter().flatten().map(move |value| (*name, value))
+    });
+    let known: Vec<(&str, String)> = both.collect();
+    Secrets::of(known.iter().map(|(name, value)| (*name, value.as_str())))
+}
+
+/// The proxies, if one of them has a password: then the environment does not name it any more.
+fn proxies(world: &World, settings: &Settings) -> Vec<(String, String)> {
+    let named = secret::PROXIES
+        .iter()
+        .filter_map(|name| settings.variable(world, name).map(|value| ((*name).to_owned(), value)));
+    let named: Vec<(String, String)> = named.collect();
+    if named.iter().any(|(name, value)| secret::is_secret(name, value)) {
+        named
+    } else {
+        Vec::new()
+    }
 }
 
 fn place(world: &World, demo: Option<&Lab>) -> Result<Where, Failure> {
@@ -334,6 +372,7 @@ fn model(
                 token: settings.variable(world, "ANTHROPIC_AUTH_TOKEN"),
                 headers: settings.variable(world, "ANTHROPIC_CUSTOM_HEADERS").unwrap_or_default(),
                 idle: wait.map_or(Duration::from_secs(120), Duration::from_millis),
+                proxies: proxies(world, settings),
                 certificates: certificates.map(PathBuf::from),
                 agent: agent::USER_AGENT.to_owned(),
             })));

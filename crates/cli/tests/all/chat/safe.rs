@@ -232,9 +232,10 @@ fn what_was_read_before_may_be_changed_after() {
     lab.new_session(&["Read."]);
     lab.run(&["--permission-mode", "acceptEdits", "--resume", SESSION, "Edit."]);
     assert!(fs::read_to_string(&readme).unwrap().contains("tiny"));
-    // Somebody else changes it, later than the session was written.
-    let later = std::time::UNIX_EPOCH + Duration::from_secs(lab.now + 3_600);
-    fs::File::options().append(true).open(&readme).unwrap().set_modified(later).unwrap();
+    // Somebody else changes it, with an older time than the session's.
+    fs::write(&readme, "# Demo\n\nA tiny widget counter, by hand.\n").unwrap();
+    let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::options().append(true).open(&readme).unwrap().set_modified(old).unwrap();
     lab.run(&["--permission-mode", "acceptEdits", "--resume", SESSION, "Edit again."]);
     assert!(!fs::read_to_string(&readme).unwrap().contains("large"));
 }

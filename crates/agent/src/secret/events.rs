@@ -1,0 +1,101 @@
+//! The events of an answer without secrets, though a value may come in pieces, one an event.
+
+use serde_json::{Value, json};
+
+use super::{Extent, Secrets};
+
+/// What a piece must have in common with a value before it waits for the next one.
+const ALIKE: usize = 4;
+
+/// Passes events on.
+#[derive(Debug)]
+pub(crate) struct Events<'a> {
+    secrets: &'a Secrets,
+    /// The end of what was passed on, which may be the beginning of a value.
+    passed: String,
+    /// What waits for the next piece, and the event that it came with.
+    held: String,
+    last: Value,
+}
+
+/// The members of a delta that hold a piece of a text.
+const PIECES: [&str; 4] = ["text", "thinking", "partial_json", "signature"];
+
+impl<'a> Events<'a> {
+    pub(crate) fn new(secrets: &'a Secrets) -> Events<'a> {
+        Events { secrets, passed: String::new(), held: String::new(), last: Value::Null }
+    }
+
+    /// An event as it may be passed on; before it what had waited.
+    pub(crate) fn pass(&mut self, event: &str) -> Vec<String> {
+        if self.secrets.shapes.is_empty() {
+            return vec![event.to_owned()];
+        }
+        let Ok(mut value) = serde_json::from_str::<Value>(event) else {
+            return vec![self.secrets.redacted(event, Extent::Whole).into_owned()];
+        };
+        let member = PIECES.into_iter().find(|name| value["delta"][name].is_string());
+        let Some(member) = member.filter(|_| value["type"] == "content_block_delta") else {
+            let left = self.flush();
+            self.passed.clear();
+            let event = self.secrets.redacted_json(event).into_owned();
+            return left.into_iter().chain([event]).collect();
+        };
+        let piece = value["delta"][member].as_str().unwrap_or_default().to_owned();
+        let told = self.piece(&piece);
+        let is_same = told == piece;
+        value["delta"][member] = json!(told);
+        let event = if is_same { event.to_owned() } else { value.to_string() };
+        value["delta"][member] = Value::Null;
+        self.last = value;
+        vec![event]
+    }
+
+    /// What of a piece may be passed on by now, with what had waited.
+    fn piece(&mut self, piece: &str) -> String {
+        let all = format!("{}{}{piece}", self.passed, self.held);
+        let bytes = all.as_bytes();
+        let found = self.secrets.found(bytes, Extent::Whole);
+        let waits = self.secrets.shapes.iter().filter_map(|shape| {
+            let most = shape.len().min(bytes.len());
+            (ALIKE..=most).rev().find(|len| bytes.ends_with(&shape[..*len]))
+        });
+        let mut end = bytes.len() - waits.max().unwrap_or(0);
+        // A value that is there as a whole has nothing to wait for.
+        if found.last().is_some_and(|last| last.end > end) {
+            end = bytes.len();
+        }
+        let from = self.passed.len();
+        let mut told = String::new();
+        let mut at = from;
+        for place in found.iter().filter(|place| place.end > from) {
+            told.push_str(all.get(at..place.start.max(at)).unwrap_or_default());
+            told.push_str(super::INSTEAD);
+            at = place.end;
+        }
+        let end = end.max(at);
+        told.push_str(all.get(at..end).unwrap_or_default());
+        all.get(end..).unwrap_or_default().clone_into(&mut self.held);
+        let mut keep =
+            end.saturating_sub(ALIKE - 1).max(found.last().map_or(0, |last| last.end.min(end)));
+        while !all.is_char_boundary(keep) {
+            keep += 1;
+        }
+        self.passed = all[keep..end].to_owned();
+        told
+    }
+
+    /// What still waits when its block is at its end.
+    fn flush(&mut self) -> Option<String> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let held = std::mem::take(&mut self.held);
+        let held = self.secrets.redacted(&held, Extent::Piece).into_owned();
+        let mut event = std::mem::take(&mut self.last);
+        let members = event["delta"].as_object_mut()?;
+        let member = members.iter_mut().find(|(_, value)| value.is_null())?;
+        *member.1 = json!(held);
+        Some(event.to_string())
+    }
+}

@@ -1,0 +1,321 @@
+//! Files that decide what programs do: nobody changes them by the way.
+//!
+//! The names are data: what a shell, an editor, git, a package manager, a debugger, a CI or another agent reads
+//! and obeys. Where a session works is no reason to protect a file: only what is below the session's folder
+//! counts. Invariant: this is asked of a path as it was named and of where it leads to.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Everything at or below one of these, wherever it is. In a worktree `.git` is a file.
+const ANYWHERE: &[&str] = &[
+    // Version control, and what it runs.
+    ".git",
+    ".githooks",
+    ".hg",
+    ".husky",
+    ".jj",
+    ".svn",
+    // Agents and editors, which run tasks and obey instructions.
+    ".claude",
+    ".cursor",
+    ".devcontainer",
+    ".emacs.d",
+    ".fleet",
+    ".idea",
+    ".vim",
+    ".vscode",
+    ".windsurf",
+    ".zed",
+    // Keys, and who may log in.
+    ".aws",
+    ".azure",
+    ".docker",
+    ".gnupg",
+    ".kube",
+    ".ssh",
+    // What a desktop, a shell or a tool starts.
+    ".config",
+    ".direnv",
+    ".local",
+    ".oh-my-zsh",
+    // Machines that build.
+    ".buildkite",
+    ".circleci",
+    ".woodpecker",
+];
+
+/// Paths of several names, wherever they are: also everything below them. A `*` at the end stands for any rest.
+const BELOW: &[&[&str]] = &[
+    &[".cargo", "bin"],
+    &[".cargo", "config*"],
+    &[".cargo", "credentials*"],
+    &[".forgejo", "workflows"],
+    &[".gitea", "workflows"],
+    &[".github", "actions"],
+    &[".github", "copilot-instructions.md"],
+    &[".github", "workflows"],
+    &[".gitlab", "ci"],
+    &[".yarn", "plugins"],
+    &[".yarn", "releases"],
+    &["Library", "LaunchAgents"],
+];
+
+/// Files by their name. A `*` at the end stands for any rest.
+const NAMES: &[&str] = &[
+    // git: what it runs on which file, and whom it fetches from.
+    ".gitattributes",
+    ".gitconfig*",
+    ".gitmodules",
+    ".hgrc",
+    // Shells, and what else runs at a login.
+    ".bash_aliases",
+    ".bash_env",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc*",
+    ".cshrc",
+    ".envrc*",
+    ".inputrc",
+    ".kshrc",
+    ".login",
+    ".logout",
+    ".mkshrc",
+    ".pam_environment",
+    ".profile",
+    ".tcshrc",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession*",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc*",
+    // Programs that run what their file says.
+    ".curlrc",
+    ".dir-locals.el",
+    ".emacs",
+    ".exrc",
+    ".gdbinit",
+    ".gvimrc",
+    ".irbrc",
+    ".lldbinit",
+    ".mailcap",
+    ".my.cnf",
+    ".nanorc",
+    ".nvimrc",
+    ".pdbrc*",
+    ".pryrc",
+    ".psqlrc",
+    ".ripgreprc",
+    ".screenrc",
+    ".sqliterc",
+    ".tmux.conf",
+    ".vimrc",
+    ".wgetrc",
+    ".Renviron",
+    ".Rprofile",
+    // Package managers and tool chains: whom they trust, and what they run.
+    ".gemrc",
+    ".mise.toml",
+    ".netrc",
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".pypirc",
+    ".tool-versions",
+    ".yarnrc*",
+    "_netrc",
+    "mise.toml",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    // What runs at a commit, and on machines that build.
+    ".appveyor.yml",
+    ".drone.yml",
+    ".gitlab-ci.yml",
+    ".lefthook*",
+    ".pre-commit-config.yaml",
+    ".pre-commit-hooks.yaml",
+    ".travis.yml",
+    ".woodpecker.yml",
+    "Jenkinsfile",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "lefthook.*",
+    "lefthook-local.*",
+    // Agents: whom they start, and what they are told.
+    ".claude.json*",
+    ".cursorrules",
+    ".mcp.json",
+    ".windsurfrules",
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.local.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+];
+
+/// What git takes for its own in a folder that is a repository by itself.
+const OF_A_REPOSITORY: &[&str] = &[
+    "HEAD",
+    "commondir",
+    "config",
+    "config.worktree",
+    "hooks",
+    "index",
+    "info",
+    "modules",
+    "objects",
+    "packed-refs",
+    "refs",
+    "worktrees",
+];
+
+/// Whether what is at `below` in a session's folder decides what programs do.
+pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> bool {
+    let names: Vec<&OsStr> = below.iter().collect();
+    let has = |pattern: &[&str]| {
+        let is_at = |found: &[&OsStr]| found.iter().zip(pattern).all(|(name, own)| fits(name, own));
+        names.windows(pattern.len()).any(is_at)
+    };
+    let last = names.last().copied().unwrap_or_default();
+    // Who works in the user's own folder works among all that programs keep there.
+    let is_home = home.is_some_and(|home| home.starts_with(folder));
+    names.iter().any(|name| ANYWHERE.iter().any(|own| fits(name, own)))
+        || BELOW.iter().any(|pattern| has(pattern))
+        || NAMES.iter().any(|own| fits(last, own))
+        || (is_home && names.iter().any(|name| name.as_encoded_bytes().starts_with(b".")))
+        || makes_repository(folder, &names)
+}
+
+/// Whether a path is part of a folder that is a repository by itself, or that becomes one with it: git obeys its
+/// `config` like that of `.git`.
+fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
+    let mut around = folder.to_owned();
+    names.iter().any(|name| {
+        let is_own = OF_A_REPOSITORY.iter().any(|own| fits(name, own));
+        let is_there = |own: &str| fits(name, own) || around.join(own).symlink_metadata().is_ok();
+        let is_repository = is_own
+            && is_there("HEAD")
+            && (is_there("commondir") || (is_there("objects") && is_there("refs")));
+        around.push(name);
+        is_repository
+    })
+}
+
+/// Whether a name means the same file here as one of the list.
+fn fits(name: &OsStr, own: &str) -> bool {
+    let ignores_case = cfg!(any(target_os = "macos", windows));
+    let name = name.as_encoded_bytes();
+    // There a name may end in what does not count.
+    let name = if cfg!(windows) { trimmed(name) } else { name };
+    let is_same = |left: &[u8], right: &[u8]| {
+        if ignores_case { left.eq_ignore_ascii_case(right) } else { left == right }
+    };
+    match own.strip_suffix('*') {
+        Some(start) => name.get(..start.len()).is_some_and(|name| is_same(name, start.as_bytes())),
+        None => is_same(name, own.as_bytes()),
+    }
+}
+
+fn trimmed(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| !b". ".contains(byte)).map_or(0, |last| last + 1);
+    &name[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_decides_what_programs_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let is = |path: &str| is_sensitive(folder.path(), Path::new(path), None);
+        for path in [
+            ".gitmodules",
+            ".zshenv",
+            ".zprofile",
+            ".bash_login",
+            ".bash_logout",
+            ".ripgreprc",
+            ".claude.json",
+            ".ssh/authorized_keys",
+            ".config/git/config",
+            ".config/fish/config.fish",
+            ".local/bin/ls",
+            ".husky/pre-commit",
+            "sub/.envrc",
+            ".npmrc",
+            ".yarnrc.yml",
+            ".cargo/config.toml",
+            "a/.cargo/config",
+            ".devcontainer/devcontainer.json",
+            ".pre-commit-config.yaml",
+            ".github/workflows/ci.yml",
+            "docs/CLAUDE.md",
+            "AGENTS.md",
+            ".mcp.json",
+            ".vscode/tasks.json",
+            ".git",
+            ".git/hooks/pre-commit",
+            ".netrc",
+            "lefthook.yml",
+            ".exrc",
+        ] {
+            assert!(is(path), "{path}");
+        }
+        for path in [
+            "src/main.rs",
+            ".gitignore",
+            ".github/ISSUE_TEMPLATE.md",
+            ".cargo/registry.md",
+            "config",
+            "HEAD",
+            "refs/a",
+            "docs/config/a.md",
+            "claude.md.txt",
+            ".env",
+            "README.md",
+        ] {
+            assert!(!is(path), "{path}");
+        }
+        assert_eq!(is(".GITMODULES"), cfg!(any(target_os = "macos", windows)));
+    }
+
+    #[test]
+    fn a_folder_does_not_become_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let is = |path: &str| is_sensitive(root, Path::new(path), None);
+        // The first parts are files like any other; the one that makes it a repository is refused.
+        fs::create_dir_all(root.join("pkg/objects")).unwrap();
+        fs::write(root.join("pkg/config"), "").unwrap();
+        assert!(!is("pkg/HEAD") && !is("pkg/refs/x") && !is("pkg/config"));
+        fs::write(root.join("pkg/HEAD"), "ref: refs/heads/main").unwrap();
+        assert!(is("pkg/refs/x") && is("pkg/refs/heads/main") && !is("pkg/readme"));
+        assert!(is("pkg/commondir"));
+        fs::create_dir_all(root.join("pkg/refs")).unwrap();
+        for path in ["pkg/HEAD", "pkg/config", "pkg/hooks/post-checkout", "pkg/objects/x"] {
+            assert!(is(path), "{path}");
+        }
+        assert!(!is("pkg/src/config") && !is("config"));
+        // The session's own folder may be one.
+        assert!(is_sensitive(&root.join("pkg"), Path::new("config"), None));
+    }
+
+    #[test]
+    fn in_the_users_own_folder_every_dot_file_is_protected() {
+        let is = |folder: &str, path: &str| {
+            is_sensitive(Path::new(folder), Path::new(path), Some(Path::new("/home/u")))
+        };
+        assert!(
+            is("/home/u", ".anything") && is("/home/u", "a/.b/c") && is("/home", "u/.anything")
+        );
+        assert!(is("/", "home/u/.anything"));
+        assert!(!is("/home/u", "a/b") && !is("/home/u/project", ".anything"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Whom pages are fetched from: hosts of the public internet, and nobody in the neighbourhood.
+//!
+//! What listens on this machine, in its network or beside it in a cloud trusts whoever can reach it. Invariant: a
+//! name is looked up once, and what is connected to is what was checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use reqwest::Url;
+
+use super::{Trouble, failed};
+
+/// Where a page is: its host, and the addresses that were found for it. Nothing if a proxy is to look it up.
+pub(super) struct Found {
+    pub(super) host: String,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+/// Looks up where a page is. `near` are hosts that may be anywhere.
+pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Found, Trouble> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Trouble::wrong("Only http and https addresses can be fetched."));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        let told = "An address with a user name or a password in it is not fetched.";
+        return Err(Trouble::wrong(told));
+    }
+    let host = url.host_str().unwrap_or_default().to_owned();
+    // An address in brackets is one of IPv6.
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    let port = url.port_or_known_default().unwrap_or(443);
+    let addresses: Vec<SocketAddr> = match (name, port).to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(_) if is_proxied => Vec::new(),
+        Err(error) => return Err(failed(&error)),
+    };
+    let is_far = addresses.iter().all(|address| is_public(address.ip()));
+    if !is_far && !near.contains(&host) {
+        return Err(Trouble::failed(format!(
+            "{host} is not on the public internet: pages of this machine and its network are not fetched."
+        )));
+    }
+    Ok(Found { host, addresses })
+}
+
+/// Whether the same server is asked in the same way; an address may become a safe one.
+pub(super) fn is_same_place(from: &Url, to: &Url) -> bool {
+    let port = Url::port_or_known_default;
+    let is_upgrade = (from.scheme(), to.scheme()) == ("http", "https")
+        && (port(from), port(to)) == (Some(80), Some(443));
+    let is_same = from.scheme() == to.scheme() && port(from) == port(to);
+    from.host() == to.host() && (is_same || is_upgrade)
+}
+
+/// Whether an address is one of the public internet.
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    // The one through which Azure gives a machine its secrets looks like any other.
+    let is_cloud = address == Ipv4Addr::new(168, 63, 129, 16);
+    let is_special =
+        matches!((a, b, c), (0 | 240.., ..) | (100, 64..128, _) | (192, 0, 0) | (198, 18 | 19, _));
+    !(address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation()
+        || is_special
+        || is_cloud)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let parts = address.segments();
+    let v4 = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match parts {
+        // Of IPv4, in one of the forms that it has here.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => v4(high, low),
+        // What is given out to everybody; of it not: Teredo, and what is for documents.
+        [0x2001, 0 | 0xdb8, ..] => false,
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
