@@ -15,7 +15,7 @@ use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::place::Session;
+use transcript::place::{Home, Session};
 use transcript::time::Time;
 
 use super::JSON_VERSION;
