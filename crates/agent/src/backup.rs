@@ -47,8 +47,8 @@ impl Backups {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what a session watched before it was resumed, as far as the copies have the names that copies of
-    /// these files have: a record may say anything.
+    /// Takes up what a session watched before it was resumed, as far as the copies have the names
+    /// that copies of these files have: a record may say anything.
     pub(crate) fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let own = files.filter(|(path, backup)| {
             backup.name.as_ref().is_none_or(|name| is_copy_of(name, path))

@@ -484,8 +484,8 @@ impl Driver {
     }
 }
 
-/// The exit code of a session whose output nobody reads any more: what a shell says of a program that wrote to a
-/// closed pipe.
+/// The exit code of a session whose output nobody reads any more: what a shell says of a program
+/// that wrote to a closed pipe.
 pub const NOBODY: u8 = 141;
 
 /// How long commands in the background are waited for when nothing more is said; as long as any command may run.

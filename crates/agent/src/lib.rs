@@ -22,6 +22,7 @@ pub mod permit;
 pub mod prompt;
 pub mod record;
 pub mod resume;
+mod scratch;
 pub mod secret;
 pub mod seen;
 mod sensitive;

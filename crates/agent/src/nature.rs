@@ -8,7 +8,8 @@ use std::time::Instant;
 pub trait Nature: Send + Sync {
     /// Milliseconds since 1970.
     fn now(&self) -> i64;
-    /// Milliseconds since some moment, by a clock that nobody sets: how long something takes is measured by it.
+    /// Milliseconds since some moment, by a clock that nobody sets: how long something takes is
+    /// measured by it.
     fn elapsed(&self) -> i64;
     /// An id that nothing has: a UUID.
     fn id(&self) -> String;

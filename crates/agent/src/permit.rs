@@ -99,7 +99,8 @@ impl Permit {
 
     fn reads(path: &Path, site: &Site) -> (bool, String) {
         let found = real(path);
-        // What tools put aside is the session's own. A link in its place leads elsewhere, and is not followed.
+        // What tools put aside is the session's own. A link in its place leads elsewhere, and is
+        // not followed.
         let mut aside = vec![real(&site.shells.folder)];
         if site.is_own_folder {
             aside.push(real(&site.folder).join("tool-results"));
@@ -123,8 +124,8 @@ impl Permit {
     }
 }
 
-/// The session's folder that a path lies in, the innermost of them, and what it is below that; nothing if it lies
-/// in none.
+/// The session's folder that a path lies in, the innermost of them, and what it is below that;
+/// nothing if it lies in none.
 pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     let folders = std::iter::once(&site.root).chain(&site.folders);
     let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);

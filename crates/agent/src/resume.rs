@@ -37,7 +37,8 @@ pub struct Resumed {
     pub backups: Vec<(String, Backup)>,
     /// The files that the model has read or written whole, and what they held then.
     pub seen: Vec<(String, Print)>,
-    /// The session that it says it is, if that is a UUID: whatever else a file says builds no paths.
+    /// The session that it says it is, if that is a UUID: whatever else a file says builds no
+    /// paths.
     pub session: Option<String>,
     /// Something in it is damaged, or missing: more of it may be sent once that is mended.
     pub is_damaged: bool,
@@ -131,8 +132,8 @@ fn messages(
     (messages, made)
 }
 
-/// The files that were read or written, by the calls that succeeded, and what they held, where a record says all
-/// of that: the newest one that does counts.
+/// The files that were read or written, by the calls that succeeded, and what they held, where a
+/// record says all of that: the newest one that does counts.
 fn seen(messages: &[history::Message], own: &Conversation) -> io::Result<Vec<(String, Print)>> {
     let blocks = || messages.iter().flat_map(|message| &message.blocks);
     let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {

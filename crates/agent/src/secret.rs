@@ -1,10 +1,11 @@
 //! What only the client itself is to know: the keys of the API, and their like.
 //!
-//! Commands do not see these variables, and what tools, commands and answers bring in is searched for their
-//! values before anything is recorded, sent, shown or kept: as they are, as base64 (at any place within it, of
-//! either alphabet), broken into lines, or cut at the edge of a piece. This is no wall: whoever may run commands
-//! can turn a value into something that nobody recognises. It keeps a key from ending up in files by accident.
-//! Invariant: whatever the pieces are in which output comes, no piece of a value longer than a quarter stays.
+//! Commands do not see these variables, and what tools, commands and answers bring in is searched
+//! for their values before anything is recorded, sent, shown or kept: as they are, as base64 (at
+//! any place within it, of either alphabet), broken into lines, or cut at the edge of a piece. This
+//! is no wall: whoever may run commands can turn a value into something that nobody recognises. It
+//! keeps a key from ending up in files by accident. Invariant: whatever the pieces are in which
+//! output comes, no piece of a value longer than a quarter stays.
 
 mod events;
 
@@ -259,7 +260,8 @@ fn add(shapes: &mut Vec<Vec<u8>>, value: &str) {
         return;
     }
     shapes.push(value.as_bytes().to_vec());
-    // Within base64 a value looks different by where it begins; what it shares a character with is left out.
+    // Within base64 a value looks different by where it begins; what it shares a character with is
+    // left out.
     for before in 0..3 {
         let shifted = [&[0; 3][..before], value.as_bytes()].concat();
         let (first, end) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);

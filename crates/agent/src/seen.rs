@@ -1,9 +1,9 @@
-//! Which files the model has seen, and what they held: nobody changes a file that it has not read, or that holds
-//! something else by now.
+//! Which files the model has seen, and what they held: nobody changes a file that it has not read,
+//! or that holds something else by now.
 //!
-//! Only what a file holds counts. Times do not: `cp -p`, `rsync` and `tar` give a new file an old one. After a
-//! resume it is what the records say that a file held; where they do not say all of it, as with a file of which
-//! some lines were read, it has to be read again.
+//! Only what a file holds counts. Times do not: `cp -p`, `rsync` and `tar` give a new file an old
+//! one. After a resume it is what the records say that a file held; where they do not say all of
+//! it, as with a file of which some lines were read, it has to be read again.
 
 use std::collections::HashMap;
 use std::io::{self, Read};

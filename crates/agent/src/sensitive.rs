@@ -1,8 +1,9 @@
 //! Files that decide what programs do: nobody changes them by the way.
 //!
-//! The names are data: what a shell, an editor, git, a package manager, a debugger, a CI or another agent reads
-//! and obeys. Where a session works is no reason to protect a file: only what is below the session's folder
-//! counts. Invariant: this is asked of a path as it was named and of where it leads to.
+//! The names are data: what a shell, an editor, git, a package manager, a debugger, a CI or another
+//! agent reads and obeys. Where a session works is no reason to protect a file: only what is below
+//! the session's folder counts. Invariant: this is asked of a path as it was named and of where it
+//! leads to.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -45,7 +46,8 @@ const ANYWHERE: &[&str] = &[
     ".woodpecker",
 ];
 
-/// Paths of several names, wherever they are: also everything below them. A `*` at the end stands for any rest.
+/// Paths of several names, wherever they are: also everything below them. A `*` at the end stands
+/// for any rest.
 const BELOW: &[&[&str]] = &[
     &[".cargo", "bin"],
     &[".cargo", "config*"],
@@ -190,8 +192,8 @@ pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> 
         || makes_repository(folder, &names)
 }
 
-/// Whether a path is part of a folder that is a repository by itself, or that becomes one with it: git obeys its
-/// `config` like that of `.git`.
+/// Whether a path is part of a folder that is a repository by itself, or that becomes one with it:
+/// git obeys its `config` like that of `.git`.
 fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
     let mut around = folder.to_owned();
     names.iter().any(|name| {

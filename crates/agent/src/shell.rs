@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use files::{Held, Lock};
 
+use crate::scratch::{LOCK, sweep};
 use crate::secret::{self, Extent, Secrets};
 use crate::watcher::Watcher;
 
@@ -26,9 +27,6 @@ use crate::watcher::Watcher;
 pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// How often commands are looked after.
 const OFTEN: Duration = Duration::from_millis(50);
-/// A folder of output that says nothing of its owner is somebody's for so long.
-const YOUNG: Duration = Duration::from_secs(86_400);
-
 /// The commands of a session.
 #[derive(Debug)]
 pub struct Shells {
@@ -410,53 +408,6 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(path)
-}
-
-/// What says that somebody uses a folder of output.
-const LOCK: &str = "lock";
-
-/// The name of a folder of output that nobody can guess, in a folder where everybody may write.
-pub(crate) fn folder_name() -> String {
-    format!("{PREFIX}{}", uuid::Uuid::new_v4().simple())
-}
-
-const PREFIX: &str = "quipu-";
-
-/// Removes the folders of output beside one whose agents were killed.
-fn sweep(own: &Path) {
-    let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
-    for entry in beside.into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let is_ours = id.is_some_and(|id| id.len() == 32 && uuid::Uuid::try_parse(id).is_ok());
-        let path = entry.path();
-        // A link is none, and what others have made is theirs.
-        let found =
-            fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
-        let Some(found) = found.filter(|_| is_ours && path != own) else { continue };
-        let lock = path.join(LOCK);
-        let is_left = if lock.is_file() {
-            matches!(files::try_lock(&lock, "swept"), Ok(Lock::Held(_)))
-        } else {
-            let age = found.modified().ok().and_then(|time| time.elapsed().ok());
-            age.is_some_and(|age| age > YOUNG)
-        };
-        if is_left {
-            // What cannot be removed is there the next time.
-            let _ = fs::remove_dir_all(&path);
-        }
-    }
-}
-
-#[cfg(unix)]
-fn is_mine(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    found.uid() == rustix::process::geteuid().as_raw()
-}
-
-#[cfg(not(unix))]
-fn is_mine(_: &fs::Metadata) -> bool {
-    true
 }
 
 /// An empty file for its user alone.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::scratch::PREFIX;
 
 fn shells() -> (tempfile::TempDir, Shells) {
     let folder = tempfile::tempdir().unwrap();

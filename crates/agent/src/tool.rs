@@ -34,9 +34,10 @@ use crate::context;
 use crate::model::Usage;
 use crate::nature::Nature;
 use crate::permit;
+use crate::scratch;
 use crate::secret::Secrets;
 use crate::seen::Seen;
-use crate::shell::{self, Shells};
+use crate::shell::Shells;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -274,8 +275,8 @@ pub struct Site {
     pub home: Option<PathBuf>,
     /// The session's own folder, for what is too long for the model.
     pub folder: PathBuf,
-    /// Whether that folder is where sessions are kept, so that nobody else put anything there: what tools put
-    /// aside may be read again.
+    /// Whether that folder is where sessions are kept, so that nobody else put anything there: what
+    /// tools put aside may be read again.
     pub is_own_folder: bool,
     /// The files that the model has seen, as they were then.
     pub seen: Seen,
@@ -295,7 +296,8 @@ pub struct Site {
     pub spent: Mutex<BTreeMap<String, Usage>>,
     /// Whether nothing may be fetched from the web.
     pub is_offline: bool,
-    /// Hosts that may be fetched from though they are not on the public internet. None, unless a test says so.
+    /// Hosts that may be fetched from though they are not on the public internet. None, unless a
+    /// test says so.
     pub near_hosts: Vec<String>,
     /// Proxies, by the variables that named them, if the environment does not name them any more.
     pub proxies: Vec<(String, String)>,
@@ -337,7 +339,7 @@ impl Site {
             todos: Mutex::default(),
             todo_file: None,
             told: Mutex::default(),
-            shells: Shells::new(std::env::temp_dir().join(shell::folder_name())),
+            shells: Shells::new(std::env::temp_dir().join(scratch::folder_name())),
             model,
             spent: Mutex::default(),
             is_offline: false,
@@ -365,8 +367,8 @@ impl Site {
         is_own
     }
 
-    /// Takes up the files that a session watched before it was resumed. A record may name any file: only those in
-    /// the session's folders are watched, wherever links lead.
+    /// Takes up the files that a session watched before it was resumed. A record may name any file:
+    /// only those in the session's folders are watched, wherever links lead.
     pub fn watch(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let is_own = |path: &Path| permit::below(&permit::real(path), self).is_some();
         self.backups.restore(files.filter(|(path, _)| is_own(path) && is_own(&plain(path))));

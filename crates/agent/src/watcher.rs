@@ -1,8 +1,8 @@
 //! A small process that outlives the agent, and ends its commands if it was killed.
 //!
-//! It reads which process groups run, a line each, and at the end of its input it kills those that still do. The
-//! system closes that input however the agent ends. Invariant: a group is on its list only as long as the agent
-//! knows that it is alive: its number may be a stranger's afterwards.
+//! It reads which process groups run, a line each, and at the end of its input it kills those that
+//! still do. The system closes that input however the agent ends. Invariant: a group is on its list
+//! only as long as the agent knows that it is alive: its number may be a stranger's afterwards.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,11 +1,12 @@
 //! Keys that nobody finds in the environment of this process.
 //!
-//! `/proc/<pid>/environ` shows what a process was started with, whatever it does afterwards, and every command that
-//! an agent runs may look there. So `chat` starts itself again, at once and in its own place: the same process,
-//! arguments and name, without these variables. Their values wait in a socket that is the standard input of the
-//! new program, together with the real standard input, which takes its place again. On Linux the process can then
-//! not be looked into by others of the same user. Invariants: nothing is waited for; a standard input that is
-//! none of ours stays as it is; whatever fails, the program goes on as it would have without this.
+//! `/proc/<pid>/environ` shows what a process was started with, whatever it does afterwards, and
+//! every command that an agent runs may look there. So `chat` starts itself again, at once and in
+//! its own place: the same process, arguments and name, without these variables. Their values wait
+//! in a socket that is the standard input of the new program, together with the real standard
+//! input, which takes its place again. On Linux the process can then not be looked into by others
+//! of the same user. Invariants: nothing is waited for; a standard input that is none of ours stays
+//! as it is; whatever fails, the program goes on as it would have without this.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,13 +28,15 @@ impl fmt::Debug for Handed {
     }
 }
 
-/// Whether a command line asks for the agent. Who names something else so starts twice, and notices nothing.
+/// Whether a command line asks for the agent. Who names something else so starts twice, and notices
+/// nothing.
 fn is_chat(args: &[OsString]) -> bool {
     args.iter().skip(1).any(|arg| arg == "chat")
 }
 
-/// Takes the keys out of the environment, if the agent is what was asked for. `given` is the command line as it
-/// came, `meant` what it means. Comes back with the keys in the program that was started again.
+/// Takes the keys out of the environment, if the agent is what was asked for. `given` is the
+/// command line as it came, `meant` what it means. Comes back with the keys in the program that was
+/// started again.
 #[cfg(unix)]
 pub(crate) fn take(given: &[OsString], meant: &[OsString]) -> Handed {
     if !is_chat(meant) {
@@ -116,7 +119,8 @@ mod unix {
     #[cfg(not(target_os = "linux"))]
     const CLOEXEC: RecvFlags = RecvFlags::empty();
 
-    /// Starts the program again without the keys, if there are any. Comes back only if that cannot be done.
+    /// Starts the program again without the keys, if there are any. Comes back only if that cannot
+    /// be done.
     pub(super) fn hand_over(given: &[OsString]) {
         let is_key = |(name, value): &(OsString, OsString)| {
             name.to_str()
@@ -126,7 +130,8 @@ mod unix {
         if keys.is_empty() {
             return;
         }
-        // Without it the keys are where they always were: commands do not see them, but may look here.
+        // Without it the keys are where they always were: commands do not see them, but may look
+        // here.
         let Ok(real) = io::stdin().as_fd().try_clone_to_owned() else { return };
         let _ = start_again(given, &keys);
         let _ = dup2_stdin(real);

@@ -1,7 +1,8 @@
 //! The API itself, over HTTP.
 //!
-//! Invariants: no socket is opened before something is asked; a stream that brings nothing of an answer any more is
-//! given up, whatever else it brings, and so is one that takes longer than any answer.
+//! Invariants: no socket is opened before something is asked; a stream that brings nothing of an
+//! answer any more is given up, whatever else it brings, and so is one that takes longer than any
+//! answer.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -117,7 +118,8 @@ impl Http {
     }
 }
 
-/// Goes through these proxies, each by the variable that named it. Those of the environment count if there are none.
+/// Goes through these proxies, each by the variable that named it. Those of the environment count
+/// if there are none.
 pub fn through(
     mut client: ClientBuilder,
     proxies: &[(String, String)],
@@ -175,7 +177,8 @@ impl Model for Http {
     }
 }
 
-/// What an error says, as far as it comes in time. What is cut off of a longer one is nothing that helps.
+/// What an error says, as far as it comes in time. What is cut off of a longer one is nothing that
+/// helps.
 fn error_body(mut response: Response, most: Duration) -> Vec<u8> {
     let begin = Instant::now();
     let (mut body, mut buffer) = (Vec::new(), vec![0; 4 << 10]);

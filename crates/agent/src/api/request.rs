@@ -73,7 +73,8 @@ impl Request<'_> {
             self.messages.iter().flat_map(|message| &message.blocks).map(|block| block.len() + 1);
         out.reserve(len.sum::<usize>() + 64 * self.messages.len());
         out.push_str(r#","messages":["#);
-        // A history that lost its beginning still begins with the user, who is told the same as ever.
+        // A history that lost its beginning still begins with the user, who is told the same as
+        // ever.
         let is_headless = self.messages.first().is_some_and(|first| first.role != "user");
         if let Some(reminder) = self.reminder.filter(|_| is_headless) {
             let _ = write!(out, r#"{{"role":"user","content":[{}]}},"#, text_block(reminder));

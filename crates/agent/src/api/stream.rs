@@ -1,6 +1,7 @@
 //! The events of a stream put together: the message as it begins, each block when it is complete, how it ends.
 //!
-//! Invariant: an answer has an end: who sends more than was asked for is not listened to any longer ([`Limits`]).
+//! Invariant: an answer has an end: who sends more than was asked for is not listened to any longer
+//! ([`Limits`]).
 
 use transcript::json::{Json, Object, quote};
 
@@ -41,8 +42,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For an answer of at most so many tokens. The longest token has about forty bytes; an event has some two
-    /// hundred beside what it brings. What the API finds by itself is not counted in tokens.
+    /// For an answer of at most so many tokens. The longest token has about forty bytes; an event
+    /// has some two hundred beside what it brings. What the API finds by itself is not counted in
+    /// tokens.
     pub fn of(max_tokens: u64) -> Limits {
         let tokens = usize::try_from(max_tokens.min(1_000_000)).unwrap_or_default();
         let said = tokens * 40;

@@ -1,7 +1,8 @@
 //! `WebFetch`: a page of the web, as Markdown. No second model reads it: what it is wanted for, the model that asks knows.
 //!
-//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); another host, port or scheme is named, not followed; a page of any length and any shape takes bounded
-//! time and stack; who is cancelled does not wait.
+//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); another host,
+//! port or scheme is named, not followed; a page of any length and any shape takes bounded time and
+//! stack; who is cancelled does not wait.
 
 mod page;
 mod reach;

@@ -1,7 +1,7 @@
 //! Whom pages are fetched from: hosts of the public internet, and nobody in the neighbourhood.
 //!
-//! What listens on this machine, in its network or beside it in a cloud trusts whoever can reach it. Invariant: a
-//! name is looked up once, and what is connected to is what was checked.
+//! What listens on this machine, in its network or beside it in a cloud trusts whoever can reach
+//! it. Invariant: a name is looked up once, and what is connected to is what was checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
@@ -9,7 +9,8 @@ use reqwest::Url;
 
 use super::{Trouble, failed};
 
-/// Where a page is: its host, and the addresses that were found for it. Nothing if a proxy is to look it up.
+/// Where a page is: its host, and the addresses that were found for it. Nothing if a proxy is to
+/// look it up.
 pub(super) struct Found {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,

@@ -165,8 +165,8 @@ pub(super) fn signals(notes: &Sender<Note>, site: &Arc<Site>) {
 #[cfg(not(unix))]
 pub(super) fn signals(_: &Sender<Note>, _: &Arc<Site>) {}
 
-/// A session that nobody reads any more ends as if somebody had stopped it. That is noticed at once, also while
-/// nothing is printed.
+/// A session that nobody reads any more ends as if somebody had stopped it. That is noticed at
+/// once, also while nothing is printed.
 #[cfg(unix)]
 pub(super) fn reader(notes: &Sender<Note>) {
     use rustix::event::{PollFd, PollFlags, poll};

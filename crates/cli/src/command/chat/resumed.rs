@@ -57,7 +57,8 @@ pub(super) fn place(
     } else {
         opened(world, &old, model)?
     };
-    // A file may have any name; what is in it knows better, if that is an id. Nothing else builds paths.
+    // A file may have any name; what is in it knows better, if that is an id. Nothing else builds
+    // paths.
     let id =
         if is_id(&id) { id } else { resumed.session.clone().unwrap_or_else(|| world.new_id()) };
     Ok(Place { id, file, old: Some(old.path), resumed })

@@ -161,7 +161,8 @@ fn is_kept(file: &Path, place: &Where) -> bool {
     }
 }
 
-/// The keys that are kept from commands and records: those of the environment, and those of settings.
+/// The keys that are kept from commands and records: those of the environment, and those of
+/// settings.
 fn secrets(world: &World, settings: &Settings) -> Secrets {
     let names = secret::NAMES.iter().chain(&secret::PROXIES);
     let both = names.flat_map(|name| {
