@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::args::Color;
 use crate::failure::Failure;
 use crate::receiver::ShipConfig;
+use crate::redact::RedactConfig;
 
 /// `quipu/config.toml` in the user's config folder.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub(crate) struct Config {
     /// Who traces go to.
     #[serde(default)]
     pub(crate) ship: ShipConfig,
+    /// What else is a secret, and what is none.
+    #[serde(default)]
+    pub(crate) redact: RedactConfig,
 }
 
 impl Config {
@@ -32,7 +36,7 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color` and `[ship]`; see the README"),
+                Some("the settings are `homes`, `color`, `[ship]` and `[redact]`; see the README"),
             )
         })
     }

@@ -13,6 +13,7 @@ mod out;
 mod page;
 mod pager;
 mod receiver;
+mod redact;
 mod samples;
 mod store;
 mod surgery;

@@ -6,10 +6,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript::family::Family;
 use transcript::place::{self, Home, Session};
+use transcript::secret::Redactor;
 
 use crate::args::{Color, Global};
 use crate::command::which::Which;
@@ -18,6 +20,7 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::pager::Choice;
 use crate::receiver::ShipConfig;
+use crate::redact;
 use crate::samples;
 use crate::store::Journal;
 use crate::text::quoted;
@@ -37,6 +40,8 @@ pub(crate) struct World {
     state: Option<PathBuf>,
     /// Who traces go to, as the configuration has it.
     ship: ShipConfig,
+    /// What finds secrets.
+    redactor: Arc<Redactor>,
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
@@ -62,6 +67,7 @@ pub(crate) struct Homes {
 impl World {
     pub(crate) fn new(global: &Global) -> Result<Self, Failure> {
         let config = load_config()?;
+        let redactor = Arc::new(redact::redactor(&config.redact)?);
         let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
         let (looked, named_by) = home_folders(global, &config);
@@ -77,6 +83,7 @@ impl World {
             id: env("QUIPU_ID"),
             state: state_folder().map(|folder| folder.join("quipu")),
             ship: config.ship,
+            redactor,
         })
     }
 
@@ -258,6 +265,11 @@ impl World {
     /// What the configuration says of them.
     pub(crate) fn ship_config(&self) -> &ShipConfig {
         &self.ship
+    }
+
+    /// What finds secrets: what is known to be one, and what the configuration says.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        self.redactor.clone()
     }
 
     fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {

@@ -7,6 +7,7 @@
 pub mod api;
 pub mod damage;
 pub mod messages;
+pub mod mutate;
 pub mod otlp;
 pub mod session;
 

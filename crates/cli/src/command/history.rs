@@ -17,7 +17,7 @@ use crate::world::World;
 /// Show the messages that Claude Code would send if it resumed the session now
 ///
 /// Rebuilt by the rules of a client version, as they were observed. What was dropped, joined, bridged or made up is told in notes. A session that
-/// the client refuses, or on which it hangs, ends with exit code 12.
+/// the client refuses, or on which it hangs, ends with exit code 12. Exact: secrets are not hidden.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoryArgs {
     /// The session

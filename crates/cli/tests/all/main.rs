@@ -20,6 +20,7 @@ mod home;
 mod hook;
 mod large;
 mod ls;
+mod redact;
 mod ship;
 mod show;
 mod surgery;
