@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::args::Color;
 use crate::failure::Failure;
 use crate::receiver::ShipConfig;
+use crate::redact::RedactConfig;
 use crate::store::Bounds;
 
 /// `quipu/config.toml` in the user's config folder.
@@ -26,6 +27,9 @@ pub(crate) struct Config {
     /// How long changes can be taken back.
     #[serde(default)]
     pub(crate) undo: UndoConfig,
+    /// What else is a secret, and what is none.
+    #[serde(default)]
+    pub(crate) redact: RedactConfig,
 }
 
 /// The table `[undo]`.
@@ -56,7 +60,7 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color`, `[ship]` and `[undo]`; see the README"),
+                Some("the settings are `homes`, `color`, `[ship]`, `[undo]` and `[redact]`; see the README"),
             )
         })
     }

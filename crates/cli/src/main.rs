@@ -15,6 +15,7 @@ mod page;
 mod pager;
 mod project;
 mod receiver;
+mod redact;
 mod samples;
 mod store;
 mod surgery;

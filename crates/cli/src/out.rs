@@ -255,6 +255,21 @@ impl Write for Verbatim<'_> {
     }
 }
 
+/// Passes JSON on, with harmful characters escaped. Callers write whole strings.
+#[derive(Debug)]
+pub(crate) struct HarmlessJson<'a>(pub(crate) &'a mut Out);
+
+impl Write for HarmlessJson<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        harmless(self.0, &String::from_utf8_lossy(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Passes text on, with harmful characters made visible; lines and tabs stay.
 #[derive(Debug)]
 pub(crate) struct Visible<'a>(pub(crate) &'a mut Out);

@@ -35,7 +35,9 @@ pub(crate) struct ReceiverArgs {
     /// How much is sent: everything, no texts, or nothing that names things either
     #[arg(long, value_name = "HOW MUCH")]
     content: Option<How>,
-    /// Hide secrets; so it is done anyway unless the receiver is on this machine
+    /// Hide secrets (the default, except for receivers on this machine)
+    ///
+    /// What `[redact]` in the configuration names is hidden too, and what it allows is not.
     #[arg(long, conflicts_with = "no_redact")]
     redact: bool,
     /// Do not hide secrets
@@ -395,7 +397,7 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
             Some(How::None) => Content::None,
             Some(How::Full) | None => Content::Full,
         },
-        redact: asked.unwrap_or(!is_here),
+        redact: asked.unwrap_or(!is_here).then(|| world.redactor()),
         longest: longest.and_then(|own| usize::try_from(own).ok()).unwrap_or(usual.longest),
         user: user().or_else(|| config.user.clone()),
         tags,

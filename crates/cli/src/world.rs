@@ -6,10 +6,12 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript::family::Family;
 use transcript::place::{self, Home, HomeError, Listed, Session};
+use transcript::secret::Redactor;
 
 use crate::args::{Color, Global};
 use crate::command::which::Which;
@@ -20,6 +22,7 @@ use crate::out::Out;
 use crate::pager::Choice;
 use crate::project;
 use crate::receiver::ShipConfig;
+use crate::redact;
 use crate::samples;
 use crate::store::{Journal, LockError, SessionLocks};
 use crate::text::{count, quoted};
@@ -43,6 +46,8 @@ pub(crate) struct World {
     undo: UndoConfig,
     /// The sessions that this process writes to.
     locks: SessionLocks,
+    /// What finds secrets.
+    redactor: Arc<Redactor>,
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
@@ -82,6 +87,7 @@ pub(crate) struct Homes {
 impl World {
     pub(crate) fn new(global: &Global, handed: Handed) -> Result<Self, Failure> {
         let config = load_config()?;
+        let redactor = Arc::new(redact::redactor(&config.redact)?);
         let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
         let (looked, named_by) = home_folders(global, &config);
@@ -100,6 +106,7 @@ impl World {
             undo: config.undo,
             locks: SessionLocks::default(),
             handed,
+            redactor,
         })
     }
 
@@ -351,6 +358,11 @@ impl World {
     /// The file with the key that seals what is kept beside sessions.
     pub(crate) fn seal_file(&self) -> Result<PathBuf, Failure> {
         self.remembered("seal")
+    }
+
+    /// What finds secrets: what is known to be one, and what the configuration says.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        self.redactor.clone()
     }
 
     fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {

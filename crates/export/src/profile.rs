@@ -8,9 +8,10 @@ mod lean;
 mod seed;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value as Data;
-use transcript::secret::likely;
+use transcript::secret::{Mask, Redactor};
 use transcript::time::Time;
 
 use crate::content::Text;
@@ -23,8 +24,8 @@ pub struct Telling {
     pub profile: Profile,
     /// How much.
     pub content: Content,
-    /// Whether secrets are hidden.
-    pub redact: bool,
+    /// What finds the secrets that are hidden; nothing if none are.
+    pub redact: Option<Arc<Redactor>>,
     /// How many bytes a text may have.
     pub longest: usize,
     /// Who the user is, if that is to be told.
@@ -45,7 +46,7 @@ impl Default for Telling {
         Telling {
             profile: Profile::Lean,
             content: Content::Full,
-            redact: true,
+            redact: Some(Arc::default()),
             longest: LONGEST,
             user: None,
             tags: vec!["claude-code".to_owned()],
@@ -116,13 +117,16 @@ impl Telling {
 
     /// A text without its secrets and not too long.
     fn text(&self, text: &str) -> String {
-        let shown = self.hide(text);
+        let text = storable(text);
+        let shown = self.mask().text(&text);
         cut(&shown, self.longest).unwrap_or_else(|| shown.into_owned())
     }
 
     /// The same for content, which may be JSON and then stays so.
     fn content(&self, own: &Text) -> Text {
-        let shown = self.hide(&own.text);
+        let text = storable(&own.text);
+        // The strings of JSON are looked at as they are meant, not as they are written.
+        let shown = if own.is_json { self.mask().json(&text) } else { self.mask().text(&text) };
         if shown.len() <= self.longest {
             return Text { text: shown.into_owned(), is_json: own.is_json };
         }
@@ -131,28 +135,9 @@ impl Telling {
         short.map_or_else(plain, Text::json)
     }
 
-    fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if text.contains('\0') {
-            // Databases behind receivers do not take these.
-            return Cow::Owned(self.hide(&text.replace('\0', "\u{fffd}")).into_owned());
-        }
-        if !self.redact {
-            return Cow::Borrowed(text);
-        }
-        let mut shown = String::new();
-        let mut end = 0;
-        for secret in likely(text.as_bytes()) {
-            // A secret is ASCII on both sides; if not, more is hidden rather than less.
-            let start = floor(text, secret.range.start);
-            shown.push_str(&text[end..start.max(end)]);
-            shown.extend(["[redacted ", secret.family.name(), "]"]);
-            end = ceil(text, secret.range.end);
-        }
-        if end == 0 {
-            return Cow::Borrowed(text);
-        }
-        shown.push_str(&text[end..]);
-        Cow::Owned(shown)
+    /// What hides secrets. How many there were nobody asks here.
+    fn mask(&self) -> Mask<'_> {
+        self.redact.as_deref().map_or_else(Mask::none, Mask::new)
     }
 
     /// What a span is called. Where nothing may be named, the names that people give are left out: those of servers and of agents.
@@ -249,11 +234,13 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-fn ceil(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at += 1;
+/// Databases behind receivers do not take NUL.
+fn storable(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
     }
-    at
 }
 
 /// A text that is too long, up to the limit and with a mark; nothing if it is not too long.

@@ -16,7 +16,7 @@ mod request;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use hashbrown::HashMap;
@@ -32,9 +32,10 @@ use crate::entry::Kind;
 use crate::family::{Body, Family};
 use crate::history::{History, OBSERVED, Refusal, Rules, outline};
 use crate::place::{Agent, Session, agents};
+use crate::secret::Redactor;
 use crate::table::{BlockId, Filling, Id, Part, RowId};
 use crate::time::Time;
-use examine::{Examined, Faults};
+use examine::Examined;
 pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
 pub(crate) use image::{LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
@@ -145,9 +146,9 @@ impl Case {
 
     /// A session by its records alone: nobody looks for secrets.
     pub(crate) fn open(file: File, path: &Path) -> io::Result<Case> {
-        let mut faults = Faults::default();
-        let own = Conversation::of_file(file, path, 0, &mut faults)?;
-        Ok(Case::new(own, faults.0))
+        let mut examined = Examined::default();
+        let own = Conversation::of_file(file, path, 0, &mut examined)?;
+        Ok(Case::new(own, examined))
     }
 
     /// What one version makes of it, of which it is known what it would send.
@@ -197,17 +198,18 @@ impl Case {
 
 /// Judges a session by the rules of a version. `now` tells which times have not come yet.
 pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<Report> {
-    check_with(session, agents(session), rules, now)
+    check_with(session, agents(session), rules, now, &Arc::default())
 }
 
-/// The same, where the files of its sub-agents are known.
+/// The same, where the files of its sub-agents are known, with what else the user takes for a secret.
 pub fn check_with(
     session: &Session,
     agents: Vec<Agent>,
     rules: Rules,
     now: Option<Time>,
+    redactor: &Arc<Redactor>,
 ) -> io::Result<Report> {
-    let mut examined = Examined::default();
+    let mut examined = Examined::with(redactor);
     let own = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case::new(own, examined);
     let mut shared = Findings::new(&case.own.table);
@@ -291,7 +293,7 @@ fn report(
         around::calls_without_agents(&case.own.table, &|_| false, &mut more);
         findings.extend(more.into_list());
     } else {
-        findings.extend(of_agents(case.own, agents));
+        findings.extend(of_agents(case, agents));
     }
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
@@ -299,8 +301,8 @@ fn report(
 }
 
 /// What there is to say about the sub-agents of a session.
-fn of_agents(own: Conversation, agents: Vec<Agent>) -> Vec<Finding> {
-    let (family, seen) = Family::around::<Examined>(own, agents);
+fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
+    let (family, seen) = Family::around(case.own, agents, &case.examined);
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
         Body::File(own) => Some(around::name(&own.path)),
         Body::Side(_) => None,

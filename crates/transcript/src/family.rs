@@ -151,18 +151,22 @@ impl Family {
 
     /// The same, where the files of its sub-agents are known.
     pub fn open_with(session: &Session, agents: Vec<Agent>) -> io::Result<Family> {
-        let (family, _) = Family::around::<()>(Conversation::open(&session.path)?, agents);
+        let (family, _) = Family::around(Conversation::open(&session.path)?, agents, &());
         Ok(family)
     }
 
     /// Reads the sub-agents of a session that was read already, while somebody looks on: gives what was seen in each file, in their order.
-    pub(crate) fn around<W: Watch>(main: Conversation, agents: Vec<Agent>) -> (Family, Vec<W>) {
+    pub(crate) fn around<W: Watch>(
+        main: Conversation,
+        agents: Vec<Agent>,
+        like: &W,
+    ) -> (Family, Vec<W>) {
         let mut seen = Vec::new();
         let mut family =
             Family { main, agents: Vec::new(), unreadable: Vec::new(), by_call: HashMap::new() };
         let mut sidecars = Vec::new();
         for file in agents {
-            let mut watch = W::default();
+            let mut watch = like.another();
             match Conversation::open_watched(&file.path, 0, &mut watch) {
                 Ok(mut own) => {
                     own.close();

@@ -2,8 +2,9 @@
 //!
 //! For reading elsewhere: prompts as quotes, answers as they were written, calls as list items, diffs and results as code blocks. What people and
 //! the model wrote is Markdown already and stays so; a code block that it leaves open is closed. What is inside a code block of ours cannot end it: its fence is
-//! longer than any in it.
+//! longer than any in it. Every text from the session passes the writer's [`Mask`] before anything is cut or escaped.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::diff::{Action, Touched};
@@ -12,6 +13,7 @@ use crate::family::{Family, Owner};
 use crate::glance::Glance;
 use crate::graph::ChainId;
 use crate::input::{Input, typed};
+use crate::secret::Mask;
 use crate::table::{BlockId, RowId};
 use crate::time::Time;
 use crate::turn::{Piece, Step, Turn, What};
@@ -30,6 +32,7 @@ pub struct Options {
 pub struct Writer<'a, W> {
     family: &'a Family,
     options: Options,
+    mask: Mask<'a>,
     out: W,
     /// How deep in agents of agents.
     depth: usize,
@@ -40,16 +43,25 @@ const DEEPEST: usize = 8;
 
 impl<'a, W: Write> Writer<'a, W> {
     /// For the turns of a session.
-    pub fn new(family: &'a Family, options: Options, out: W) -> Self {
-        Writer { family, options, out, depth: 0 }
+    pub fn new(family: &'a Family, options: Options, mask: Mask<'a>, out: W) -> Self {
+        Writer { family, options, mask, out, depth: 0 }
+    }
+
+    /// How many secrets were hidden so far, by kind.
+    pub fn hidden(&self) -> &BTreeMap<String, u64> {
+        self.mask.hidden()
     }
 
     /// Writes what the session is.
     pub fn head(&mut self, id: &str, seen: &Glance) -> io::Result<()> {
         let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or(id);
-        writeln!(self.out, "# {}\n", plain(&one_line(title, 120)))?;
+        let title = self.mask.text(title);
+        writeln!(self.out, "# {}\n", plain(&one_line(&title, 120)))?;
         let mut fact = |name: &str, value: Option<&str>| match value {
-            Some(value) => writeln!(self.out, "- {name}: {}", code(&one_line(value, 400))),
+            Some(value) => {
+                let value = self.mask.text(value);
+                writeln!(self.out, "- {name}: {}", code(&one_line(&value, 400)))
+            }
             None => Ok(()),
         };
         fact("Session", Some(id))?;
@@ -91,12 +103,15 @@ impl<'a, W: Write> Writer<'a, W> {
                 Step::Orphan(block) => {
                     let (pieces, _) = own.result(*block)?;
                     writeln!(self.out, "- a result without its call\n")?;
-                    self.fenced("", &words(&pieces), "  ")?;
+                    let text = words(&pieces);
+                    let text = self.mask.text(&text);
+                    self.fenced("", &text, "  ")?;
                 }
                 Step::Event(row) => {
                     let seen = own.look(*row, event)?;
                     if seen.matters {
-                        writeln!(self.out, "*{}*\n", plain(&one_line(&seen.text, 400)))?;
+                        let text = self.mask.text(&seen.text);
+                        writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))?;
                     }
                 }
             }
@@ -119,6 +134,7 @@ impl<'a, W: Write> Writer<'a, W> {
             _ => None,
         });
         let text = typed(texts).unwrap_or_default();
+        let text = self.mask.text(&text);
         match input {
             Some(Input::Output | Input::Hook | Input::Meta | Input::Preface) => {
                 if !text.trim().is_empty() {
@@ -149,15 +165,22 @@ impl<'a, W: Write> Writer<'a, W> {
     fn piece(&mut self, piece: &Piece) -> io::Result<()> {
         match &piece.what {
             What::Text(text) if text.trim().is_empty() => Ok(()),
-            What::Text(text) => writeln!(self.out, "{}\n", closed(text.trim_end())),
+            What::Text(text) => {
+                let text = self.mask.text(text);
+                writeln!(self.out, "{}\n", closed(text.trim_end()))
+            }
             What::Thinking(text) => {
                 if !self.options.thinking || text.trim().is_empty() {
                     return Ok(());
                 }
-                self.folded("Thinking", text)
+                let text = self.mask.text(text);
+                self.folded("Thinking", &text)
             }
             What::Redacted if !self.options.thinking => Ok(()),
-            what => writeln!(self.out, "*[{}]*\n", plain(&aside(what))),
+            what => {
+                let text = aside(what);
+                writeln!(self.out, "*[{}]*\n", plain(&self.mask.text(&text)))
+            }
         }
     }
 
@@ -172,35 +195,46 @@ impl<'a, W: Write> Writer<'a, W> {
         match &call.result {
             None => facts.push("no result".to_owned()),
             Some(result) if result.is_error => facts.push("failed".to_owned()),
-            Some(result) => facts.extend(result.outcome.clone()),
+            Some(result) => {
+                let outcome = result.outcome.as_deref();
+                facts.extend(outcome.map(|outcome| self.mask.text(outcome).into_owned()));
+            }
         }
-        let about = one_line(&call.about, 200);
+        let about = one_line(&self.mask.text(&call.about), 200);
         let about = if about.is_empty() { about } else { format!(" {}", code(&about)) };
         let facts = if facts.is_empty() {
             String::new()
         } else {
             format!(" ({})", plain(&one_line(&facts.join(", "), 200)))
         };
-        writeln!(self.out, "- **{}**{about}{facts}\n", plain(&one_line(&call.tool, 100)))?;
+        let tool = one_line(&self.mask.text(&call.tool), 100);
+        writeln!(self.out, "- **{}**{about}{facts}\n", plain(&tool))?;
         if self.options.full {
-            self.fenced("json", &String::from_utf8_lossy(&call.input), "  ")?;
+            let input = String::from_utf8_lossy(&call.input);
+            let input = self.mask.json(&input);
+            self.fenced("json", &input, "  ")?;
         }
         if let Some(result) = &call.result
             && (self.options.full || result.is_error)
         {
-            self.fenced("", &words(&result.pieces), "  ")?;
+            let text = words(&result.pieces);
+            let text = self.mask.text(&text);
+            self.fenced("", &text, "  ")?;
         }
         if call.is_cut {
             writeln!(self.out, "  *(too long to be held: texts have lost their middle)*\n")?;
         }
         if let Some(touched) = &call.touched {
-            self.fenced("diff", &patch(touched), "  ")?;
+            let text = patch(touched);
+            let text = self.mask.text(&text);
+            self.fenced("diff", &text, "  ")?;
         }
         for at in self.family.started(owner, block).to_vec() {
             let agent = &self.family.agents[at];
             let guess = agent.start.is_some_and(|start| start.is_guess);
             let guess = if guess { ", perhaps" } else { "" };
-            writeln!(self.out, "  Sub-agent {}{guess}\n", code(&one_line(&agent.id, 100)))?;
+            let id = one_line(&self.mask.text(&agent.id), 100);
+            writeln!(self.out, "  Sub-agent {}{guess}\n", code(&id))?;
             if self.options.full && self.depth < DEEPEST {
                 self.depth += 1;
                 for (number, turn) in (1..).zip(self.family.turns(agent)) {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::glance::glance;
 use crate::place::Session;
+use crate::secret::Mask;
 
 /// The live conversation of a recording, as Markdown.
 fn exported(name: &str, options: Options) -> String {
@@ -10,7 +11,7 @@ fn exported(name: &str, options: Options) -> String {
     let session = Session::at(&main.path).unwrap();
     let family = Family::open(&session).unwrap();
     let mut out = Vec::new();
-    let mut writer = Writer::new(&family, options, &mut out);
+    let mut writer = Writer::new(&family, options, Mask::none(), &mut out);
     writer.head(&session.id, &glance(&session.path).unwrap()).unwrap();
     for (number, turn) in (1..).zip(&family.main.turns().live) {
         writer.turn(Owner::Main, turn, number).unwrap();

@@ -18,7 +18,8 @@ use crate::world::World;
 /// Each line is `{v, line, offset, len, state, kind, entry}`. `state` is `whole`, `recovered` (found in a
 /// damaged line) or `damaged` (not a record; `entry` is null and `fault` says why). With `--raw` the bytes
 /// of the file, unchanged, whatever it holds; damage is then told on stderr. In a terminal, and only there,
-/// control characters and others that it would obey or hide are written as `\u009b`.
+/// control characters and others that it would obey or hide are written as `\u009b`. Secrets are not hidden:
+/// programs build on it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CatArgs {
     /// The session

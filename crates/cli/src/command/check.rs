@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use transcript::check::{Code, Finding, Report, Severity, Verdict, check as examine};
+use transcript::check::{Code, Finding, Report, Severity, Verdict, check_with as examine};
 use transcript::history::Rules;
-use transcript::place::{Session, is_agent};
+use transcript::place::{Session, agents, is_agent};
 use transcript::time::Time;
 
 use super::JSON_VERSION;
@@ -24,7 +24,7 @@ const EACH: usize = 3;
 /// Say whether sessions resume, and what is wrong with them
 ///
 /// Rebuilds what a client version would send if it resumed the session now, and says what is lost on the way and what the API would
-/// refuse. Every finding has a code; docs/checks.md describes them all. Of more than three sessions those that resume fully are only counted. The exit code is that of the worst verdict: 0 resumes fully,
+/// refuse. Every finding has a code; docs/checks.md describes them all. Secrets in clear text are counted by kind, never shown. Of more than three sessions those that resume fully are only counted. The exit code is that of the worst verdict: 0 resumes fully,
 /// 10 with loss, 11 the API would refuse it, 12 the client refuses it or hangs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
@@ -33,7 +33,7 @@ pub(crate) struct CheckArgs {
     /// The client version whose rules count
     #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
     version: String,
-    /// One JSON object a session
+    /// One JSON object a session; exact, as the file has it
     #[arg(long)]
     json: bool,
 }
@@ -55,8 +55,10 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     let now = i64::try_from(now).ok().map(Time);
     let (mut worst, mut counts, mut unreadable) = (Verdict::Full, [0_u64; 4], 0);
     let mut secrets = 0;
+    let redactor = world.redactor();
     for path in &files {
-        let report = Session::at(path).and_then(|session| examine(&session, rules, now));
+        let report = Session::at(path)
+            .and_then(|session| examine(&session, agents(&session), rules, now, &redactor));
         let report = match report {
             Ok(report) => report,
             Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),

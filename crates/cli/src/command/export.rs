@@ -6,11 +6,14 @@ use clap::Subcommand;
 use transcript::family::{Family, Owner};
 use transcript::glance::glance;
 use transcript::markdown::{Options, Writer};
+use transcript::place::Session;
+use transcript::secret::{JsonMask, Mask};
 
 use super::JSON_VERSION;
 use super::as_json::{self, Place};
 use crate::failure::Failure;
-use crate::out::Visible;
+use crate::out::{HarmlessJson, Visible, write_json};
+use crate::redact::hidden;
 use crate::world::World;
 
 /// Write a session as one document, to stdout
@@ -28,7 +31,7 @@ enum Form {
 
 /// The live conversation as Markdown
 ///
-/// Prompts as quotes, answers as they were written, calls as list items, changes as diffs.
+/// Prompts as quotes, answers as they were written, calls as list items, changes as diffs. Secrets are hidden.
 #[derive(clap::Args, Debug)]
 struct MdArgs {
     /// The session
@@ -39,15 +42,21 @@ struct MdArgs {
     /// The model's thinking
     #[arg(long)]
     thinking: bool,
+    /// Do not hide secrets
+    #[arg(long)]
+    no_redact: bool,
 }
 
 /// Everything as one JSON document: `session`, `turns`, `agents`
 ///
-/// The objects are those of `quipu turns --json`.
+/// The objects are those of `quipu turns --json`, but secrets are hidden.
 #[derive(clap::Args, Debug)]
 struct JsonArgs {
     /// The session
     session: String,
+    /// Do not hide secrets
+    #[arg(long)]
+    no_redact: bool,
 }
 
 pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure> {
@@ -64,13 +73,16 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     world.agents_unreadable(&family)?;
     let seen = glance(&session.path).map_err(unreadable)?;
     let options = Options { thinking: args.thinking, full: args.full };
-    let mut writer = Writer::new(&family, options, Visible(&mut world.out));
+    let redactor = world.redactor();
+    let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+    let mut writer = Writer::new(&family, options, mask, Visible(&mut world.out));
     let failed = |error| Failure::mixed(&session.path, error);
     writer.head(&session.id, &seen).map_err(failed)?;
     for (number, turn) in (1..).zip(&family.main.turns().live) {
         writer.turn(Owner::Main, turn, number).map_err(failed)?;
     }
-    Ok(())
+    let told = hidden(writer.hidden());
+    Ok(told.map_or(Ok(()), |told| world.out.note(&told))?)
 }
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
@@ -78,17 +90,27 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let family =
         Family::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
     world.agents_unreadable(&family)?;
+    let redactor = world.redactor();
+    let mut mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+    let mut out = JsonMask::new(&mut mask, HarmlessJson(&mut world.out));
+    document(&session, &family, &mut out)?;
+    out.finish()?;
+    let told = hidden(mask.hidden());
+    Ok(told.map_or(Ok(()), |told| world.out.note(&told))?)
+}
+
+fn document(session: &Session, family: &Family, out: &mut impl Write) -> Result<(), Failure> {
     let found = family.main.turns();
-    let out = &mut world.out;
     write!(out, "{{\"v\":{JSON_VERSION},\"session\":")?;
-    out.json(&as_json::session(&session.id, &family, &found))?;
-    let runs = as_json::runs(&family, found);
+    write_json(&mut *out, &as_json::session(&session.id, family, &found))?;
+    out.write_all(b"\n")?;
+    let runs = as_json::runs(family, found);
     out.write_all(b",\"turns\":[")?;
     let mut between: &[u8] = b"";
     for run in &runs {
         for (number, turn) in (1..).zip(&run.turns) {
             out.write_all(std::mem::replace(&mut between, b",\n"))?;
-            as_json::turn(&family, turn, Place { number, ..run.place }, out)?;
+            as_json::turn(family, turn, Place { number, ..run.place }, out)?;
         }
     }
     out.write_all(b"],\"agents\":[")?;
@@ -96,10 +118,10 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     for run in runs.iter().filter(|run| run.place.chain.is_none()) {
         if let Some(agent) = run.place.agent {
             out.write_all(std::mem::replace(&mut between, b","))?;
-            out.json(
-                &as_json::agent(&family, agent, &run.turns)
-                    .map_err(|error| Failure::unreadable(&family.main.path, error))?,
-            )?;
+            let head = as_json::agent(family, agent, &run.turns)
+                .map_err(|error| Failure::unreadable(&family.main.path, error))?;
+            write_json(&mut *out, &head)?;
+            out.write_all(b"\n")?;
         }
     }
     Ok(out.write_all(b"]}\n")?)

@@ -37,13 +37,15 @@ pub(super) fn look(sessions: &[Session], patience: Option<Duration>, now: Option
     let clock = Clock { begin: Instant::now(), patience };
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let projects = Projects::default();
+    // Secrets do not make a session ill: what the user adds to them is not asked for.
+    let redactor = Arc::default();
     let work = || {
         while clock.has_time() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(session) = sessions.get(at) else { return };
             let Some(agents) = projects.agents(session, &clock) else { continue };
             if clock.is_enough_for(session, &agents) {
-                let report = check_with(session, agents, Rules::newest(), now);
+                let report = check_with(session, agents, Rules::newest(), now, &redactor);
                 found.lock().unwrap_or_else(PoisonError::into_inner).push((at, report));
             }
         }

@@ -18,6 +18,7 @@ use crate::world::World;
 ///
 /// Rebuilt by the rules of a client version, as they were observed. What was dropped, joined, bridged or made up is told in notes. A session that
 /// the client refuses, or on which it hangs, ends with exit code 12. Long texts are cut, and that is said; `--json` has them whole and as they are.
+/// Secrets are not hidden.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoryArgs {
     /// The session

@@ -12,6 +12,7 @@ use transcript::glance::{Glance, glance};
 use transcript::graph::{ChainId, Start};
 use transcript::markdown;
 use transcript::place::Session;
+use transcript::secret::Mask;
 use transcript::turn::Turn;
 
 use super::as_json::{self, Place};
@@ -20,13 +21,15 @@ use super::range::range;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
+use crate::redact::hidden;
 use crate::text::{count, fit, local, one_line, quoted};
 use crate::world::World;
 
 /// Show a session as a conversation
 ///
 /// Turn by turn: what was asked, what the model said, its calls folded to a line each, what they changed in files. The live conversation is
-/// shown, the one that the newest Claude Code goes on with; `quipu tree` shows what else there is.
+/// shown, the one that the newest Claude Code goes on with; `quipu tree` shows what else there is. Secrets are hidden with `--markdown`
+/// only, which is for others to read; the screen and `--json` are exact.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct ShowArgs {
@@ -47,10 +50,13 @@ pub(crate) struct ShowArgs {
     /// The model's thinking
     #[arg(long)]
     thinking: bool,
-    /// As Markdown
+    /// As Markdown, with secrets hidden
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// As JSON, one turn a line
+    /// With `--markdown`: do not hide secrets
+    #[arg(long, requires = "markdown")]
+    no_redact: bool,
+    /// As JSON, one turn a line; exact, secrets included
     #[arg(long)]
     json: bool,
     /// Do not use a pager
@@ -112,7 +118,9 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     if args.markdown {
         let options = markdown::Options { thinking: args.thinking, full: args.full };
-        let mut writer = markdown::Writer::new(&family, options, Visible(&mut world.out));
+        let redactor = world.redactor();
+        let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+        let mut writer = markdown::Writer::new(&family, options, mask, Visible(&mut world.out));
         let failed = |error| Failure::mixed(&session.path, error);
         writer.head(&session.id, &seen).map_err(failed)?;
         let mut before = None;
@@ -123,7 +131,8 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
             }
             writer.turn(Owner::Main, turn, number).map_err(failed)?;
         }
-        return Ok(());
+        let told = hidden(writer.hidden());
+        return Ok(told.map_or(Ok(()), |told| world.out.note(&told))?);
     }
     let page = &mut Page::new(&mut world.out);
     head(page, &session, &seen, &family, &left_out, last)?;

@@ -20,7 +20,7 @@ use crate::world::World;
 ///
 /// A turn begins with what a person, another session or a finished task says, and holds everything up to the next. Answers are joined
 /// by their ids, calls are paired with their results, and those that failed are marked `✗`. `>` before the tokens: the output is only a lower bound. With `--json` one object a line:
-/// the session, its turns (the live ones, then those of dead branches), its sub-agents and their turns.
+/// the session, its turns (the live ones, then those of dead branches), its sub-agents and their turns; exact, secrets included.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TurnsArgs {
     /// The session

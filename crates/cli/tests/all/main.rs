@@ -23,6 +23,7 @@ mod hostile_run;
 mod journal;
 mod large;
 mod ls;
+mod redact;
 mod ship;
 mod show;
 mod special;

@@ -11,7 +11,7 @@ use crate::entry::Kind;
 use crate::family::{Body, Family, Purpose};
 use crate::history::Rules;
 use crate::place::slug_uncut;
-use crate::secret::Family as Secrets;
+
 use crate::table::{Id, Part, Table};
 use crate::time::Time;
 
@@ -76,14 +76,14 @@ fn clock(case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
 }
 
 fn secrets(examined: &Examined, file: Option<&str>, findings: &mut Findings<'_>) {
-    for (family, (count, line)) in &examined.secrets {
+    for (kind, (count, line)) in &examined.secrets {
         let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
         findings.put(Finding {
             code: Code::Secret,
             severity: Severity::Warning,
             file: file.map(str::to_owned),
             line: Some(*line),
-            text: format!("{} in clear text, {times}", Secrets::name(*family)),
+            text: format!("{kind} in clear text, {times}"),
             more: 0,
         });
     }

@@ -3,6 +3,7 @@
 //! Runs while the table is read. Whether what is found here matters depends on whether the record is sent, which is found out later: so it is kept with its place.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -13,7 +14,7 @@ use crate::file::{Body, Line, Record, State};
 use crate::history::parse_version;
 use crate::json::{Json, Shape, mend_surrogates};
 use crate::scan::Why;
-use crate::secret::{Family, secrets};
+use crate::secret::Redactor;
 use crate::table::{Placed, Watch, digest};
 
 /// Something about a record or one of its blocks.
@@ -83,14 +84,14 @@ const HOLLOW_SINCE: [u32; 3] = [2, 1, 81];
 #[derive(Debug, Default)]
 pub(crate) struct Examined {
     pub(crate) marks: Vec<Mark>,
-    /// Secrets by family: how many, and the line of the first.
-    pub(super) secrets: BTreeMap<Family, (u64, u64)>,
+    /// Secrets by kind: how many, and the line of the first.
+    pub(super) secrets: BTreeMap<String, (u64, u64)>,
     /// The last working directory that a record names, as it stands.
     cwd: Vec<u8>,
     /// The last line that is not blank.
     pub(crate) last: Option<Last>,
-    /// Nobody asks for secrets.
-    is_quick: bool,
+    /// What finds secrets; nothing if nobody asks for them, which takes half of the time.
+    redactor: Option<Arc<Redactor>>,
     /// How many marks are about the line of the last one.
     on_line: usize,
     /// Models whose thinking has text somewhere.
@@ -115,6 +116,11 @@ pub(crate) struct Last {
 const MARKS: usize = 256;
 
 impl Examined {
+    /// Looks for secrets too.
+    pub(super) fn with(redactor: &Arc<Redactor>) -> Examined {
+        Examined { redactor: Some(redactor.clone()), ..Examined::default() }
+    }
+
     /// Looks at one line, with its records.
     fn look_at_line(&mut self, line: &Line<'_>) {
         let bytes = match line.body {
@@ -122,9 +128,9 @@ impl Examined {
             Body::Condensed(digest) => digest.bytes(),
         };
         let number = line.number.unwrap_or(0);
-        let found = (!self.is_quick).then(|| secrets(bytes));
-        for secret in found.into_iter().flatten() {
-            self.secrets.entry(secret.family).or_insert((0, number)).0 += 1;
+        let found = self.redactor.as_ref().map(|redactor| redactor.find_in_line(bytes));
+        for kind in found.into_iter().flatten() {
+            self.secrets.entry(kind.to_owned()).or_insert((0, number)).0 += 1;
         }
         let text = bytes.trim_ascii();
         if text.is_empty() && line.ended {
@@ -306,6 +312,10 @@ impl Examined {
 }
 
 impl Watch for Examined {
+    fn another(&self) -> Examined {
+        Examined { redactor: self.redactor.clone(), ..Examined::default() }
+    }
+
     fn line(&mut self, line: &Line<'_>) {
         self.look_at_line(line);
     }
@@ -317,8 +327,8 @@ impl Watch for Examined {
     fn append(&mut self, other: Examined, lines: u64) {
         self.marks
             .extend(other.marks.into_iter().map(|mark| Mark { line: mark.line + lines, ..mark }));
-        for (family, (count, line)) in other.secrets {
-            self.secrets.entry(family).or_insert((0, line + lines)).0 += count;
+        for (kind, (count, line)) in other.secrets {
+            self.secrets.entry(kind).or_insert((0, line + lines)).0 += count;
         }
         if !other.cwd.is_empty() {
             self.cwd = other.cwd;
@@ -332,35 +342,12 @@ impl Watch for Examined {
     }
 }
 
-/// The same without a look for secrets, which takes half of the time.
-#[derive(Debug)]
-pub(super) struct Faults(pub(super) Examined);
-
-impl Default for Faults {
-    fn default() -> Self {
-        Faults(Examined { is_quick: true, ..Examined::default() })
-    }
-}
-
-impl Watch for Faults {
-    fn line(&mut self, line: &Line<'_>) {
-        self.0.line(line);
-    }
-
-    fn record(&mut self, record: &Record<'_>, placed: Placed) {
-        self.0.record(record, placed);
-    }
-
-    fn append(&mut self, other: Faults, lines: u64) {
-        self.0.append(other.0, lines);
-    }
-}
-
 /// A name from the file that is told in a finding: cut, and hidden if somebody put a secret there.
 pub(super) fn quoted(name: &str) -> String {
-    match secrets(name.as_bytes()).next() {
-        Some(_) => "(a secret)".to_owned(),
-        None => name.chars().take(64).collect(),
+    if Redactor::default().find(name).is_empty() {
+        name.chars().take(64).collect()
+    } else {
+        "(a secret)".to_owned()
     }
 }
 

@@ -50,9 +50,12 @@ impl Table {
             return Table::read_watched(Lines::from(From::new(file, start), start, 0), watch);
         }
         let slots: Vec<Slot<_>> = bounds[1..].iter().map(|_| Slot::default()).collect();
+        let watches = Mutex::new(slots.iter().map(|_| watch.another()).collect::<Vec<_>>());
         let whole = Mutex::new(Whole { slots: &slots, taken: 0, reading: Ok(None), watch });
         threads::each(slots.len(), threads, |at| {
-            let part = read_part(file, bounds[at], bounds[at + 1]);
+            // There is one for each part, and they are all alike.
+            let Some(own) = lock(&watches).pop() else { return };
+            let part = read_part(file, bounds[at], bounds[at + 1], own);
             *lock(&slots[at]) = Some(part);
             // If another is at it, it goes on reading.
             if let Ok(mut whole) = whole.try_lock() {
@@ -97,8 +100,12 @@ impl<W: Watch> Whole<'_, W> {
 /// A part that was read, once it was.
 type Slot<W> = Mutex<Option<io::Result<(Reading, W)>>>;
 
-fn read_part<W: Watch>(file: &File, start: u64, end: u64) -> io::Result<(Reading, W)> {
-    let mut watch = W::default();
+fn read_part<W: Watch>(
+    file: &File,
+    start: u64,
+    end: u64,
+    mut watch: W,
+) -> io::Result<(Reading, W)> {
     let lines = Lines::from(From::new(file, start).take(end - start), start, 0);
     Ok((Reading::read(lines, &mut watch)?, watch))
 }

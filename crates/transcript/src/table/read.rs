@@ -71,7 +71,9 @@ static AGENT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"agent"
 const COMPARED: usize = 256;
 
 /// Looks on while a table is read, so that a file is gone through once.
-pub(crate) trait Watch: Default + Send {
+pub(crate) trait Watch: Send {
+    /// One that looks for the same and has seen nothing yet: for another part, or another file.
+    fn another(&self) -> Self;
     /// The next line.
     fn line(&mut self, line: &Line<'_>);
     /// One of its records.
@@ -82,6 +84,7 @@ pub(crate) trait Watch: Default + Send {
 
 /// Nobody.
 impl Watch for () {
+    fn another(&self) {}
     fn line(&mut self, _: &Line<'_>) {}
     fn record(&mut self, _: &Record<'_>, _: Placed) {}
     fn append(&mut self, (): (), _: u64) {}

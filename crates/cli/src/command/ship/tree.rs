@@ -103,7 +103,7 @@ fn as_json(span: &Span, told: &Told) -> serde_json::Value {
         told.events.iter().map(|(time, name)| json!({"time": time.to_string(), "name": name}));
     json!({
         "v": JSON_VERSION, "trace": span.turn.trace.to_string(), "span": span.id.to_string(),
-        "parent": span.parent.map(|id| id.to_string()), "name": span.name,
+        "parent": span.parent.map(|id| id.to_string()), "name": told.name,
         "start": told.times[0].to_string(), "end": told.times[1].to_string(),
         "error": told.error, "attributes": attributes.collect::<Map<_, _>>(),
         "events": events.collect::<Vec<_>>(),

@@ -1,0 +1,325 @@
+//! Whether what stands behind an anchor has the form of a secret.
+
+use std::cell::Cell;
+use std::ops::{Range, RangeInclusive};
+
+use super::border::begins;
+use super::{around, command, words};
+
+/// How a secret goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// These one after the other. Weak: words can look like that, too.
+    Parts { parts: Vec<Part>, is_weak: bool },
+    /// A rule of its own.
+    Rule(Rule),
+}
+
+/// A piece of a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// So many characters, as many as there are.
+    Run(Class, RangeInclusive<usize>),
+    /// The same before the anchor.
+    Before(Class, RangeInclusive<usize>),
+    Sign(u8),
+}
+
+/// A text that is looked through. Remembers how far the last run of each class goes: texts made of anchors would be gone through
+/// again for each of them.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    pub(super) bytes: &'a [u8],
+    runs: [Cell<[usize; 2]>; CLASSES],
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Text<'a> {
+        Text { bytes, runs: Default::default() }
+    }
+
+    /// How many characters of that class stand there.
+    pub(super) fn run(&self, class: Class, at: usize) -> usize {
+        let known = &self.runs[class as usize];
+        let [start, end] = known.get();
+        if start <= at && at < end {
+            return end - at;
+        }
+        let run = class.run(&self.bytes[at..]);
+        known.set([at, at + run]);
+        run
+    }
+}
+
+const CLASSES: usize = Class::Url as usize + 1;
+
+/// Characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    Alnum,
+    Letters,
+    Digits,
+    Hex,
+    Lower,
+    Upper,
+    Snake,
+    Word,
+    Dots,
+    Base64,
+    Url,
+}
+
+impl Class {
+    pub(super) fn named(name: &str) -> Option<Class> {
+        Some(match name {
+            "alnum" => Class::Alnum,
+            "letters" => Class::Letters,
+            "digits" => Class::Digits,
+            "hex" => Class::Hex,
+            "lower" => Class::Lower,
+            "upper" => Class::Upper,
+            "snake" => Class::Snake,
+            "word" => Class::Word,
+            "dots" => Class::Dots,
+            "base64" => Class::Base64,
+            "url" => Class::Url,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn has(self, byte: u8) -> bool {
+        let is_alnum = byte.is_ascii_alphanumeric();
+        match self {
+            Class::Alnum => is_alnum,
+            Class::Letters => byte.is_ascii_alphabetic(),
+            Class::Digits => byte.is_ascii_digit(),
+            Class::Hex => byte.is_ascii_hexdigit(),
+            Class::Lower => byte.is_ascii_lowercase() || byte.is_ascii_digit(),
+            Class::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Class::Snake => is_alnum || byte == b'_',
+            Class::Word => is_alnum || b"_-".contains(&byte),
+            Class::Dots => is_alnum || b"_-.~".contains(&byte),
+            Class::Base64 => is_alnum || b"+/=-_".contains(&byte),
+            Class::Url => is_alnum || b"_-.~+/=%".contains(&byte),
+        }
+    }
+
+    /// How many bytes of these a text begins with.
+    pub(super) fn run(self, text: &[u8]) -> usize {
+        text.iter().take_while(|byte| self.has(**byte)).count()
+    }
+
+    /// How many it ends with, at most so many.
+    pub(super) fn run_before(self, text: &[u8], most: usize) -> usize {
+        text.iter().rev().take(most).take_while(|byte| self.has(**byte)).count()
+    }
+}
+
+/// What cannot be said by characters and numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    Discord,
+    Telegram,
+    PrivateKey,
+    Putty,
+    Jwt,
+    Url,
+    Cookie,
+    Bearer,
+    Basic,
+    Authorization,
+    Curl,
+    Mysql,
+    Sshpass,
+    Redis,
+    Assigned,
+    /// No secret: a letter that is written as an escape.
+    Escape,
+}
+
+impl Rule {
+    pub(super) fn named(name: &str) -> Option<Rule> {
+        Some(match name {
+            "discord" => Rule::Discord,
+            "telegram" => Rule::Telegram,
+            "private-key" => Rule::PrivateKey,
+            "putty" => Rule::Putty,
+            "jwt" => Rule::Jwt,
+            "url" => Rule::Url,
+            "cookie" => Rule::Cookie,
+            "bearer" => Rule::Bearer,
+            "basic" => Rule::Basic,
+            "authorization" => Rule::Authorization,
+            "curl" => Rule::Curl,
+            "mysql" => Rule::Mysql,
+            "sshpass" => Rule::Sshpass,
+            "redis" => Rule::Redis,
+            "assigned" => Rule::Assigned,
+            "escape" => Rule::Escape,
+            _ => return None,
+        })
+    }
+}
+
+impl Shape {
+    /// The secret that is announced there.
+    pub(super) fn place(&self, text: &Text<'_>, anchor: Range<usize>) -> Option<Range<usize>> {
+        let bytes = text.bytes;
+        match self {
+            Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
+            Shape::Rule(rule) => match rule {
+                // Found by itself.
+                Rule::Discord => None,
+                Rule::Telegram => telegram(bytes, anchor.end),
+                Rule::PrivateKey => around::private_key(bytes, anchor),
+                Rule::Putty => around::putty(bytes, anchor),
+                Rule::Jwt => jwt(text, anchor.start),
+                Rule::Url => around::url(bytes, anchor.end),
+                Rule::Cookie => around::cookie(bytes, anchor),
+                Rule::Bearer => around::bearer(text, anchor.end),
+                Rule::Basic => around::basic(bytes, anchor.end),
+                Rule::Authorization => around::authorization(bytes, anchor.end),
+                Rule::Curl => command::curl(bytes, anchor.end),
+                Rule::Mysql => command::option(bytes, anchor.end, b" -p", command::Gap::None),
+                Rule::Sshpass => command::option(bytes, anchor.end, b" -p", command::Gap::Any),
+                Rule::Redis => command::option(bytes, anchor.end, b" -a", command::Gap::Any),
+                Rule::Assigned => around::assigned(bytes, anchor),
+                Rule::Escape => None,
+            },
+        }
+    }
+}
+
+fn by_parts(
+    text: &Text<'_>,
+    anchor: Range<usize>,
+    parts: &[Part],
+    is_weak: bool,
+) -> Option<Range<usize>> {
+    let bytes = text.bytes;
+    let (mut start, mut end) = (anchor.start, anchor.end);
+    for part in parts {
+        match part {
+            Part::Run(class, count) => {
+                let run = text.run(*class, end);
+                if !count.contains(&run) {
+                    return None;
+                }
+                end += run;
+            }
+            Part::Before(class, count) => {
+                start = back(bytes, start, *class, count)?;
+            }
+            Part::Sign(sign) => {
+                if bytes.get(end) != Some(sign) {
+                    return None;
+                }
+                end += 1;
+            }
+        }
+    }
+    // A dot at the end ends a sentence.
+    end -= bytes[anchor.end..end].iter().rev().take_while(|byte| **byte == b'.').count();
+    let is_word = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    // Where nearly all of it stands before the anchor, that is looked at.
+    let value = &bytes[if end - anchor.end < 8 { start } else { anchor.end }..end];
+    // Nothing before a sign can be a part of the same word.
+    let is_secret = (!is_word(start) || begins(bytes, start))
+        && !is_word(end)
+        && !words::is_placeholder(value)
+        && !bytes[anchor.start..end].ends_with(b"EXAMPLE")
+        && !(is_weak && is_doubtful(bytes, start..end, value));
+    is_secret.then_some(start..end)
+}
+
+/// Whether what a short prefix begins is more likely a word, or a part of base64.
+fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {
+    let goes_on = |sign: Option<&u8>, next: Option<&u8>| {
+        sign.is_some_and(|byte| b"+/".contains(byte)) && next.is_some_and(u8::is_ascii_alphanumeric)
+    };
+    let (mut before, mut after) = (text[..place.start].iter().rev(), text[place.end..].iter());
+    goes_on(before.next(), before.next())
+        || goes_on(after.next(), after.next())
+        || words::reads_as_words(value) && !value.iter().any(u8::is_ascii_digit)
+}
+
+/// Where something of so many characters begins that ends there: with a border before it.
+fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) -> Option<usize> {
+    let run = class.run_before(&text[..end], (*count.end()).min(LONGEST_BEFORE));
+    (*count.start()..=run).rev().map(|count| end - count).find(|start| begins(text, *start))
+}
+
+/// Nothing is longer that stands before its anchor.
+const LONGEST_BEFORE: usize = 256;
+
+/// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six characters.
+pub(super) fn discord(text: &[u8]) -> Vec<Range<usize>> {
+    const APART: usize = 7;
+    const BLOCK: usize = 64;
+    let mut found = Vec::new();
+    let mut from = 0;
+    // Most blocks have no two dots so far apart; that is seen without looking at single bytes.
+    while let Some(block) =
+        text.get(from..).and_then(|rest| rest.first_chunk::<{ BLOCK + APART }>())
+    {
+        let mut has_one = 0;
+        for at in 0..BLOCK {
+            has_one |= u8::from(block[at] == b'.') & u8::from(block[at + APART] == b'.');
+        }
+        if has_one != 0 {
+            found.extend((from..from + BLOCK).filter_map(|dot| discord_at(text, dot)));
+        }
+        from += BLOCK;
+    }
+    found.extend((from..text.len()).filter_map(|dot| discord_at(text, dot)));
+    found
+}
+
+fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
+    if text[dot] != b'.' || text.get(dot + 7) != Some(&b'.') {
+        return None;
+    }
+    let run = Class::Word.run_before(&text[..dot], 30);
+    let starts = (23..=run).rev().map(|count| dot - count);
+    let start =
+        starts.filter(|start| b"MNO".contains(&text[*start])).find(|start| begins(text, *start))?;
+    let last = Class::Word.run(&text[dot + 8..text.len().min(dot + 80)]);
+    let is_token = Class::Word.run(&text[dot + 1..dot + 7]) == 6 && (27..=60).contains(&last);
+    is_token.then(|| start..dot + 8 + last)
+}
+
+/// A number and a key: `123456789:AA…`.
+fn telegram(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let run = Class::Word.run(&text[end..text.len().min(end + 37)]);
+    let start =
+        back(text, end - 1, Class::Digits, &(8..=16)).filter(|_| (34..=36).contains(&run))?;
+    Some(start..end + run)
+}
+
+/// Parts with dots between, the first of them JSON.
+fn jwt(text: &Text<'_>, start: usize) -> Option<Range<usize>> {
+    let bytes = text.bytes;
+    if !begins(bytes, start) {
+        return None;
+    }
+    let mut lengths = Vec::new();
+    let mut end = start;
+    loop {
+        let run = text.run(Class::Word, end);
+        lengths.push(run);
+        end += run;
+        let is_more = bytes.get(end) == Some(&b'.')
+            && bytes.get(end + 1).is_some_and(|byte| Class::Word.has(*byte));
+        if lengths.len() == 5 || !is_more {
+            break;
+        }
+        end += 1;
+    }
+    let is_json = bytes[start + lengths[0]..end].starts_with(b".ey");
+    let is_token = match lengths.as_slice() {
+        [head, claims] => *head >= 16 && *claims >= 16 && is_json,
+        [head, claims, seal, ..] => *head >= 16 && *claims >= 10 && *seal >= 16,
+        _ => false,
+    };
+    is_token.then_some(start..end)
+}
