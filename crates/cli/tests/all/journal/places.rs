@@ -35,8 +35,8 @@ fn a_device_is_written_into_and_stays_one() {
     let path = env.path("null");
     let (kind, mode) =
         (rustix::fs::FileType::CharacterDevice, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
-    let made = rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, rustix::fs::makedev(1, 3));
-    if made.is_err() || fs::OpenOptions::new().write(true).open(&path).is_err() {
+    let node = rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, rustix::fs::makedev(1, 3));
+    if node.is_err() || fs::OpenOptions::new().write(true).open(&path).is_err() {
         println!("left out: devices can neither be made nor written to here");
         return;
     }
