@@ -43,7 +43,8 @@ fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     }
 }
 
-/// An empty file that nobody else can read. One that is there already is made empty; a link is not followed.
+/// An empty file that nobody else can read. One that is there already is made empty; a link is not
+/// followed.
 pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -57,8 +58,9 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file that nobody else can read, to be written to at its end; it and the folders around it are made if
-/// they are missing. A link is not followed, and nobody is waited for: a pipe or a device is an error.
+/// A file that nobody else can read, to be written to at its end; it and the folders around it are
+/// made if they are missing. A link is not followed, and nobody is waited for: a pipe or a device
+/// is an error.
 pub fn append_private(path: &Path) -> io::Result<File> {
     make_private_folder(parent(path))?;
     let mut options = OpenOptions::new();
@@ -87,8 +89,8 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The names in a folder are on disk. Folders cannot be opened everywhere; where they cannot, there is nothing
-/// to wait for.
+/// The names in a folder are on disk. Folders cannot be opened everywhere; where they cannot, there
+/// is nothing to wait for.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { open_folder_itself(folder)?.sync_all() } else { Ok(()) }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-/// Waits until something can be read of it, or its end, but not longer than that; whether so it is. Where the
-/// system has no such question the answer is yes, and the read itself waits.
+/// Waits until something can be read of it, or its end, but not longer than that; whether so it is.
+/// Where the system has no such question the answer is yes, and the read itself waits.
 #[cfg(unix)]
 pub fn is_ready(input: &impl std::os::fd::AsFd, patience: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,7 +1,8 @@
 //! A stand-in for a server behind TLS with a certificate that it has signed itself.
 //!
-//! The certificates (`fixtures/tls`) are what `openssl req -x509` makes: CA:TRUE. `here` is for 127.0.0.1 until
-//! 2120, `elsewhere` for another name, `expired` was until 2020. Every request is answered with 200 and nothing.
+//! The certificates (`fixtures/tls`) are what `openssl req -x509` makes: CA:TRUE. `here` is for
+//! 127.0.0.1 until 2120, `elsewhere` for another name, `expired` was until 2020. Every request is
+//! answered with 200 and nothing.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,8 +1,9 @@
 //! Certificates that are trusted beside the usual ones.
 //!
-//! A file may name authorities, and also a server's own certificate: what `openssl req -x509` makes calls itself an
-//! authority, and the usual verifier takes no authority for a server. Invariant: such a certificate is accepted
-//! only if the server presents exactly that, it is valid by now, and it is for the name that was asked for.
+//! A file may name authorities, and also a server's own certificate: what `openssl req -x509` makes
+//! calls itself an authority, and the usual verifier takes no authority for a server. Invariant:
+//! such a certificate is accepted only if the server presents exactly that, it is valid by now, and
+//! it is for the name that was asked for.
 
 use std::path::Path;
 use std::sync::Arc;

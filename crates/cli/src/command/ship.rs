@@ -136,7 +136,8 @@ struct Report {
 /// So long is waited for another who ships to the same receiver.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Keeps others from shipping to the same receiver; whoever does already is waited for, but not for ever.
+/// Keeps others from shipping to the same receiver; whoever does already is waited for, but not for
+/// ever.
 fn hold(world: &mut World, shelf: &Shelf) -> Result<Held, Failure> {
     let who = format!("process {} (quipu ship)", std::process::id());
     let lock = |patience: Duration| {
@@ -302,7 +303,8 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
     Failure::undelivered(trouble.to_string(), Some(hint))
 }
 
-/// Takes over what seed 002's program has sent, if this is where it sends to. What somebody should know of it.
+/// Takes over what seed 002's program has sent, if this is where it sends to. What somebody should
+/// know of it.
 pub(in crate::command) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
     if !receiver.is_theirs {
         return None;

@@ -1,10 +1,11 @@
 //! What a hook was told, on disk until it is done.
 //!
-//! One file for each kind of event of a session: what comes again before it is taken is the same work. Whoever
-//! takes a job moves it away first, so that one that comes meanwhile is another. How often somebody began with a
-//! job is in its name, `N~…`, before anything of the session is touched: a job that kills its worker, or keeps it
-//! for ever, is counted as one that cannot be read is. Invariants: a job is removed after its work is done, and
-//! at no other time; after [`MOST_ATTEMPTS`] it is set aside, with the reason; no job stops another.
+//! One file for each kind of event of a session: what comes again before it is taken is the same
+//! work. Whoever takes a job moves it away first, so that one that comes meanwhile is another. How
+//! often somebody began with a job is in its name, `N~…`, before anything of the session is
+//! touched: a job that kills its worker, or keeps it for ever, is counted as one that cannot be
+//! read is. Invariants: a job is removed after its work is done, and at no other time; after
+//! [`MOST_ATTEMPTS`] it is set aside, with the reason; no job stops another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -193,9 +194,9 @@ pub(super) fn set_aside(shelf: &Shelf) -> Vec<Aside> {
     aside.collect()
 }
 
-/// Takes what there is to do, by session: what was begun most often comes last, so that it cannot keep the others
-/// from being done. Files that are no jobs, and jobs that nobody came back from, are set aside; the second list
-/// says so.
+/// Takes what there is to do, by session: what was begun most often comes last, so that it cannot
+/// keep the others from being done. Files that are no jobs, and jobs that nobody came back from,
+/// are set aside; the second list says so.
 pub(super) fn take(shelf: &Shelf, aside: SetAside) -> io::Result<(Vec<Work>, Vec<String>)> {
     let taken = taken_folder(shelf);
     files::make_private_folder(&taken)?;

@@ -9,8 +9,8 @@ fn shelf() -> (tempfile::TempDir, Shelf) {
 }
 
 fn job(session: &str, path: &str) -> Job {
-    let told = json!({"session_id": session, "transcript_path": path, "hook_event_name": "Stop"});
-    serde_json::from_value(told).unwrap()
+    let event = json!({"session_id": session, "transcript_path": path, "hook_event_name": "Stop"});
+    serde_json::from_value(event).unwrap()
 }
 
 fn put(shelf: &Shelf, session: &str, path: &str) {
@@ -45,8 +45,8 @@ fn after_three_attempts_it_is_set_aside() {
         let mut found = take_all(&shelf);
         assert_eq!(sessions(&found), ["s"], "attempt {attempt}");
         found[0].begin().unwrap();
-        let said = found[0].failed(&shelf, "no such file").unwrap();
-        assert_eq!(said.contains("set aside"), attempt == 3, "{said}");
+        let next = found[0].failed(&shelf, "no such file").unwrap();
+        assert_eq!(next.contains("set aside"), attempt == 3, "{next}");
     }
     assert!(take_all(&shelf).is_empty());
     assert_eq!(waiting(&shelf), 0);
@@ -147,13 +147,13 @@ fn what_is_set_aside_does_not_grow_for_ever() {
 
 #[test]
 fn fuzz_the_reader() {
-    let told = json!({
+    let event = json!({
         "session_id": "s", "transcript_path": "/p/s.jsonl", "hook_event_name": "SubagentStop",
         "agent_id": "a", "agent_transcript_path": "/p/s/subagents/agent-a.jsonl", "cwd": "/p",
     });
-    let told = told.to_string().into_bytes();
-    let kept = serde_json::from_slice::<Job>(&told).unwrap().heard(Path::new("/p"), UNIX_EPOCH);
-    let seeds = [told, serde_json::to_vec(&kept.unwrap()).unwrap()];
+    let event = event.to_string().into_bytes();
+    let kept = serde_json::from_slice::<Job>(&event).unwrap().heard(Path::new("/p"), UNIX_EPOCH);
+    let seeds = [event, serde_json::to_vec(&kept.unwrap()).unwrap()];
     testkit::mutate::run(&seeds, 100_000, |bytes| {
         let Ok(job) = Job::parse(bytes) else { return };
         assert!(is_jsonl(&job.transcript_path) && job.session_id.len() <= LONGEST_NAME);

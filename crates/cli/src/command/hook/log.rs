@@ -1,7 +1,7 @@
 //! What hooks did, in a file: nobody sees what they print.
 //!
-//! Invariant: it does not grow beyond twice [`MOST`], whatever is written; that it cannot be written is no
-//! failure of the hook.
+//! Invariant: it does not grow beyond twice [`MOST`], whatever is written; that it cannot be
+//! written is no failure of the hook.
 
 use std::fs;
 use std::io::{self, Write as _};

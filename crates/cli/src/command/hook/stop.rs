@@ -1,8 +1,9 @@
 //! `quipu hook stop`: what the client runs when a turn ends.
 //!
-//! It notes what it is told, starts the work in a process of its own, and ends. Invariants: nothing of the session
-//! is read here, whatever its size; nobody who keeps stdin open is waited for longer than [`PATIENCE`]; the exit
-//! code is 0, or 1 if `--strict` asks for it, never 2: that would stop the client's turn.
+//! It notes what it is told, starts the work in a process of its own, and ends. Invariants: nothing
+//! of the session is read here, whatever its size; nobody who keeps stdin open is waited for longer
+//! than [`PATIENCE`]; the exit code is 0, or 1 if `--strict` asks for it, never 2: that would stop
+//! the client's turn.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::process::{Command, Stdio};
@@ -60,37 +61,37 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
     start().map_err(unwritable)
 }
 
-/// What comes before the end of the input. Whoever does not close it is not waited for: neither longer than
-/// `patience`, nor longer than [`PAUSE`] once a whole object is there.
+/// What comes before the end of the input. Whoever does not close it is not waited for: neither
+/// longer than `patience`, nor longer than [`PAUSE`] once a whole object is there.
 fn listen(
     mut input: impl Read,
     is_ready: impl Fn(Duration) -> io::Result<bool>,
     patience: Duration,
 ) -> Result<Vec<u8>, String> {
-    let (begin, mut told) = (Instant::now(), Vec::new());
+    let (begin, mut heard) = (Instant::now(), Vec::new());
     let mut part = vec![0; 1 << 14];
     loop {
         let left = patience.saturating_sub(begin.elapsed());
-        let wait = if is_whole(&told) { left.min(PAUSE) } else { left };
+        let wait = if is_whole(&heard) { left.min(PAUSE) } else { left };
         if left.is_zero() || !is_ready(wait).map_err(|error| error.to_string())? {
             let nothing = || format!("nothing came for {} seconds", patience.as_secs());
-            return if told.is_empty() { Err(nothing()) } else { Ok(told) };
+            return if heard.is_empty() { Err(nothing()) } else { Ok(heard) };
         }
         match input.read(&mut part) {
-            Ok(0) => return Ok(told),
-            Ok(count) => told.extend_from_slice(&part[..count]),
+            Ok(0) => return Ok(heard),
+            Ok(count) => heard.extend_from_slice(&part[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.to_string()),
         }
-        if told.len() > MOST {
+        if heard.len() > MOST {
             return Err(format!("it is longer than {MOST} bytes"));
         }
     }
 }
 
-fn is_whole(told: &[u8]) -> bool {
-    told.trim_ascii_end().ends_with(b"}")
-        && serde_json::from_slice::<serde::de::IgnoredAny>(told).is_ok()
+fn is_whole(heard: &[u8]) -> bool {
+    heard.trim_ascii_end().ends_with(b"}")
+        && serde_json::from_slice::<serde::de::IgnoredAny>(heard).is_ok()
 }
 
 /// Starts the work with the same arguments. It has no terminal and no pipe of ours: whoever waits for the hook does not wait for it.
@@ -116,44 +117,44 @@ mod tests {
 
     use super::*;
 
-    fn heard(input: &PipeReader) -> (Result<Vec<u8>, String>, Duration) {
+    fn hear(input: &PipeReader) -> (Result<Vec<u8>, String>, Duration) {
         let begin = Instant::now();
-        let told = listen(input, |wait| files::is_ready(input, wait), Duration::from_secs(2));
-        (told, begin.elapsed())
+        let words = listen(input, |wait| files::is_ready(input, wait), Duration::from_secs(2));
+        (words, begin.elapsed())
     }
 
     #[test]
     fn an_input_without_an_end_is_not_waited_for() {
-        let open = |words: &[u8]| {
+        let open = |bytes: &[u8]| {
             let (input, mut theirs) = io::pipe().unwrap();
-            theirs.write_all(words).unwrap();
-            let heard = heard(&input);
+            theirs.write_all(bytes).unwrap();
+            let outcome = hear(&input);
             drop(theirs);
-            heard
+            outcome
         };
-        let (told, took) = open(b"{\"a\": \"}\"}\n");
-        assert_eq!(told.unwrap(), b"{\"a\": \"}\"}\n");
+        let (words, took) = open(b"{\"a\": \"}\"}\n");
+        assert_eq!(words.unwrap(), b"{\"a\": \"}\"}\n");
         assert!(took < Duration::from_millis(1_500), "{took:?}");
-        let (told, took) = open(b"{\"a\": \"}");
-        assert_eq!(told.unwrap(), b"{\"a\": \"}");
+        let (words, took) = open(b"{\"a\": \"}");
+        assert_eq!(words.unwrap(), b"{\"a\": \"}");
         assert!(took >= Duration::from_secs(2), "{took:?}");
-        let (told, _) = open(b"");
-        assert!(told.unwrap_err().contains("nothing came"));
+        let (words, _) = open(b"");
+        assert!(words.unwrap_err().contains("nothing came"));
     }
 
     #[test]
     fn the_end_is_enough() {
         let (input, theirs) = io::pipe().unwrap();
         drop(theirs);
-        let (told, took) = heard(&input);
-        assert_eq!((told.unwrap(), took < Duration::from_secs(1)), (Vec::new(), true));
+        let (words, took) = hear(&input);
+        assert_eq!((words.unwrap(), took < Duration::from_secs(1)), (Vec::new(), true));
     }
 
     #[test]
     fn an_endless_input_is_refused() {
         let (input, mut theirs) = io::pipe().unwrap();
         let endless = thread::spawn(move || while theirs.write_all(&[b'x'; 4096]).is_ok() {});
-        assert!(heard(&input).0.unwrap_err().contains("longer than"));
+        assert!(hear(&input).0.unwrap_err().contains("longer than"));
         drop(input);
         endless.join().unwrap();
     }

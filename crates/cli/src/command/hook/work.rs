@@ -1,8 +1,8 @@
 //! The work that a hook starts: ships what is new in its session.
 //!
-//! Invariants: one process works for a receiver, and nobody waits for it: whoever finds it at work leaves its job
-//! to it, and it looks again after it has let go; a job that cannot be done, or takes for ever, costs the others
-//! an attempt's time at most, and is set aside after a few.
+//! Invariants: one process works for a receiver, and nobody waits for it: whoever finds it at work
+//! leaves its job to it, and it looks again after it has let go; a job that cannot be done, or
+//! takes for ever, costs the others an attempt's time at most, and is set aside after a few.
 
 use std::io;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ const QUIET: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// So often a request is tried again.
 const TRIES: u32 = 5;
-/// After so long without a span a job has hung. A receiver that asks for two minutes before each of [`TRIES`], and
-/// takes its time to answer, has not.
+/// After so long without a span a job has hung. A receiver that asks for two minutes before each of
+/// [`TRIES`], and takes its time to answer, has not.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
@@ -123,8 +123,8 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
                 text
             }
             End::Unreadable => {
-                let said = work.failed(shelf, &text).map_err(unwritable)?;
-                format!("{text}; {said}")
+                let next = work.failed(shelf, &text).map_err(unwritable)?;
+                format!("{text}; {next}")
             }
             End::Undelivered => {
                 work.take_back().map_err(unwritable)?;
@@ -137,8 +137,8 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
     Ok(())
 }
 
-/// Does something in a thread of its own, which says again and again that it is alive; nothing if it has not for
-/// that long. Whoever hangs cannot be ended but with the process.
+/// Does something in a thread of its own, which says again and again that it is alive; nothing if
+/// it has not for that long. Whoever hangs cannot be ended but with the process.
 fn within<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce(&dyn Fn()) -> T + Send + 'static,
@@ -164,7 +164,8 @@ fn within<T: Send + 'static>(
     }
 }
 
-/// Waits for the lines that the client writes late. All jobs were told before the start: who had to wait for others has waited.
+/// Waits for the lines that the client writes late. All jobs were told before the start: who had to
+/// wait for others has waited.
 fn settle(work: &Work, start: Instant) {
     let (mut last, mut since) = (work.size(), Instant::now());
     let mut looked = None;

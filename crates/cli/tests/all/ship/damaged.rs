@@ -98,9 +98,9 @@ fn nothing_damaged_is_sent_and_everything_arrives() {
         }
         let receiver = closed(port);
         let ship = ["ship", "--all", "--to", &url, "--header", "authorization: right"];
-        let said = env.run(&ship);
-        assert!(said.starts_with("exit 0"), "way {way}: {said}");
-        assert!(said.contains("is not as it was written"), "way {way}: {said}");
+        let shown = env.run(&ship);
+        assert!(shown.starts_with("exit 0"), "way {way}: {shown}");
+        assert!(shown.contains("is not as it was written"), "way {way}: {shown}");
         assert_eq!(held(&receiver), wanted, "way {way}");
         let status = env.run(&["hook", "status", "--to", &url]);
         assert!(!status.contains("damaged"), "way {way}: {status}");
@@ -132,8 +132,8 @@ fn a_hook_goes_on_and_the_status_says_so() {
     let status = env.run(&["hook", "status", "--to", &url]);
     assert!(status.contains("damaged") && status.contains("1 batch"), "{status}");
     assert!(held(&receiver).is_subset(&wanted), "something else was sent");
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let shown = env.run(&["ship", "--all", "--to", &url]);
+    assert!(shown.starts_with("exit 0"), "{shown}");
     assert_eq!(held(&receiver), wanted);
     assert!(!env.run(&["hook", "status", "--to", &url]).contains("damaged"));
 }
@@ -157,7 +157,7 @@ fn damaged_notes_cost_time_only() {
         fs::write(entry.path(), bytes).unwrap();
     }
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let shown = env.run(&["ship", "--all", "--to", &url]);
+    assert!(shown.starts_with("exit 0"), "{shown}");
     assert_eq!(held(&receiver), wanted);
 }

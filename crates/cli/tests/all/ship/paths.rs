@@ -1,5 +1,5 @@
-//! Transcripts that are none: pipes, devices, folders, nothing. Whatever a hook is told, it returns at once, the
-//! work behind it ends, and what others were told is done.
+//! Transcripts that are none: pipes, devices, folders, nothing. Whatever a hook is told, it returns
+//! at once, the work behind it ends, and what others were told is done.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ fn peak(pid: &str) -> Option<u64> {
 }
 
 /// Runs a hook; how long it took. Then waits for the work behind it; its peak memory.
-fn run(env: &Env, url: &str, told: &str) -> (Duration, u64) {
+fn run(env: &Env, url: &str, event: &str) -> (Duration, u64) {
     let begin = Instant::now();
-    let output = hook(env, &["--to", url], told);
+    let output = hook(env, &["--to", url], event);
     let took = begin.elapsed();
     assert_eq!(env.show(&output), "exit 0\n");
     let mut most = 0;
@@ -102,9 +102,9 @@ fn a_bad_path_blocks_nobody() {
     }
     assert!(log(&env).contains("`/dev/zero` is no transcript"), "{}", log(&env));
     // A person is told, and what to do.
-    let said = env.run(&["hook", "status", "--to", &url]);
+    let shown = env.run(&["hook", "status", "--to", &url]);
     for words in ["\n  aside ", "pipe.jsonl", "`quipu ship --all` tries again", " rm -r [HOME]"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(shown.contains(words), "{words}: {shown}");
     }
 }
 
@@ -119,16 +119,16 @@ fn what_is_set_aside_can_be_tried_again() {
     for _ in 0..3 {
         run(&env, &url, &tell(&pipe, "elsewhere"));
     }
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.contains("a job of a hook is set aside") && said.contains("pipe"), "{said}");
+    let shown = env.run(&["ship", "--all", "--to", &url]);
+    assert!(shown.contains("a job of a hook is set aside") && shown.contains("pipe"), "{shown}");
     fs::remove_file(&pipe).unwrap();
     let words = r#"{"uuid":"q1","sessionId":"elsewhere","timestamp":"2026-11-19T00:00:00.000Z","type":"user","message":{"role":"user","content":"hi"}}
 {"parentUuid":"q1","uuid":"q2","sessionId":"elsewhere","timestamp":"2026-11-19T00:00:01.000Z","type":"assistant","message":{"id":"mq","role":"assistant","model":"m","content":[{"type":"text","text":"Well."}],"stop_reason":"end_turn"}}
 "#;
     env.put("elsewhere.jsonl", words);
     let before = receiver.count().spans;
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 0") && !said.contains("set aside"), "{said}");
+    let shown = env.run(&["ship", "--all", "--to", &url]);
+    assert!(shown.starts_with("exit 0") && !shown.contains("set aside"), "{shown}");
     assert_eq!(receiver.count().spans, before + 2, "{}", log(&env));
     let status = env.run(&["hook", "status", "--to", &url]);
     assert!(!status.contains("\n  aside "), "{status}");
@@ -156,14 +156,14 @@ fn a_lock_is_not_waited_for_without_end() {
     assert_eq!(receiver.count().spans, before);
     // A person is told who it is, and that it is over.
     let begin = Instant::now();
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 7"), "{said}");
-    assert!(said.contains("process 17 (a test) ships to the same receiver, and"), "{said}");
+    let shown = env.run(&["ship", "--all", "--to", &url]);
+    assert!(shown.starts_with("exit 7"), "{shown}");
+    assert!(shown.contains("process 17 (a test) ships to the same receiver, and"), "{shown}");
     assert!(begin.elapsed() < Duration::from_secs(45), "{:?}", begin.elapsed());
     // Whoever lets go does what was left to it.
     drop(held);
-    let said = env.run(&["ship", SESSION, "--to", &url]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let shown = env.run(&["ship", SESSION, "--to", &url]);
+    assert!(shown.starts_with("exit 0"), "{shown}");
     assert!(receiver.count().spans > before, "{}", log(&env));
     until_done(&env);
 }
@@ -186,9 +186,9 @@ fn settings_that_are_no_file() {
             &["hook", "status"],
         ] {
             let begin = Instant::now();
-            let said = env.run(args);
+            let shown = env.run(args);
             let took = begin.elapsed();
-            assert!(!said.starts_with("exit 0"), "{args:?} on {}: {said}", target.display());
+            assert!(!shown.starts_with("exit 0"), "{args:?} on {}: {shown}", target.display());
             assert!(took < Duration::from_secs(2), "{args:?} on {}: {took:?}", target.display());
         }
         assert!(path.is_symlink(), "{} was replaced", target.display());

@@ -69,11 +69,11 @@ fn nobody_else_can_read_what_is_kept() {
 #[test]
 fn a_long_name_does_not_fill_the_log() {
     let env = Env::bare();
-    let long = "x".repeat(3 << 20);
-    let event = json!({"session_id": long, "transcript_path": "/a/b.jsonl"}).to_string();
-    let path = json!({"session_id": "s", "transcript_path": format!("/{long}")}).to_string();
-    for told in [event, path] {
-        let output = super::hooked::hook(&env, &["--to", "http://127.0.0.1:1"], &told);
+    let filler = "x".repeat(3 << 20);
+    let event = json!({"session_id": filler, "transcript_path": "/a/b.jsonl"}).to_string();
+    let path = json!({"session_id": "s", "transcript_path": format!("/{filler}")}).to_string();
+    for event in [event, path] {
+        let output = super::hooked::hook(&env, &["--to", "http://127.0.0.1:1"], &event);
         assert_eq!(env.show(&output), "exit 0\n");
     }
     let log = log(&env);
@@ -89,13 +89,13 @@ fn whoever_keeps_stdin_open_is_not_waited_for() {
     let env = Env::with_sessions();
     let receiver = Receiver::start().unwrap();
     let url = receiver.url();
-    let run = |told: &str, extra: &[&str]| {
+    let run = |event: &str, extra: &[&str]| {
         let mut command = env.command(&[&["hook", "stop", "--to", &url], extra].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let begin = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(told.as_bytes()).unwrap();
+        stdin.write_all(event.as_bytes()).unwrap();
         let status = child.wait().unwrap();
         drop(stdin);
         (status.code(), begin.elapsed())
@@ -104,8 +104,8 @@ fn whoever_keeps_stdin_open_is_not_waited_for() {
     assert!(code == Some(0) && took < Duration::from_secs(2), "{code:?} after {took:?}");
     until_done(&env);
     assert!(receiver.count().spans > 0, "{}", log(&env));
-    for (told, extra, wanted) in [("", &[] as &[&str], 0), ("{\"session_id\"", &["--strict"], 1)] {
-        let (code, took) = run(told, extra);
+    for (event, extra, wanted) in [("", &[] as &[&str], 0), ("{\"session_id\"", &["--strict"], 1)] {
+        let (code, took) = run(event, extra);
         assert_eq!(code, Some(wanted));
         assert!(took < Duration::from_secs(8), "{took:?}");
     }
@@ -123,14 +123,14 @@ fn a_certificate_that_signs_itself() {
             env.command(&["ship", "--check", "--to", &format!("https://127.0.0.1:{port}")]);
         env.show(&command.env("OTEL_EXPORTER_OTLP_CERTIFICATE", file).output().unwrap())
     };
-    let said = check("here", "here");
-    assert!(said.starts_with("exit 0") && said.contains("takes traces"), "{said}");
+    let shown = check("here", "here");
+    assert!(shown.starts_with("exit 0") && shown.contains("takes traces"), "{shown}");
     for (server, trusted) in
         [("here", "elsewhere"), ("elsewhere", "elsewhere"), ("expired", "expired")]
     {
-        let said = check(server, trusted);
-        assert!(said.starts_with("exit 7"), "{server}, {trusted}: {said}");
-        assert!(said.contains("OTEL_EXPORTER_OTLP_CERTIFICATE"), "{server}, {trusted}: {said}");
+        let shown = check(server, trusted);
+        assert!(shown.starts_with("exit 7"), "{server}, {trusted}: {shown}");
+        assert!(shown.contains("OTEL_EXPORTER_OTLP_CERTIFICATE"), "{server}, {trusted}: {shown}");
     }
 }
 
@@ -164,8 +164,8 @@ fn what_cannot_be_read_is_no_success() {
         mode(0o000);
         let output = command.output();
         mode(0o700);
-        let said = env.show(&output.unwrap());
-        assert!(said.starts_with("exit 4") && said.contains(closed), "{said}");
+        let shown = env.show(&output.unwrap());
+        assert!(shown.starts_with("exit 4") && shown.contains(closed), "{shown}");
         assert_eq!(receiver.count().spans > 0, closed.ends_with("other"));
     }
 }
