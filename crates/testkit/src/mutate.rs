@@ -98,11 +98,14 @@ pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8]))
     while end.map_or(count < default_count, |end| Instant::now() < end) {
         count += 1;
         let bytes = Mutator::new(count).bytes(seeds);
-        let began = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| reader(&bytes)));
-        let took = began.elapsed();
-        assert!(outcome.is_ok(), "input {count}: {}", bytes.escape_ascii());
-        assert!(took < SLOWEST, "input {count} took {took:?}: {}", bytes.escape_ascii());
+        // A busy machine is not a slow reader: what hangs does so again.
+        let is_slow = (0..3).all(|_| {
+            let began = Instant::now();
+            let outcome = catch_unwind(AssertUnwindSafe(|| reader(&bytes)));
+            assert!(outcome.is_ok(), "input {count}: {}", bytes.escape_ascii());
+            began.elapsed() >= SLOWEST
+        });
+        assert!(!is_slow, "input {count} takes too long: {}", bytes.escape_ascii());
     }
     println!("{count} inputs");
 }
