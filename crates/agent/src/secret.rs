@@ -141,14 +141,18 @@ impl Secrets {
                 *text = cleaned;
                 true
             }
-            Value::Array(list) => {
-                list.iter_mut().fold(false, |found, one| self.clean_value(one) || found)
-            }
-            Value::Object(members) => {
-                members.values_mut().fold(false, |found, one| self.clean_value(one) || found)
-            }
+            Value::Array(list) => self.clean_all(list.iter_mut()),
+            Value::Object(members) => self.clean_all(members.values_mut()),
             _ => false,
         }
+    }
+
+    fn clean_all<'a>(&self, values: impl Iterator<Item = &'a mut Value>) -> bool {
+        let mut found = false;
+        for value in values {
+            found |= self.clean_value(value);
+        }
+        found
     }
 
     /// Takes the values out of what a tool answers.

@@ -91,7 +91,7 @@ fn said(pieces: &[&str]) -> String {
     texts.collect()
 }
 
-fn cut<'a>(text: &'a str, mut at: Vec<usize>) -> Vec<&'a str> {
+fn cut(text: &str, mut at: Vec<usize>) -> Vec<&str> {
     at.push(text.len());
     at.sort_unstable();
     let mut start = 0;

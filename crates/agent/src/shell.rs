@@ -27,6 +27,7 @@ use crate::watcher::Watcher;
 pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 /// How often commands are looked after.
 const OFTEN: Duration = Duration::from_millis(50);
+
 /// The commands of a session.
 #[derive(Debug)]
 pub struct Shells {

@@ -81,7 +81,7 @@ impl<'a> Events<'a> {
         while !all.is_char_boundary(keep) {
             keep += 1;
         }
-        self.passed = all[keep..end].to_owned();
+        all[keep..end].clone_into(&mut self.passed);
         told
     }
 

@@ -136,7 +136,8 @@ fn g5_a_file_that_changed_is_never_replaced_unread() {
 
 #[test]
 fn g5_what_is_known_after_a_resume() {
-    let lines = (1..=30).map(|line| format!("line {line}\n")).collect::<String>();
+    let lines: Vec<String> = (1..=30).map(|line| format!("line {line}\n")).collect();
+    let lines = lines.concat();
     let edit = |id: &str, name: &str| {
         call(
             id,
