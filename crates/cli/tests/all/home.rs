@@ -147,7 +147,7 @@ fn twenty_thousand_sessions_are_no_reason_to_wait() {
         best = best.min(begin.elapsed().as_secs_f64());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.starts_with("20000 sessions in 200 projects"), "{text}");
-        assert!(text.contains(" of 20000 checked: all resume fully"), "{text}");
+        assert!(text.contains(" of 20000 checked"), "{text}");
         assert!(text.contains("quipu check --all"), "{text}");
     }
     println!("{best:.2} s");
