@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use transcript::check::Verdict;
 use transcript::place::Session;
@@ -23,10 +23,13 @@ use crate::world::{Homes, World};
 /// How many of the newest sessions are shown.
 const NEWEST: usize = 8;
 
-/// How long sessions are checked.
+/// How long sessions are checked at most, and how long all of it may take: where finding them takes long, fewer are
+/// checked.
 const PATIENCE: Duration = Duration::from_millis(300);
+const WHOLE: Duration = Duration::from_millis(500);
 
 pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
+    let begin = Instant::now();
     let homes = world.homes()?;
     let mut sessions = world.sessions()?;
     newest_first(&mut sessions);
@@ -38,7 +41,8 @@ pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
     }
     deadline(world, &homes, &sessions)?;
     // Whoever stops the clock has all the time there is.
-    let patience = world.stopped().is_none().then_some(PATIENCE);
+    let patience = PATIENCE.min(WHOLE.saturating_sub(begin.elapsed()));
+    let patience = world.stopped().is_none().then_some(patience);
     let now = i64::try_from(world.since(UNIX_EPOCH).as_millis()).ok().map(Time);
     let health = health::look(&filled, patience, now);
     for (path, error) in &health.unreadable {
