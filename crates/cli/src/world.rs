@@ -169,7 +169,9 @@ impl World {
     /// All sessions there are, in no order.
     pub(crate) fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
         let mut all = Listed::default();
-        self.homes()?.list.iter().for_each(|home| all.merge(home.list()));
+        for home in self.homes()?.list {
+            all.merge(home.list());
+        }
         self.listed(all)
     }
 

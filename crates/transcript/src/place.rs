@@ -163,7 +163,9 @@ impl Home {
     /// The same, with what cannot be read.
     pub fn list(&self) -> Listed {
         let mut all = Listed::default();
-        self.projects().iter().for_each(|project| all.merge(list(project)));
+        for project in self.projects() {
+            all.merge(list(&project));
+        }
         all
     }
 

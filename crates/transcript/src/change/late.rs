@@ -53,7 +53,9 @@ impl Late {
         let order: Vec<RowId> = own.rows(&live).collect();
         let from = |start: usize| {
             let mut late = none.clone();
-            order[start..].iter().for_each(|row| late[row.index()] = true);
+            for row in &order[start..] {
+                late[row.index()] = true;
+            }
             late
         };
         let found = own.turns_in(&live);

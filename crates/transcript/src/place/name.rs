@@ -62,7 +62,9 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
         Err(source) => return Err(NameError::Unreadable { path: path.to_owned(), source }),
     }
     let mut all = Listed::default();
-    homes.iter().for_each(|home| all.merge(home.list()));
+    for home in homes {
+        all.merge(home.list());
+    }
     let Listed { mut sessions, unreadable } = all;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
     let fits: [&dyn Fn(&Session) -> bool; 3] = [
