@@ -18,6 +18,12 @@ pub(crate) fn is_thinking(block: &str) -> bool {
     kind.is_some_and(|kind| kind.is("thinking") || kind.is("redacted_thinking"))
 }
 
+/// Whether thinking has no signature: the API takes none of that.
+pub(crate) fn is_unsigned(thinking: &str) -> bool {
+    let block = Json::parse(thinking.as_bytes()).and_then(Json::object);
+    block.is_some_and(|block| block.text("signature").is_none_or(|text| text.is_empty()))
+}
+
 /// The text of a block that is one.
 pub(crate) fn text_of(block: &str) -> Option<String> {
     let block = Json::parse(block.as_bytes())?.object()?;

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::api::request::{Message, text_block};
 use crate::backup::Backup;
-use crate::block::text_of;
+use crate::block::{is_unsigned, text_of};
 use crate::context;
 use crate::model;
 use crate::record::{Pending, Point};
@@ -98,9 +98,13 @@ fn messages(
         let role = message.role.name();
         let mut blocks = Vec::new();
         for block in message.blocks {
-            let origin = block.origin();
+            let (origin, kind) = (block.origin(), block.kind());
             let text = String::from_utf8(block.into_raw())
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            // The original sends such thinking, and the API refuses the request for it.
+            if kind == BlockKind::Thinking && is_unsigned(&text) {
+                continue;
+            }
             // What the client says behind the prompt stays behind it. The newline where a text met the prompt comes again with the prompt that is said.
             if text == next {
                 is_before = false;
@@ -208,4 +212,24 @@ fn backups(own: &Conversation) -> io::Result<Vec<(String, Backup)>> {
         (path, Backup { name, version, time })
     });
     Ok(files.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The original sends thinking of another model if it has no signature; the API would refuse it.
+    #[test]
+    fn thinking_without_a_signature_is_not_sent() {
+        let thinking = |name: &str| {
+            let file = testkit::fixtures().join("observed").join(format!("{name}.jsonl"));
+            let resumed = open(&file, None).unwrap().unwrap();
+            let blocks = resumed.messages.into_iter().flat_map(|message| message.blocks);
+            blocks.filter(|block| block.contains(r#""type":"thinking""#)).count()
+        };
+        for name in ["think_qwen_unsigned", "think_qwen_nosigfield", "think_null_sig"] {
+            assert_eq!(thinking(name), 0, "{name}");
+        }
+        assert_eq!(thinking("think_opus45_signed"), 1);
+    }
 }

@@ -73,7 +73,9 @@ impl Lab {
             .env("TMPDIR", self.env.path("tmp"))
             .env("ANTHROPIC_API_KEY", KEY)
             .env("ANTHROPIC_BASE_URL", self.server.url())
-            .env("CLAUDE_CODE_MAX_RETRIES", "0");
+            .env("CLAUDE_CODE_MAX_RETRIES", "0")
+            // Root may bypass permissions only where nothing can be broken.
+            .env("IS_SANDBOX", "1");
         command
     }
 
