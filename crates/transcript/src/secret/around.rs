@@ -311,7 +311,8 @@ fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
         return None;
     }
     let name = &text[start..end];
-    let is_option = name.starts_with(b"--");
+    // The letter of an escape may stand before it.
+    let is_option = memchr::memmem::find(name, b"--").is_some();
     let is_netrc = || {
         let before = &text[start.saturating_sub(256)..start];
         name.eq_ignore_ascii_case(b"password") && memchr::memmem::find(before, b"login ").is_some()

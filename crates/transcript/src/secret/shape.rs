@@ -246,7 +246,11 @@ fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {
 /// Where something of so many characters begins that ends there: with a border before it.
 fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) -> Option<usize> {
     let run = class.run_before(&text[..end], (*count.end()).min(LONGEST_BEFORE));
-    (*count.start()..=run).rev().map(|count| end - count).find(|start| begins(text, *start))
+    let mut starts = (*count.start()..=run).rev().map(|count| end - count);
+    // The letter of an escape is a part of it only if nothing else fits.
+    let is_escape = |start: usize| text[..start].ends_with(b"\\");
+    let mut fits = starts.clone().filter(|start| begins(text, *start));
+    fits.find(|start| !is_escape(*start)).or_else(|| starts.find(|start| begins(text, *start)))
 }
 
 /// Nothing is longer that stands before its anchor.
