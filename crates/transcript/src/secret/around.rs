@@ -13,7 +13,7 @@ use super::words::{self, Named};
 /// The longest key file that is looked for.
 const KEY_FILE: usize = 1 << 16;
 /// So many characters of base64 in a row are the line of a key and not a word, at least.
-const KEY_LINE: usize = 16;
+pub(super) const KEY_LINE: usize = 16;
 /// So many such characters in all are a key.
 const KEY: usize = 40;
 
@@ -75,7 +75,7 @@ fn lines_of_key(text: &[u8]) -> (usize, usize) {
     (count, end)
 }
 
-fn is_key_char(byte: u8) -> bool {
+pub(super) fn is_key_char(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)
 }
 
