@@ -310,7 +310,7 @@ fn json_is_read_before_it_is_looked_at() {
 struct Word(&'static str);
 
 impl Custom for Word {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "word"
     }
     fn find(&self, text: &str) -> Vec<Range<usize>> {

@@ -67,7 +67,8 @@ const PARTS: &[&str] = &[
     "member",
 ];
 
-/// Where each kind is put: every part as it is, and everything that can stand around it in one part after the other.
+/// Where each kind is put: every part as it is, and everything that can stand around it in one part
+/// after the other.
 fn places() -> Vec<(&'static str, &'static str)> {
     let parts = PARTS.iter().map(|part| (*part, WRAPS[0]));
     let rest = ["prompt", "result", "command", "content", "answer", "nested"];

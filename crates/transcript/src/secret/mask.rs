@@ -51,7 +51,8 @@ impl<'a> Mask<'a> {
         self.text_in(None, text)
     }
 
-    /// The same for JSON, which stays JSON: its strings are decoded, and written anew if they had secrets.
+    /// The same for JSON, which stays JSON: its strings are decoded, and written anew if they had
+    /// secrets.
     pub fn json<'t>(&mut self, json: &'t str) -> Cow<'t, str> {
         if self.redactor.is_none() {
             return Cow::Borrowed(json);
@@ -119,7 +120,8 @@ fn replaced(text: &str, found: &[Secret<'_>]) -> String {
     shown
 }
 
-/// Takes JSON as it is written, piece by piece, and passes it on without the secrets in its strings. Holds one string at a time.
+/// Takes JSON as it is written, piece by piece, and passes it on without the secrets in its
+/// strings. Holds one string at a time.
 #[derive(Debug)]
 pub struct JsonMask<'m, 'a, W> {
     mask: &'m mut Mask<'a>,
@@ -215,14 +217,16 @@ enum Piece<'a> {
     Open(&'a [u8]),
 }
 
-/// Splits JSON into strings and what stands between, also if it comes in parts. What is no JSON loses no byte.
+/// Splits JSON into strings and what stands between, also if it comes in parts. What is no JSON
+/// loses no byte.
 #[derive(Debug, Default)]
 struct Strings {
     /// The string that is being read.
     open: Option<Vec<u8>>,
     /// A backslash was the last byte.
     is_escaped: bool,
-    /// A string of which it is not known yet whether it names a member, and the white space behind it.
+    /// A string of which it is not known yet whether it names a member, and the white space behind
+    /// it.
     held: Option<(Vec<u8>, Vec<u8>)>,
     /// The name of the member whose value comes next.
     member: Option<String>,
