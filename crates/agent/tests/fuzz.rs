@@ -58,7 +58,7 @@ fn settings_of_strangers_are_only_text() {
 #[test]
 fn a_list_of_trusted_folders_grants_what_stands_in_it_or_nothing() {
     let mut list = TrustList::default();
-    let folders = ["/home/u/work/project", "/srv/äö/x y", "/home/u/a"];
+    let folders = ["/home/u/src/project", "/srv/äö/x y", "/home/u/a"];
     for folder in folders {
         list.add(Path::new(folder), Some(Path::new("/home/u"))).unwrap();
     }

@@ -1,7 +1,7 @@
 //! What else is a secret, and what is none: `[redact]` of the user's configuration.
 //!
-//! Only the user's: a project could name what is to be let through. Invariant: a rule that cannot be
-//! followed stops the program; nothing is sent that the user wanted hidden.
+//! Only the user's: a project could name what is to be let through. Invariant: a rule that cannot
+//! be followed stops the program; nothing is sent that the user wanted hidden.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -105,7 +105,8 @@ pub(crate) fn redactor(config: &RedactConfig) -> Result<Redactor, Failure> {
     Ok(Redactor::new(rules, config.allow.clone()))
 }
 
-/// What was hidden, in words: `3 secrets hidden: 2 github-token, 1 aws-key`. Nothing if nothing was.
+/// What was hidden, in words: `3 secrets hidden: 2 github-token, 1 aws-key`. Nothing if nothing
+/// was.
 pub(crate) fn hidden(by_kind: &BTreeMap<String, u64>) -> Option<String> {
     let all: u64 = by_kind.values().sum();
     let mut kinds: Vec<(&String, &u64)> = by_kind.iter().collect();

@@ -1,10 +1,11 @@
 //! Secrets in clear text: keys, tokens, passwords; where they stand, and texts without them.
 //!
-//! One rule for all who look for them: `check` counts, `export`, `show --markdown` and `ship` hide what a [`Redactor`] finds. It knows
-//! keys by what their makers begin them with and by what they are assigned to (`data/secrets.txt`), and users add
-//! rules of their own. Works on decoded text; escapes that are left in it, of JSON in JSON or of a terminal, are
-//! borders of words like any sign, so that a line of JSON can be looked through as it stands. Invariants: a
-//! value never leaves but as a range; what was redacted has nothing left to redact; JSON stays JSON; nothing
+//! One rule for all who look for them: `check` counts, `export`, `show --markdown` and `ship` hide
+//! what a [`Redactor`] finds. It knows keys by what their makers begin them with and by what they
+//! are assigned to (`data/secrets.txt`), and users add rules of their own. Works on decoded text;
+//! escapes that are left in it, of JSON in JSON or of a terminal, are borders of words like any
+//! sign, so that a line of JSON can be looked through as it stands. Invariants: a value never
+//! leaves but as a range; what was redacted has nothing left to redact; JSON stays JSON; nothing
 //! but what was found changes.
 
 mod anchor;

@@ -297,13 +297,20 @@ fn json_is_read_before_it_is_looked_at() {
         assert_eq!(String::from_utf8(out.finish().unwrap()).unwrap(), shown, "{size}");
     }
     assert_eq!(Mask::none().json(&input), input);
+    // A diff has a string for each line.
+    let lines = serde_json::json!({"lines": ["+-----BEGIN PRIVATE KEY-----", format!("+{line}"), "+Zq8R=", "+-----END PRIVATE KEY-----", "+abc"]});
+    let shown = Mask::new(&redactor).json(&lines.to_string()).into_owned();
+    let hidden = "+[redacted private-key]";
+    let wanted = serde_json::json!({"lines": ["+-----BEGIN PRIVATE KEY-----", hidden, hidden, "+-----END PRIVATE KEY-----", "+abc"]});
+    assert_eq!(shown, wanted.to_string());
+    assert_eq!(Mask::new(&redactor).json(&shown), shown);
 }
 
 #[derive(Debug)]
 struct Word(&'static str);
 
 impl Custom for Word {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "word"
     }
     fn find(&self, text: &str) -> Vec<Range<usize>> {

@@ -280,7 +280,8 @@ fn e08_an_id_from_a_file_is_no_path() {
         let entries = fs::read_dir(lab.env.path("")).unwrap().flatten();
         let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
         names.sort();
-        assert_eq!(names, [".claude", "demo", "tmp"], "{id}");
+        // `.local` has our own locks and seals.
+        assert_eq!(names, [".claude", ".local", "demo", "tmp"], "{id}");
         assert_eq!(fs::read_dir(lab.home("todos")).unwrap().count(), 1, "{id}");
     }
 }

@@ -1,7 +1,8 @@
 //! Finds which of some hundred short words a text has, and where.
 //!
-//! Each word is looked for by the rarest three bytes in it: a bit for each hash of three bytes says whether it may be there, which is
-//! faster than an automaton over so many words. Case counts only where a word wants it.
+//! Each word is looked for by the rarest three bytes in it: a bit for each hash of three bytes says
+//! whether it may be there, which is faster than an automaton over so many words. Case counts only
+//! where a word wants it.
 
 use super::table::Anchor;
 
@@ -23,6 +24,10 @@ pub(super) struct Finder {
 }
 
 impl Finder {
+    #[allow(
+        clippy::large_stack_arrays,
+        reason = "32 KB, once; of a known size no index is checked"
+    )]
     pub(super) fn new(anchors: &[Anchor]) -> Finder {
         let mut own = Finder {
             is_wanted: Box::new([0; 1 << HASHES]),
@@ -88,7 +93,7 @@ impl Finder {
     }
 
     /// At which places of a group something may be that is looked for: a bit for each.
-    #[inline(always)]
+    #[inline]
     fn wanted(&self, group: &[u8; LOADED]) -> u32 {
         let load =
             |from: usize| group[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -1,4 +1,5 @@
-//! Secrets that are known by what stands around them: names, headers, addresses, the lines of key files.
+//! Secrets that are known by what stands around them: names, headers, addresses, the lines of key
+//! files.
 
 use std::ops::Range;
 
@@ -13,12 +14,12 @@ use super::words::{self, Named};
 /// The longest key file that is looked for.
 const KEY_FILE: usize = 1 << 16;
 /// So many characters of base64 in a row are the line of a key and not a word, at least.
-const KEY_LINE: usize = 16;
+pub(super) const KEY_LINE: usize = 16;
 /// So many such characters in all are a key.
 const KEY: usize = 40;
 
-/// A private key, from the line that begins it to the one that ends it, whatever stands before its lines: numbers,
-/// signs of a diff, quotes. Nothing if only the first line is there.
+/// A private key, from the line that begins it to the one that ends it, whatever stands before its
+/// lines: numbers, signs of a diff, quotes. Nothing if only the first line is there.
 pub(super) fn private_key(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
     let lead = anchor.start.saturating_sub(40);
     let begin = memchr::memmem::rfind(&text[lead..anchor.start], b"BEGIN ")? + lead;
@@ -53,8 +54,8 @@ pub(super) fn private_key(text: &[u8], anchor: Range<usize>) -> Option<Range<usi
     (count >= KEY).then(|| begin..body + end)
 }
 
-/// How many characters stand in lines of a key, and where the last of these lines ends. Lines may have something short
-/// before them.
+/// How many characters stand in lines of a key, and where the last of these lines ends. Lines may
+/// have something short before them.
 fn lines_of_key(text: &[u8]) -> (usize, usize) {
     let (mut count, mut end, mut gap, mut at) = (0, 0, 0, 0);
     while at < text.len() {
@@ -75,7 +76,7 @@ fn lines_of_key(text: &[u8]) -> (usize, usize) {
     (count, end)
 }
 
-fn is_key_char(byte: u8) -> bool {
+pub(super) fn is_key_char(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)
 }
 
@@ -271,7 +272,8 @@ pub(super) fn is_assigned(named: Named, value: &[u8], is_quoted: bool, after: &[
         && (is_random && (!reads || is_password) || has_letter && !reads)
 }
 
-/// Whether the word before that is a call, an index or a type with parameters. Colour codes and tags are no code.
+/// Whether the word before that is a call, an index or a type with parameters. Colour codes and
+/// tags are no code.
 fn begins_code(after: &[u8]) -> bool {
     match after {
         [b'(' | b'{' | b'$', ..] => true,
@@ -285,7 +287,8 @@ fn begins_code(after: &[u8]) -> bool {
     }
 }
 
-/// Where a value begins that is given to the name before it: behind `=`, `:`, `:=`, `=>`, `%3D`, or the `>` of a tag.
+/// Where a value begins that is given to the name before it: behind `=`, `:`, `:=`, `=>`, `%3D`, or
+/// the `>` of a tag.
 fn given(text: &[u8], end: usize) -> Option<usize> {
     let spaces =
         |at: usize| text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
@@ -311,7 +314,8 @@ fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
         return None;
     }
     let name = &text[start..end];
-    let is_option = name.starts_with(b"--");
+    // The letter of an escape may stand before it.
+    let is_option = memchr::memmem::find(name, b"--").is_some();
     let is_netrc = || {
         let before = &text[start.saturating_sub(256)..start];
         name.eq_ignore_ascii_case(b"password") && memchr::memmem::find(before, b"login ").is_some()

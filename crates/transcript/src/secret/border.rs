@@ -1,7 +1,7 @@
 //! Where words begin, in text as it is and in text that was escaped for something else.
 //!
-//! A key rarely stands alone: it follows a colour code, a percent escape of an address, an escape of JSON
-//! in JSON. The last letters of these belong to the escape, not to the word behind it.
+//! A key rarely stands alone: it follows a colour code, a percent escape of an address, an escape
+//! of JSON in JSON. The last letters of these belong to the escape, not to the word behind it.
 
 /// How much before a word can be an escape.
 const LOOK_BACK: usize = 24;
@@ -53,7 +53,8 @@ fn ends_escape(before: &[u8]) -> bool {
     rest[..rest.len() - numbers].ends_with(b"[")
 }
 
-/// A text in which letters, digits and signs stand for themselves, and where each part of it comes from.
+/// A text in which letters, digits and signs stand for themselves, and where each part of it comes
+/// from.
 #[derive(Debug)]
 pub(super) struct Plain {
     pub(super) text: Vec<u8>,
@@ -62,7 +63,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// The text without escapes (`\u0067`, of whatever depth) of printable ASCII; nothing if it has none.
+    /// The text without escapes (`\u0067`, of whatever depth) of printable ASCII; nothing if it has
+    /// none.
     pub(super) fn of(source: &[u8]) -> Option<Plain> {
         let mut plain = Plain { text: Vec::new(), from: vec![(0, 0)] };
         let mut done = 0;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::around::{KEY_LINE, is_key_char};
 use super::{Redactor, Secret};
 use crate::json::{quote, unescape};
 
@@ -15,12 +16,24 @@ const ROUNDS: usize = 4;
 pub struct Mask<'a> {
     redactor: Option<&'a Redactor>,
     hidden: BTreeMap<String, u64>,
+    key: KeyLines,
+}
+
+/// Whether strings of JSON are the lines of a key, one string a line: diffs are kept like that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum KeyLines {
+    #[default]
+    None,
+    /// The line that begins a key was there.
+    Begun,
+    /// And lines of it.
+    Within,
 }
 
 impl<'a> Mask<'a> {
     /// Hides what it finds.
     pub fn new(redactor: &'a Redactor) -> Self {
-        Mask { redactor: Some(redactor), hidden: BTreeMap::new() }
+        Mask { redactor: Some(redactor), ..Mask::default() }
     }
 
     /// Hides nothing.
@@ -38,7 +51,8 @@ impl<'a> Mask<'a> {
         self.text_in(None, text)
     }
 
-    /// The same for JSON, which stays JSON: its strings are decoded, and written anew if they had secrets.
+    /// The same for JSON, which stays JSON: its strings are decoded, and written anew if they had
+    /// secrets.
     pub fn json<'t>(&mut self, json: &'t str) -> Cow<'t, str> {
         if self.redactor.is_none() {
             return Cow::Borrowed(json);
@@ -48,6 +62,34 @@ impl<'a> Mask<'a> {
         let _ = out.write_all(json.as_bytes());
         let shown = out.finish().unwrap_or_default();
         Cow::Owned(String::from_utf8(shown).unwrap_or_default())
+    }
+
+    /// A string without the line of a key that it is; nothing if it is none.
+    fn line_of_key(&mut self, text: &str) -> Option<String> {
+        self.redactor?;
+        let has = |word: &str| text.contains(word);
+        if has("END ") || has("Private-MAC:") {
+            self.key = KeyLines::None;
+        } else if has("BEGIN ") && has("PRIVATE KEY") || has("PuTTY-User-Key-File-") {
+            self.key = KeyLines::Begun;
+        } else if self.key != KeyLines::None {
+            let line = text.trim_start_matches(['+', '-', ' ', '\t']).trim_end();
+            let is_line = line.bytes().all(is_key_char) && !line.is_empty();
+            if is_line && (line.len() >= KEY_LINE || self.key == KeyLines::Within) {
+                if self.key == KeyLines::Begun {
+                    *self.hidden.entry("private-key".to_owned()).or_default() += 1;
+                }
+                self.key = KeyLines::Within;
+                let before =
+                    &text[..text.len() - text.trim_start_matches(['+', '-', ' ', '\t']).len()];
+                return Some(format!("{before}[redacted private-key]"));
+            }
+            // What a key says of itself stands before its lines.
+            if !line.is_empty() && !has(": ") {
+                self.key = KeyLines::None;
+            }
+        }
+        None
     }
 
     fn text_in<'t>(&mut self, member: Option<&str>, text: &'t str) -> Cow<'t, str> {
@@ -78,7 +120,8 @@ fn replaced(text: &str, found: &[Secret<'_>]) -> String {
     shown
 }
 
-/// Takes JSON as it is written, piece by piece, and passes it on without the secrets in its strings. Holds one string at a time.
+/// Takes JSON as it is written, piece by piece, and passes it on without the secrets in its
+/// strings. Holds one string at a time.
 #[derive(Debug)]
 pub struct JsonMask<'m, 'a, W> {
     mask: &'m mut Mask<'a>,
@@ -133,6 +176,11 @@ fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &Piece<'_>) -> io::Res
         }
         Piece::String { bytes, member } => {
             let text = unescape(bytes);
+            if member.is_none()
+                && let Some(shown) = mask.line_of_key(&text)
+            {
+                return out.write_all(quote(&shown).as_bytes());
+            }
             match mask.text_in(*member, &text) {
                 Cow::Borrowed(_) => out.write_all(&[b"\"", *bytes, b"\""].concat()),
                 Cow::Owned(shown) => out.write_all(quote(&shown).as_bytes()),
@@ -169,14 +217,16 @@ enum Piece<'a> {
     Open(&'a [u8]),
 }
 
-/// Splits JSON into strings and what stands between, also if it comes in parts. What is no JSON loses no byte.
+/// Splits JSON into strings and what stands between, also if it comes in parts. What is no JSON
+/// loses no byte.
 #[derive(Debug, Default)]
 struct Strings {
     /// The string that is being read.
     open: Option<Vec<u8>>,
     /// A backslash was the last byte.
     is_escaped: bool,
-    /// A string of which it is not known yet whether it names a member, and the white space behind it.
+    /// A string of which it is not known yet whether it names a member, and the white space behind
+    /// it.
     held: Option<(Vec<u8>, Vec<u8>)>,
     /// The name of the member whose value comes next.
     member: Option<String>,

@@ -25,8 +25,8 @@ pub(super) enum Part {
     Sign(u8),
 }
 
-/// A text that is looked through. Remembers how far the last run of each class goes: texts made of anchors would be gone through
-/// again for each of them.
+/// A text that is looked through. Remembers how far the last run of each class goes: texts made of
+/// anchors would be gone through again for each of them.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
     pub(super) bytes: &'a [u8],
@@ -168,8 +168,6 @@ impl Shape {
         match self {
             Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
             Shape::Rule(rule) => match rule {
-                // Found by itself.
-                Rule::Discord => None,
                 Rule::Telegram => telegram(bytes, anchor.end),
                 Rule::PrivateKey => around::private_key(bytes, anchor),
                 Rule::Putty => around::putty(bytes, anchor),
@@ -184,7 +182,8 @@ impl Shape {
                 Rule::Sshpass => command::option(bytes, anchor.end, b" -p", command::Gap::Any),
                 Rule::Redis => command::option(bytes, anchor.end, b" -a", command::Gap::Any),
                 Rule::Assigned => around::assigned(bytes, anchor),
-                Rule::Escape => None,
+                // No secret; and what is looked for without an anchor.
+                Rule::Escape | Rule::Discord => None,
             },
         }
     }
@@ -224,12 +223,10 @@ fn by_parts(
     // Where nearly all of it stands before the anchor, that is looked at.
     let value = &bytes[if end - anchor.end < 8 { start } else { anchor.end }..end];
     // Nothing before a sign can be a part of the same word.
-    let is_secret = (!is_word(start) || begins(bytes, start))
-        && !is_word(end)
-        && !words::is_placeholder(value)
-        && !bytes[anchor.start..end].ends_with(b"EXAMPLE")
-        && !(is_weak && is_doubtful(bytes, start..end, value));
-    is_secret.then_some(start..end)
+    let is_part = is_word(end) || is_word(start) && !begins(bytes, start);
+    let is_example = words::is_placeholder(value) || bytes[anchor.start..end].ends_with(b"EXAMPLE");
+    let is_word = is_weak && is_doubtful(bytes, start..end, value);
+    (!is_part && !is_example && !is_word).then_some(start..end)
 }
 
 /// Whether what a short prefix begins is more likely a word, or a part of base64.
@@ -246,13 +243,18 @@ fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {
 /// Where something of so many characters begins that ends there: with a border before it.
 fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) -> Option<usize> {
     let run = class.run_before(&text[..end], (*count.end()).min(LONGEST_BEFORE));
-    (*count.start()..=run).rev().map(|count| end - count).find(|start| begins(text, *start))
+    let mut starts = (*count.start()..=run).rev().map(|count| end - count);
+    // The letter of an escape is a part of it only if nothing else fits.
+    let is_escape = |start: usize| text[..start].ends_with(b"\\");
+    let mut fits = starts.clone().filter(|start| begins(text, *start));
+    fits.find(|start| !is_escape(*start)).or_else(|| starts.find(|start| begins(text, *start)))
 }
 
 /// Nothing is longer that stands before its anchor.
 const LONGEST_BEFORE: usize = 256;
 
-/// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six characters.
+/// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six
+/// characters.
 pub(super) fn discord(text: &[u8]) -> Vec<Range<usize>> {
     const APART: usize = 7;
     const BLOCK: usize = 64;

@@ -1,7 +1,8 @@
 //! Kinds of secrets, as their makers document them: `{a36}` are 36 random letters and digits.
 //!
-//! Classes: a letters and digits, l letters, d digits, h hexadecimal, u capitals and digits, o small letters and digits, w
-//! letters, digits, `_` and `-`, b base64, p a name and a password of so many characters in base64.
+//! Classes: a letters and digits, l letters, d digits, h hexadecimal, u capitals and digits, o
+//! small letters and digits, w letters, digits, `_` and `-`, b base64, p a name and a password of
+//! so many characters in base64.
 
 use testkit::Rng;
 
