@@ -178,11 +178,13 @@ fn run(env: &Env, args: &[&str], patience: Duration) -> Ran {
     let begin = Instant::now();
     let mut memory = 0;
     let code = loop {
-        // It only ever grows, so the last look is the one that counts.
+        // It only ever grows, so the last look is the one that counts. Before the program is loaded
+        // it is that of these tests.
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let is_loaded = status.starts_with("Name:\tquipu\n");
         let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let most = most.and_then(|rest| rest.trim().trim_end_matches(" kB").trim().parse().ok());
-        memory = most.unwrap_or(0).max(memory);
+        memory = most.filter(|_| is_loaded).unwrap_or(0).max(memory);
         if let Some(status) = child.try_wait().unwrap() {
             break status.code();
         }
