@@ -1,4 +1,4 @@
-//! The program killed at any moment of changes in place and of clones, a hundred times: files are
+//! The program killed at any moment of changes in place and of clones, a hundred durations: files are
 //! old or new, a session has what belongs to it, and after the next run nothing is left behind.
 
 use testkit::Rng;
@@ -88,7 +88,7 @@ fn a_hundred_times() {
         exits(&env.run(args), 0, &[]);
         begin.elapsed()
     };
-    let times = [timed(&strip), timed(&clone)];
+    let durations = [timed(&strip), timed(&clone)];
     exits(&env.run(&["undo"]), 0, &[]);
     exits(&env.run(&["undo"]), 0, &[]);
     assert_eq!(fs::read(&path).unwrap(), old);
@@ -101,7 +101,7 @@ fn a_hundred_times() {
         let which = runs % 2;
         let mut command = env.command(if which == 0 { &strip[..] } else { &clone[..] });
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let most = usize::try_from(times[which].as_micros()).unwrap();
+        let most = usize::try_from(durations[which].as_micros()).unwrap();
         std::thread::sleep(Duration::from_micros(chance.below(most) as u64));
         let is_killed = child.try_wait().unwrap().is_none();
         // One that has ended need not be.
