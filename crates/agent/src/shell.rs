@@ -3,7 +3,7 @@
 //! Output goes straight into a file, so that nothing is lost however much it is, and nothing has to be read for a command to go on. Invariants: whoever ends a command ends all that it
 //! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded (`MOST`), also that of
 //! what nobody waits for. A command does not see the keys of the API. What it puts out is for its user alone. What leaves its group (`setsid`) is on its own.
-//! If the agent is killed, a [`Watcher`] ends what still runs, and the next run removes the output.
+//! If the agent is killed, a `Watcher` ends what still runs, and the next run removes the output.
 //!
 //! A group has the number of its first process. While that one was not waited for, nobody else gets the number; afterwards nobody gets it while the group has processes. So a process that has
 //! the number of a shell that was waited for is a stranger, and nothing is done to its group.
