@@ -85,9 +85,9 @@ fn g5_nothing_is_done_that_nobody_reads() {
 fn g5_a_file_that_changed_is_never_replaced_unread() {
     // Each puts other work in the place of what was read, with an older time.
     let ways = [
-        "cp -p ../work/README.md README.md",
-        "rm README.md; tar -C ../work -cf - README.md | tar -xf -",
-        "rsync -a ../work/README.md README.md",
+        "cp -p ../theirs/README.md README.md",
+        "rm README.md; tar -C ../theirs -cf - README.md | tar -xf -",
+        "rsync -a ../theirs/README.md README.md",
         "touch -r README.md ../stamp; echo '# Work' >README.md; touch -r ../stamp README.md",
     ];
     for way in ways {
@@ -98,9 +98,9 @@ fn g5_a_file_that_changed_is_never_replaced_unread() {
         }
         for resumed in [true, false] {
             let mut lab = Lab::new(&[]);
-            let work = lab.env.put("work/README.md", "# Work\n");
+            let theirs = lab.env.put("theirs/README.md", "# Work\n");
             let old = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-            fs::File::options().append(true).open(&work).unwrap().set_modified(old).unwrap();
+            fs::File::options().append(true).open(&theirs).unwrap().set_modified(old).unwrap();
             let readme = lab.path("README.md");
             let read = vec![call("c1", "Read", &json!({"file_path": readme}))];
             let write =
