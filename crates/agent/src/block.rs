@@ -31,6 +31,14 @@ pub(crate) fn text_of(block: &str) -> Option<String> {
     block.text("text").filter(|_| is_text).map(String::from)
 }
 
+/// The input of a block that is a call.
+pub(crate) fn input_of(block: &str) -> Option<String> {
+    let block = Json::parse(block.as_bytes())?.object()?;
+    let is_call = block.get("type").is_some_and(|kind| kind.is("tool_use"));
+    let input = block.get("input").filter(|_| is_call)?;
+    Some(String::from_utf8_lossy(input.raw()).into_owned())
+}
+
 pub(crate) fn is_text(block: Option<&String>) -> bool {
     block.is_some_and(|block| text_of(block).is_some())
 }

@@ -23,7 +23,7 @@ use crate::model;
 use crate::nature::Nature;
 use crate::permit::Permit;
 use crate::record::Recorder;
-use crate::tool::{self, Call, Cancel, Site};
+use crate::tool::{self, Call, Cancel, Site, Trouble};
 use crate::turn::{Effect, Entry, Input, Outcome, Prompt, Turn, Wanted};
 
 pub use crate::note::{Note, Said};
@@ -442,13 +442,15 @@ impl Driver {
         let checked =
             if is_offered { tool::checked(&call) } else { Err(tool::unknown(&call.name)) };
         if let Err(trouble) = checked {
-            return Carried::Next(Input::Answered(id, trouble.answer()));
+            return Carried::Next(self.refused(id, trouble));
         }
         if let Err(trouble) = self.permit.check(&call, &self.site) {
+            let mut input = Value::Object(call.input);
+            self.site.secrets.clean_value(&mut input);
             self.count.denials.push(serde_json::json!({
-                "tool_name": call.name, "tool_use_id": call.id, "tool_input": call.input,
+                "tool_name": call.name, "tool_use_id": call.id, "tool_input": input,
             }));
-            return Carried::Next(Input::Answered(id, trouble.answer()));
+            return Carried::Next(self.refused(id, trouble));
         }
         let (site, notes) = (self.site.clone(), self.notes.clone());
         thread::spawn(move || {
@@ -456,6 +458,13 @@ impl Driver {
             let _ = notes.send(Note::Answered(id, answer));
         });
         Carried::On
+    }
+
+    /// The answer to a call that does not run.
+    fn refused(&self, id: String, trouble: Trouble) -> Input {
+        let mut answer = trouble.answer();
+        self.site.secrets.clean(&mut answer);
+        Input::Answered(id, answer)
     }
 
     fn finish(&mut self, outcome: Outcome, face: &mut dyn Face) -> u8 {

@@ -113,13 +113,14 @@ fn is_branch_name(name: &str) -> bool {
 /// say.
 pub(crate) fn status(cwd: &Path) -> Option<String> {
     let root = root(cwd)?;
-    if !is_harmless(&folder(root)?) {
+    let folder = folder(root)?;
+    if !is_harmless(&folder) {
         return None;
     }
     // Both at once: neither has to wait for the other.
     let status = ["status", "--short", "--branch", "--ignore-submodules=all"];
     let log = ["log", "--oneline", "--no-show-signature", "--no-ext-diff", "--no-textconv", "-5"];
-    let [status, log] = [&status[..], &log[..]].map(|args| Asked::start(root, cwd, args));
+    let [status, log] = [&status[..], &log[..]].map(|args| Asked::start(root, &folder, cwd, args));
     let end = Instant::now() + PATIENCE;
     let log = log.ok().and_then(|log| log.answer(end)).unwrap_or_default();
     let status = status.ok()?.answer(end)?;
@@ -149,13 +150,17 @@ struct Asked {
 }
 
 impl Asked {
-    fn start(root: &Path, cwd: &Path, args: &[&str]) -> io::Result<Asked> {
+    fn start(root: &Path, folder: &Path, cwd: &Path, args: &[&str]) -> io::Result<Asked> {
         let mut git = Command::new("git");
         git.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-        // Else the repository's configuration says what belongs to it.
-        let mut tree = OsString::from("--work-tree=");
-        tree.push(root);
-        git.arg("--no-optional-locks").arg("--no-pager").arg(tree).args(args).current_dir(cwd);
+        // Else git looks for a repository by itself, and that one's configuration says what belongs
+        // to it.
+        for (option, path) in [("--git-dir=", folder), ("--work-tree=", root)] {
+            let mut option = OsString::from(option);
+            option.push(path);
+            git.arg(option);
+        }
+        git.arg("--no-optional-locks").arg("--no-pager").args(args).current_dir(cwd);
         for name in VARIABLES {
             git.env_remove(name);
         }

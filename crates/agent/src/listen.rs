@@ -2,12 +2,14 @@
 //!
 //! Invariant: what is passed on has no secrets in it, in whatever pieces it came.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::stream::{Limits, Step, Stream};
 use crate::api::{ApiError, Heard, Model};
+use crate::block::input_of;
 use crate::drive::Note;
 use crate::secret::{Events, Extent, Secrets};
 use crate::tool::Cancel;
@@ -61,7 +63,13 @@ pub(crate) fn listen(
         // A block is told about before its last event is passed on, as other clients do.
         let input = match step {
             Some(Step::Started(message)) => Some(Input::Started(cleaned(message))),
-            Some(Step::Block(block)) => Some(Input::Block(cleaned(block))),
+            Some(Step::Block(block)) => Some(match secrets.redacted_json(&block) {
+                Cow::Borrowed(_) => Input::Block(block),
+                Cow::Owned(told) => match input_of(&block) {
+                    Some(input) => Input::Call(told, input),
+                    None => Input::Block(told),
+                },
+            }),
             Some(Step::Ended(ending)) => Some(Input::Ended(ending)),
             Some(Step::Failed(error)) => {
                 failure = Some(error);

@@ -17,6 +17,7 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::memmem;
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 pub(crate) use events::Events;
@@ -42,8 +43,11 @@ pub const HANDOVER: &str = "QUIPU_HANDOVER";
 
 /// What stands in the place of a value.
 const INSTEAD: &str = "[redacted api key]";
-/// Shorter values are no keys; whoever took them out would take other words out too.
-const SHORTEST: usize = 8;
+/// Shorter values are no keys, but what servers on one's own machine want in their place
+/// (`lmstudio`): whoever took them out would take other words out too.
+const SHORTEST_KEY: usize = 16;
+/// The same for passwords.
+const SHORTEST_PASSWORD: usize = 8;
 
 /// Whether no command may see a variable.
 pub fn is_secret(name: &str, value: &str) -> bool {
@@ -85,12 +89,18 @@ impl Secrets {
             if name == "ANTHROPIC_CUSTOM_HEADERS" {
                 let headers = value.lines().filter_map(|line| line.split_once(':'));
                 for (_, value) in headers.filter(|(name, _)| is_private(name)) {
-                    add(&mut shapes, value.trim());
+                    let value = value.trim();
+                    add(&mut shapes, value, SHORTEST_KEY);
+                    // Behind the name of a scheme.
+                    let key = value.rsplit(' ').next().unwrap_or(value);
+                    add(&mut shapes, key, SHORTEST_KEY);
                 }
             } else if let Some(password) = password(value).filter(|_| PROXIES.contains(&name)) {
-                add(&mut shapes, password);
+                add(&mut shapes, password, SHORTEST_PASSWORD);
+                let plain = percent_decode_str(password).decode_utf8_lossy();
+                add(&mut shapes, &plain, SHORTEST_PASSWORD);
             } else if NAMES.contains(&name) {
-                add(&mut shapes, value.trim());
+                add(&mut shapes, value.trim(), SHORTEST_KEY);
             }
         }
         // The longest first: one may be a part of another.
@@ -102,6 +112,13 @@ impl Secrets {
     /// How long a value is at most as it stands in a text: it may be broken into lines.
     pub(crate) fn span(&self) -> usize {
         self.shapes.first().map_or(0, |longest| longest.len() * 2)
+    }
+
+    /// Whether a new content of a file has something in the place of a value that the file holds:
+    /// whoever was shown the file was not shown the value, and would take it away.
+    pub(crate) fn would_be_lost(&self, old: &[u8], new: &[u8]) -> bool {
+        memmem::find(new, INSTEAD.as_bytes()).is_some()
+            && !self.found(old, Extent::Whole).is_empty()
     }
 
     /// A text without the values.
@@ -131,7 +148,7 @@ impl Secrets {
     }
 
     /// Takes the values out of all texts in a value. Whether there were any.
-    fn clean_value(&self, value: &mut Value) -> bool {
+    pub(crate) fn clean_value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => {
                 let cleaned = match self.redacted(text, Extent::Whole) {
@@ -222,7 +239,7 @@ impl Secrets {
         for shape in &self.shapes {
             found.extend(memmem::find_iter(&joined, shape).map(|at| at..at + shape.len()));
             if extent == Extent::Piece {
-                let least = (shape.len() / 4).max(SHORTEST);
+                let least = (shape.len() / 4).max(SHORTEST_PASSWORD);
                 let lengths = || (least..shape.len()).rev();
                 let tail = lengths().find(|len| joined.ends_with(&shape[..*len]));
                 found.extend(tail.map(|len| joined.len() - len..joined.len()));
@@ -259,8 +276,8 @@ fn is_private(name: &str) -> bool {
 }
 
 /// Adds what a value looks like.
-fn add(shapes: &mut Vec<Vec<u8>>, value: &str) {
-    if value.len() < SHORTEST {
+fn add(shapes: &mut Vec<Vec<u8>>, value: &str, shortest: usize) {
+    if value.len() < shortest {
         return;
     }
     shapes.push(value.as_bytes().to_vec());

@@ -13,7 +13,7 @@ fn is_clean(text: &str) -> bool {
     let joined: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let secrets = secrets();
     secrets.shapes.iter().all(|shape| {
-        let least = (shape.len() / 4).max(SHORTEST);
+        let least = (shape.len() / 4).max(SHORTEST_PASSWORD);
         shape.windows(least + 1).all(|part| memmem::find(joined.as_bytes(), part).is_none())
     })
 }
@@ -50,15 +50,21 @@ fn which_variables_are_secret() {
     }
     assert!(is_secret("HTTPS_PROXY", "http://me:hunter22@proxy:3128/"));
     assert!(!is_secret("HTTPS_PROXY", "http://me@proxy:3128/") && !is_secret("PATH", "/bin"));
-    let headers = "X-Token: abcdefgh12\nanthropic-beta: context-1m-2025\nX-Short: abc\n";
+    let headers = "X-Token: abcdefgh12345678\nAuthorization: Bearer tok_abcdef123456\n\
+        anthropic-beta: context-1m-2025\nX-Short: abc\n";
     let secrets = Secrets::of([
+        // What servers on one's own machine want in the place of a key.
+        ("ANTHROPIC_AUTH_TOKEN", "lmstudio"),
         ("ANTHROPIC_CUSTOM_HEADERS", headers),
-        ("https_proxy", "http://me:hunter22@proxy:3128"),
+        ("https_proxy", "http://me:hunter22%21@proxy:3128"),
         ("PATH", "/usr/local/bin"),
     ]);
-    let told =
-        secrets.redacted("abcdefgh12 context-1m-2025 abc hunter22 /usr/local/bin", Extent::Whole);
-    assert_eq!(told, "[redacted api key] context-1m-2025 abc [redacted api key] /usr/local/bin");
+    let text = "lmstudio abcdefgh12345678 tok_abcdef123456 context-1m-2025 abc hunter22! hunter22%21 /usr/local/bin";
+    let hidden = ["[redacted api key]"; 2].join(" ");
+    assert_eq!(
+        secrets.redacted(text, Extent::Whole),
+        format!("lmstudio {hidden} context-1m-2025 abc {hidden} /usr/local/bin")
+    );
     assert_eq!(format!("{secrets:?}"), "Secrets { .. }");
 }
 

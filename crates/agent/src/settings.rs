@@ -25,8 +25,18 @@ pub enum Source {
     Local,
     /// Whoever started the program (`--settings`).
     Flag,
+    /// One more file like the administrator's, which a variable names: it restricts as theirs do,
+    /// and grants nothing.
+    Restricting,
     /// The administrator of the machine.
     Managed,
+}
+
+impl Source {
+    /// Whether nobody who uses the program may go without.
+    pub fn is_managed(self) -> bool {
+        matches!(self, Source::Restricting | Source::Managed)
+    }
 }
 
 /// Settings as they were found.
@@ -134,8 +144,7 @@ impl Settings {
     /// The first of what stops the run.
     pub fn refusal(&self, hooks: Hooks) -> Option<&Stop> {
         self.stops.iter().find(|stop| {
-            let is_ignored =
-                hooks == Hooks::Ignored && stop.is_hook && stop.source != Source::Managed;
+            let is_ignored = hooks == Hooks::Ignored && stop.is_hook && !stop.source.is_managed();
             !is_ignored
         })
     }
@@ -185,7 +194,7 @@ impl Reader {
             if !keys.is_empty() {
                 self.settings.left_out.push((layer.name.clone(), keys));
             }
-        } else {
+        } else if layer.source != Source::Restricting {
             self.grant(layer, members);
         }
     }
@@ -222,7 +231,7 @@ impl Reader {
             let why = "models are not held to a list here yet".to_owned();
             self.stop(layer, "availableModels", why);
         }
-        if layer.source == Source::Managed {
+        if layer.source.is_managed() {
             for key in ["forceLoginMethod", "forceLoginOrgUUID"] {
                 if says_anything(member(members, key)) {
                     let why = "there is no login here, only a key".to_owned();
@@ -324,7 +333,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Settings {
-        let is_managed = |stop: &Stop| stop.source == Source::Managed;
+        let is_managed = |stop: &Stop| stop.source.is_managed();
         match self.no_hooks {
             Some(Source::Managed) => {
                 self.settings.stops.retain(|stop| !stop.is_hook);
@@ -387,6 +396,11 @@ fn has_hooks(matchers: &Value) -> bool {
         }),
         other => says_anything(other),
     }
+}
+
+/// The tools that a rule on the command line forbids.
+pub fn tools_named(rule: &str) -> Result<Vec<String>, &'static str> {
+    parse(rule).map(|(name, content)| reach(name, content))
 }
 
 /// A rule's tool, and what it is about if that is not all that the tool does.

@@ -77,6 +77,16 @@ fn the_administrator_wins_whatever_the_order() {
         Trust::Trusted,
     );
     assert_eq!((found.model.as_deref(), found.env["A"].as_str()), (Some("managed"), "managed"));
+    // One that a variable names restricts, and grants nothing: no model, no rule, no end of hooks.
+    let hook = json!({"hooks": {"PreToolUse": [{"hooks": [{"command": "x"}]}]}});
+    let more = json!({
+        "model": "more", "env": {"A": "more"}, "disableAllHooks": true,
+        "permissions": {"allow": ["Bash"], "deny": ["Write"]},
+    });
+    let both = [(Source::Managed, hook), (Source::Restricting, more)];
+    let found = read(&both, Trust::Trusted);
+    assert_eq!((found.model, found.env.len(), found.allowed.len()), (None, 0, 0));
+    assert_eq!((names(&found.refused), found.stops.len()), (vec!["Write"], 1));
     let only = json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Read"]}});
     let others =
         json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Bash"]}});

@@ -217,20 +217,28 @@ impl Turn {
                 coming.request = Some(request).filter(|request| !request.is_empty());
             }
             Input::Started(message) => coming.message = Some(message),
-            Input::Block(block) => {
-                if let Some(before) = coming.held.take() {
-                    coming.blocks.push(before.block.clone());
-                    effects.push(Effect::Record(Entry::Block(before)));
+            Input::Block(block) => self.heard(block, &mut coming, effects),
+            Input::Call(block, input) => {
+                self.heard(block, &mut coming, effects);
+                if let Some(call) = coming.calls.last_mut() {
+                    call.input = input;
                 }
-                let held = self.block(block, &mut coming);
-                effects.push(Effect::Show(held.clone()));
-                coming.held = Some(held);
             }
             Input::Ended(ending) => return self.ended(&ending, coming, effects),
             Input::Failed(error, chance) => return self.failed(error, chance, &coming, effects),
             _ => {}
         }
         self.state = State::Asking(coming);
+    }
+
+    fn heard(&mut self, block: String, coming: &mut Coming, effects: &mut Vec<Effect>) {
+        if let Some(before) = coming.held.take() {
+            coming.blocks.push(before.block.clone());
+            effects.push(Effect::Record(Entry::Block(before)));
+        }
+        let held = self.block(block, coming);
+        effects.push(Effect::Show(held.clone()));
+        coming.held = Some(held);
     }
 
     fn block(&mut self, block: String, coming: &mut Coming) -> Block {

@@ -27,8 +27,8 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable, 5 in use or changed since, 6 the result would resume less well, 7 not delivered; \
-of `check`, `history` and `repair`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it";
+3 session not found or ambiguous, 4 unreadable, 5 in use, protected or changed since, 6 the result would resume less well, 7 not delivered; \
+of `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it (12 also of `history`)";
 
 /// Options of every command.
 #[derive(Args, Debug)]

@@ -128,6 +128,11 @@ impl Failure {
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
+    /// The same of a file that no flag lets us replace.
+    pub(crate) fn kept(message: String, hint: &str) -> Self {
+        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
+    }
+
     /// A session that another quipu writes to.
     pub(crate) fn owned(path: &Path, who: &str) -> Self {
         let who = if who.is_empty() { "another process" } else { who };

@@ -297,6 +297,11 @@ impl World {
         Ok(once(homes))
     }
 
+    /// Whether the user named homes for this run alone.
+    pub(crate) fn has_home_flags(&self) -> bool {
+        self.named_by == NamedBy::Flags
+    }
+
     /// The homes that are known: these, and whatever else is named, or is there without being named.
     pub(crate) fn known_homes(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut homes = self.settings_homes()?;

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use files::Durability;
+use files::{Durability, NotRegular};
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
@@ -118,11 +118,15 @@ impl Spool {
         heads.flat_map(|head| head.updates).flat_map(|update| update.done).collect()
     }
 
-    /// Reads a batch. One that is not as it was written, or cannot be read, is put aside: it must not
-    /// stop those behind it, and what was in it is made again.
+    /// Reads a batch. One that is not as it was written is put aside: it must not stop those behind
+    /// it, and what was in it is made again. One that just cannot be read now stays where it is.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Option<Batch>> {
-        let bytes = files::read(path, LONGEST).unwrap_or_default();
-        let batch = parse(&bytes);
+        let batch = match files::read(path, LONGEST) {
+            Ok(bytes) => parse(&bytes),
+            Err(error) if NotRegular::is_why(&error) => None,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => None,
+            Err(error) => return Err(error),
+        };
         if batch.is_none() {
             files::make_private_folder(&self.refused)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -67,6 +67,23 @@ fn what_has_no_hash_is_made_again() {
     assert_eq!(spool.damaged().len(), 1);
 }
 
+/// What cannot be read now is not damaged: it stays, and is tried again.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_read_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::at(folder.path());
+    spool.add(&batch("a"), "project").unwrap();
+    let path = spool.waiting().pop().unwrap();
+    let aside = folder.path().join("aside");
+    fs::rename(&path, &aside).unwrap();
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    assert!(spool.read(&path).is_err());
+    assert_eq!(spool.damaged(), Vec::<PathBuf>::new());
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(spool.read(&path).unwrap(), Some(batch("a")));
+}
+
 /// Flipped bits and runs of NUL anywhere: nothing of it is read as a batch, nor as one that waits.
 #[test]
 fn a_changed_bit_is_noticed() {

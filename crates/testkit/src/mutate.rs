@@ -13,6 +13,8 @@ use crate::Rng;
 const SLOWEST: Duration = Duration::from_secs(1);
 /// So many changes are made to a seed, at most.
 const CHANGES: usize = 8;
+/// So much memory may all inputs together take.
+const MEMORY: u64 = 64 << 20;
 /// No input grows beyond this: duplications of long seeds would fill the memory, not the reader.
 const LONGEST: usize = 1 << 16;
 /// Bytes that mean something to the readers of JSON, TOML and of lines.
@@ -91,8 +93,9 @@ fn seconds() -> Option<u64> {
 ///
 /// # Panics
 ///
-/// If the reader does, or takes longer than a second for one input.
+/// If the reader does, or takes longer than a second for one input, or too much memory for all.
 pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8])) {
+    let before = most_memory();
     let end = seconds().map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let mut count = 0;
     while end.map_or(count < default_count, |end| Instant::now() < end) {
@@ -107,7 +110,18 @@ pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8]))
         });
         assert!(!is_slow, "input {count} takes too long: {}", bytes.escape_ascii());
     }
-    println!("{count} inputs");
+    // Other tests of the same program take some of it.
+    let taken = most_memory().zip(before).map(|(after, before)| after - before);
+    println!("{count} inputs, {} kB", taken.unwrap_or_default() >> 10);
+    assert!(taken.is_none_or(|taken| taken <= MEMORY), "the inputs took {taken:?} bytes");
+}
+
+/// The most memory that this program had at any time, where the system says so.
+#[allow(clippy::disallowed_methods, reason = "what the system says of this process")]
+fn most_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -60,8 +60,8 @@ impl Window {
             if !is_next || len > READ_BLOCK as u64 {
                 return read_at(file, offset, len).map(Cow::Owned);
             }
-            self.bytes.clear();
-            From::new(file, offset).take(READ_BLOCK as u64).read_to_end(&mut self.bytes)?;
+            let before = std::mem::take(&mut self.bytes);
+            self.bytes = From::new(file, offset).read_up_to(READ_BLOCK, before)?;
             self.start = offset;
             self.end = offset + self.bytes.len() as u64;
         }

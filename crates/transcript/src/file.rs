@@ -190,6 +190,22 @@ impl<'a> From<'a> {
     pub(crate) fn new(file: &'a File, at: u64) -> Self {
         From { file, at }
     }
+
+    /// As many bytes as there are, up to so many. A buffer that was used before need not be cleared.
+    pub(crate) fn read_up_to(mut self, most: usize, mut buffer: Vec<u8>) -> io::Result<Vec<u8>> {
+        buffer.resize(most, 0);
+        let mut end = 0;
+        while end < most {
+            match self.read(&mut buffer[end..]) {
+                Ok(0) => break,
+                Ok(count) => end += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        buffer.truncate(end);
+        Ok(buffer)
+    }
 }
 
 impl Read for From<'_> {

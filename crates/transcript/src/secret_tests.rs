@@ -34,6 +34,35 @@ fn the_table_can_be_read() {
     assert!(kinds().iter().all(|kind| !kind.contains(' ') && found(kind).is_empty()));
 }
 
+/// Every row of the table finds what it describes, and names it.
+#[test]
+fn every_row_finds_its_own() {
+    let of = |class: shape::Class, count: usize, seed: usize| -> String {
+        let all: Vec<char> =
+            (b'!'..=b'~').filter(|byte| class.has(*byte)).map(char::from).collect();
+        let pick = |at: usize| all[(at * 7 + at / 5 + seed) % all.len()];
+        // Begins and ends with what no sentence ends with.
+        let plain = |at: usize| (at..at + 99).map(pick).find(char::is_ascii_alphanumeric).unwrap();
+        (0..count).map(|at| if at == 0 || at + 1 == count { plain(at) } else { pick(at) }).collect()
+    };
+    for (number, anchor) in table::TABLE.anchors.iter().enumerate() {
+        let Shape::Parts { parts, .. } = &anchor.shape else { continue };
+        let mut text = String::from_utf8(anchor.text.clone()).unwrap();
+        for part in parts {
+            match part {
+                shape::Part::Run(class, count) => text += &of(*class, *count.start(), number),
+                shape::Part::Before(class, count) => {
+                    text = of(*class, *count.start(), number) + &text;
+                }
+                shape::Part::Sign(sign) => text.push(char::from(*sign)),
+            }
+        }
+        let said = format!("it is {text} there");
+        let kinds: Vec<&str> = found(&said).iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [anchor.kind], "{text}");
+    }
+}
+
 #[test]
 fn makers_are_named() {
     let capitals: String = noise(58).to_uppercase();
@@ -43,6 +72,7 @@ fn makers_are_named() {
         (format!("sk-{}T3BlbkFJ{}", noise(20), noise(20)), "openai-key"),
         (format!("sk-or-v1-{}", hex(64)), "openrouter-key"),
         (format!("gsk_{}", noise(52)), "groq-key"),
+        (format!("shippo_live_{}", hex(40)), "shippo-token"),
         (format!("ghp_{}", noise(36)), "github-token"),
         (format!("github_pat_{}_{}", noise(22), noise(59)), "github-token"),
         (format!("glpat-{}", noise(20)), "gitlab-token"),

@@ -3,6 +3,7 @@
 //! Invariants: as ripgrep, it leaves out what `.gitignore` names and what is binary, and shows hidden files, but nothing of a version control system; what comes out is
 //! the same each time: by path, or the newest first where only files are asked for; it is bounded, and says so where it was cut.
 
+mod ignored;
 mod page;
 
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use ignore::overrides::OverrideBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::TypesBuilder;
 use ignore::{Walk, WalkBuilder};
 use serde::Serialize;
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use super::glob::{base, cancelled, is_open};
 use super::{Answer, Call, Site, Trouble, number, text};
+use ignored::Ignored;
 use page::Page;
 
 /// The most that is held of one file, in bytes: a line, or all of it if patterns may span lines.
@@ -97,22 +99,33 @@ fn searcher(call: &Call) -> SearcherBuilder {
 
 fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
     let mut walk = WalkBuilder::new(base);
-    walk.hidden(false).filter_entry(is_open).sort_by_file_path(Path::cmp);
+    // It would open whatever is called `.gitignore`.
+    walk.standard_filters(false).sort_by_file_path(Path::cmp);
+    let mut only = Override::empty();
     if let Some(globs) = call.input.get("glob").and_then(Value::as_str) {
-        let mut only = OverrideBuilder::new(site.path(""));
+        let mut given = OverrideBuilder::new(site.path(""));
         for glob in globs.split_whitespace() {
             // Commas part globs, but not within braces.
             let separator = if glob.contains('{') { '\n' } else { ',' };
             for glob in glob.split(separator).filter(|glob| !glob.is_empty()) {
-                only.add(glob).map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?;
+                given.add(glob).map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?;
             }
         }
-        walk.overrides(only.build().map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?);
+        only = given.build().map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?;
+        walk.overrides(only.clone());
     }
     if let Some(kind) = call.input.get("type").and_then(Value::as_str) {
         let types = TypesBuilder::new().add_defaults().select(kind).build();
         walk.types(types.map_err(|why| Trouble::wrong(format!("Bad type: {why}")))?);
     }
+    let ignored = Ignored::default();
+    walk.filter_entry(move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        // What is asked for by name is searched.
+        let is_named = || only.matched(entry.path(), is_folder).is_whitelist();
+        is_open(entry)
+            && (entry.depth() == 0 || is_named() || !ignored.names(entry.path(), is_folder))
+    });
     Ok(walk.build())
 }
 

@@ -205,3 +205,46 @@ fn what_it_refuses() {
     assert!(is_tagged && told.starts_with("Bad glob: "), "{told}");
     assert_eq!(bench.cancelled(run, &json!({"pattern": "a"})), "The search was cancelled.");
 }
+
+/// As ripgrep has it: deeper files count more, `.ignore` more than git's, and what is named by a
+/// glob is searched anyway.
+#[test]
+fn what_names_what_is_left_out() {
+    let bench = Bench::new();
+    for name in ["a.log", "b.log", "keep.log", "sub/a.log", "sub/c.txt", "excluded"] {
+        bench.file(name, "hit");
+    }
+    let found = |bench: &Bench| told(bench, &json!({"pattern": "hit", "output_mode": "count"}));
+    let names = |told: &str| {
+        let lines = told.lines().filter(|line| line.contains(':'));
+        lines.map(|line| line.split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Git's files count in a repository.
+    bench.file(".gitignore", "*.log\n!keep.log\n");
+    assert_eq!(names(&found(&bench)).len(), 6);
+    bench.file(".git/info/exclude", "excluded\n");
+    assert_eq!(names(&found(&bench)), ["keep.log", "sub/c.txt"]);
+    bench.file("sub/.gitignore", "!a.log\n");
+    assert_eq!(names(&found(&bench)), ["keep.log", "sub/a.log", "sub/c.txt"]);
+    bench.file(".ignore", "keep.log\n!b.log\n");
+    assert_eq!(names(&found(&bench)), ["b.log", "sub/a.log", "sub/c.txt"]);
+    let logs = json!({"pattern": "hit", "output_mode": "count", "glob": "*.log"});
+    assert_eq!(names(&told(&bench, &logs)).len(), 4);
+}
+
+/// Whoever made the folder made these files too.
+#[cfg(unix)]
+#[test]
+fn ignore_files_that_are_no_files_name_nothing() {
+    let bench = Bench::new();
+    bench.file("sub/x", "hit");
+    bench.file(".git/HEAD", "ref: refs/heads/main\n");
+    for (name, to) in
+        [(".ignore", "/dev/zero"), (".gitignore", "/dev/zero"), (".git/info/exclude", "/dev/zero")]
+    {
+        fs::create_dir_all(bench.path(".git/info")).unwrap();
+        std::os::unix::fs::symlink(to, bench.path(name)).unwrap();
+        std::os::unix::fs::symlink(to, bench.path("sub").join(".ignore")).ok();
+    }
+    assert_eq!(told(&bench, &json!({"pattern": "hit"})), "Found 1 file\nsub/x");
+}

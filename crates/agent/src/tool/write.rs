@@ -111,7 +111,15 @@ pub(super) fn unreadable(path: &Path, why: &io::Error) -> Trouble {
 /// Keeps what a file was, writes it, and notes it as known.
 pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Trouble> {
     // Once more, right before: what to write may have taken a while to find.
-    guard(path, site)?;
+    if guard(path, site)?.is_some_and(|found| found.len() <= LARGEST) {
+        let old = files::read(path, LARGEST).map_err(|why| unreadable(path, &why))?;
+        if site.secrets.would_be_lost(&old, content) {
+            return Err(Trouble::wrong(format!(
+                "{} holds a key of the API that you were not shown, and this would take its place. Edit other lines of the file one by one.",
+                path.display()
+            )));
+        }
+    }
     let failed = |what, why| Trouble::failed(format!("{what} {}: {why}", path.display()));
     site.backups.keep(path).map_err(|why| failed("Cannot keep a copy of", why))?;
     put(path, content, &site.nature.id()).map_err(|why| failed("Cannot write", why))?;

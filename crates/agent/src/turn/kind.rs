@@ -17,6 +17,9 @@ pub enum Input {
     Started(String),
     /// A block of it is complete.
     Block(String),
+    /// The same of a call that names a key: the block as it may be recorded, shown and sent, and
+    /// the input as it came, which is what runs.
+    Call(String, String),
     /// It is complete.
     Ended(Ending),
     /// There is none, or no whole one. The number is chance, from 0 to 1.

@@ -78,7 +78,9 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
             Some(hint),
         ));
     }
-    send(world, args, &receiver, &sessions, since)?;
+    let is_all = args.all && since.is_none() && closed.is_empty() && !world.has_home_flags();
+    let extent = if is_all { Extent::All } else { Extent::Some };
+    send(world, args, &receiver, &sessions, (since, extent))?;
     // Hooks that found us at work have left what they were told to us.
     let aside = if args.all { SetAside::TryAgain } else { SetAside::Leave };
     for note in hook::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
@@ -166,12 +168,19 @@ fn named(holder: &str) -> &str {
     if holder.is_empty() { "another quipu" } else { holder }
 }
 
+/// Whether all sessions are gone through that there are, in all homes and from the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    All,
+    Some,
+}
+
 fn send(
     world: &mut World,
     args: &ShipArgs,
     receiver: &Receiver,
     sessions: &[Session],
-    since: Option<Time>,
+    (since, extent): (Option<Time>, Extent),
 ) -> Result<(), Failure> {
     let shelf = &receiver.shelf;
     let _held = hold(world, shelf)?;
@@ -211,8 +220,8 @@ fn send(
         outcome = delivered;
     }
     let tally = std::mem::take(&mut outbox.tally);
-    // All there is was gone through: what was in damaged batches was made again.
-    if args.all && since.is_none() && outcome.is_ok() && unreadable == 0 {
+    // What was in damaged batches was made again.
+    if extent == Extent::All && outcome.is_ok() && unreadable == 0 {
         shelf.spool.forget_damaged().map_err(|error| Failure::unwritable(&shelf.folder, error))?;
     }
     for note in notes.iter().chain(&tally.notes) {

@@ -32,16 +32,22 @@ pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Fai
 
 /// Refuses to replace a file that is protected from that.
 pub(super) fn refuse_if_protected(path: &Path) -> Result<(), Failure> {
+    match protection(path)? {
+        None => Ok(()),
+        Some(why) => Err(Failure::protected(path, &why)),
+    }
+}
+
+/// What protects a file from being replaced, in words.
+pub(crate) fn protection(path: &Path) -> Result<Option<String>, Failure> {
     let found = files::protection(path).map_err(|error| Failure::unreadable(path, error))?;
-    let why = match found {
-        None => return Ok(()),
-        Some(Protection::HardLinked(names)) => {
+    Ok(found.map(|found| match found {
+        Protection::HardLinked(names) => {
             format!("it has {names} names (hard links), and the others would keep what it was")
         }
-        Some(Protection::ReadOnly) => "it is write-protected".to_owned(),
-        Some(Protection::OtherOwner(user)) => format!("it belongs to another user ({user})"),
-    };
-    Err(Failure::protected(path, &why))
+        Protection::ReadOnly => "it is write-protected".to_owned(),
+        Protection::OtherOwner(user) => format!("it belongs to another user ({user})"),
+    }))
 }
 
 /// Who uses a session, in words.

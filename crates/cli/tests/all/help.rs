@@ -31,6 +31,16 @@ fn reference() {
         "files",
         "completions",
         "man",
+        "check",
+        "history",
+        "repair",
+        "strip",
+        "clone",
+        "fork",
+        "undo",
+        "chat",
+        "ship",
+        "hook stop",
     ];
     for command in commands {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::api::{Reply, Server};
 
-use crate::env::Env;
+use crate::env::{Env, in_a_terminal};
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 /// Long enough for `base64` to break its line.
@@ -505,31 +505,14 @@ fn e15_nothing_near_is_fetched() {
     assert_eq!(told.matches("is not on the public internet").count(), hosts.len() - 1, "{told}");
 }
 
-/// A terminal for a program: what reaches it.
-fn on_a_terminal(command: &Command) -> Vec<u8> {
-    let mut script = Command::new("script");
-    let quoted =
-        |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
-    let words: Vec<String> =
-        std::iter::once(command.get_program()).chain(command.get_args()).map(quoted).collect();
-    script.args(["-qec", &words.join(" "), "/dev/null"]);
-    script.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    script.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::null());
-    script.output().unwrap().stdout
+/// What a terminal gets of a program.
+fn on_a_terminal(command: Command) -> String {
+    in_a_terminal(command, "", Duration::from_secs(60)).1
 }
 
 #[test]
 fn e16_a_terminal_obeys_nothing_that_a_model_says() {
     let nasty = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{9b}2Jc\u{202e}d\u{e0041}e\tf\ng\u{8}\u{7f}";
-    if !Command::new("script")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-    {
-        println!("not tried: there is no `script` to make a terminal");
-        return;
-    }
     let is_plain = |told: &str| {
         told.chars().all(|c| {
             c == '\n'
@@ -540,15 +523,14 @@ fn e16_a_terminal_obeys_nothing_that_a_model_says() {
     };
     for format in ["text", "json"] {
         let lab = Lab::new(&[&[text(nasty)]]);
-        let told = on_a_terminal(&lab.command(&["--output-format", format, "Hello"]));
-        let told = String::from_utf8(told).unwrap();
+        let told = on_a_terminal(lab.command(&["--output-format", format, "Hello"]));
         assert!(told.contains("ZXZpbA==") && is_plain(&told), "{told:?}");
     }
     let body =
         json!({"type": "error", "error": {"type": "invalid_request_error", "message": nasty}})
             .to_string();
     let lab = Lab::play(vec![Reply::Status(400, String::new(), body)]);
-    let told = String::from_utf8(on_a_terminal(&lab.command(&["Hello"]))).unwrap();
+    let told = on_a_terminal(lab.command(&["Hello"]));
     assert!(told.contains("ZXZpbA==") && is_plain(&told), "{told:?}");
     // A program gets the bytes as they are.
     let lab = Lab::new(&[&[text(nasty)]]);

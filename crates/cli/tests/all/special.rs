@@ -70,7 +70,7 @@ fn slug(path: &Path) -> String {
 }
 
 /// Everything that reads. Those that change something do it in surroundings of their own.
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 32] = [
     &[],
     &["ls"],
     &["ls", "--all", "--count"],
@@ -100,6 +100,7 @@ const COMMANDS: [&[&str]; 31] = [
     &["ship", "--all", "--dry-run"],
     &["hook", "status"],
     &["hook", "install", "--dry-run"],
+    &["hook", "uninstall", "--dry-run"],
     &["chat", "--offline=script.json", "-p", "hi"],
     &["chat", "--offline=script.json", "-p", "hi", "--continue"],
 ];

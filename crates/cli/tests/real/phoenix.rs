@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::lab::write;
 
 /// So long it may take until it listens, and until it shows what it was sent.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// As many as it gives at once.
 const PAGE: usize = 1000;

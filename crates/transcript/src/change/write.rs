@@ -87,11 +87,11 @@ impl Source<'_> {
         } else {
             // Where most is passed over, little is read ahead.
             let is_next = range.start >= self.end && range.start < self.end + AHEAD as u64;
-            self.bytes.clear();
             (self.start, self.end) = (range.start, range.end);
             let ahead = if is_next { 2 * READ_BLOCK } else { AHEAD };
-            let wanted = (range.end - range.start).max(ahead as u64);
-            From::new(self.file, range.start).take(wanted).read_to_end(&mut self.bytes)?;
+            let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX).max(ahead);
+            let before = std::mem::take(&mut self.bytes);
+            self.bytes = From::new(self.file, range.start).read_up_to(wanted, before)?;
             inside(self).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter")
             })?

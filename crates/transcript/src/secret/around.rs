@@ -218,17 +218,22 @@ pub(super) fn member(name: &[u8], value: &[u8]) -> Option<Range<usize>> {
     is_assigned(named, value, true, b"").then_some(0..value.len())
 }
 
+/// The shortest value that is taken for a secret because of its name.
+const SHORTEST: usize = 8;
+
 /// The value of something that is called like a secret.
 pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
-    let start = anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
+    let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
     let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
-    let at = given(text, end).or_else(|| separate(text, start, end))?;
+    let at = given(text, end).or_else(|| separate(text, start(), end))?;
+    // Most are numbers of tokens: these need no look at the name.
+    let (value, is_quoted) = value(text, at).filter(|(value, _)| value.len() >= SHORTEST)?;
+    let start = start();
     let named = words::named(text[start..end].trim_ascii())?;
     // What was hidden names what it was.
     if text[..start].ends_with(b"[redacted ") {
         return None;
     }
-    let (value, is_quoted) = value(text, at)?;
     // `--- PASS: TestName`, `token: csrfToken`.
     let name = &text[start..end];
     let is_verdict =
@@ -263,7 +268,7 @@ pub(super) fn is_assigned(named: Named, value: &[u8], is_quoted: bool, after: &[
         || words::is_stand_in(value)
         || value.iter().all(|byte| byte == &value[0]);
     let is_random = if is_password { has_digit } else { has_digit && has_letter };
-    value.len() >= 8
+    value.len() >= SHORTEST
         && !is_code
         && !is_path
         && !is_variable

@@ -256,29 +256,11 @@ const LONGEST_BEFORE: usize = 256;
 /// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six
 /// characters.
 pub(super) fn discord(text: &[u8]) -> Vec<Range<usize>> {
-    const APART: usize = 7;
-    const BLOCK: usize = 64;
-    let mut found = Vec::new();
-    let mut from = 0;
-    // Most blocks have no two dots so far apart; that is seen without looking at single bytes.
-    while let Some(block) =
-        text.get(from..).and_then(|rest| rest.first_chunk::<{ BLOCK + APART }>())
-    {
-        let mut has_one = 0;
-        for at in 0..BLOCK {
-            has_one |= u8::from(block[at] == b'.') & u8::from(block[at + APART] == b'.');
-        }
-        if has_one != 0 {
-            found.extend((from..from + BLOCK).filter_map(|dot| discord_at(text, dot)));
-        }
-        from += BLOCK;
-    }
-    found.extend((from..text.len()).filter_map(|dot| discord_at(text, dot)));
-    found
+    memchr::memchr_iter(b'.', text).filter_map(|dot| discord_at(text, dot)).collect()
 }
 
 fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
-    if text[dot] != b'.' || text.get(dot + 7) != Some(&b'.') {
+    if text.get(dot + 7) != Some(&b'.') {
         return None;
     }
     let run = Class::Word.run_before(&text[..dot], 30);

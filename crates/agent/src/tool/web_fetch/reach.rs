@@ -30,7 +30,8 @@ pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Fo
     let name = host.trim_start_matches('[').trim_end_matches(']');
     let port = url.port_or_known_default().unwrap_or(443);
     let addresses: Vec<SocketAddr> = match (name, port).to_socket_addrs() {
-        Ok(found) => found.collect(),
+        // Port 0 is that of the scheme, which may become another on the way.
+        Ok(found) => found.map(|address| SocketAddr::new(address.ip(), 0)).collect(),
         Err(_) if is_proxied => Vec::new(),
         Err(error) => return Err(failed(&error)),
     };

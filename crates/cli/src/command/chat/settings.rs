@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// So long may settings be.
 const LONGEST: u64 = 1 << 20;
-/// Names one more file of an administrator's, for tests. It cannot replace those of the machine.
+/// Names one more file that restricts as an administrator's do, and grants nothing: for tests.
 const MANAGED: &str = "QUIPU_MANAGED_SETTINGS";
 
 impl Environment for World {
@@ -57,7 +57,9 @@ pub(super) fn read(
     let key = if stop.key.is_empty() { String::new() } else { format!(": `{}`", stop.key) };
     let message = format!("`{}`{key}: {}", stop.name, stop.why);
     let hint = match (stop.is_hook, stop.source) {
-        (_, Source::Managed) => "an administrator's settings are obeyed, or nothing is run",
+        (_, source) if source.is_managed() => {
+            "an administrator's settings are obeyed, or nothing is run"
+        }
         (true, _) => "`--ignore-hooks` goes on without them",
         _ if stop.key.is_empty() => "mend it: what it restricts is not known",
         (false, _) => {
@@ -97,7 +99,7 @@ fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
         let path = PathBuf::from(path);
         let text = files::read_text(&path, LONGEST).map_err(|error| unreadable(&path, &error))?;
         let name = path.display().to_string();
-        layers.push(Layer { source: Source::Managed, name, text });
+        layers.push(Layer { source: Source::Restricting, name, text });
     }
     Ok(layers)
 }

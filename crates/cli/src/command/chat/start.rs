@@ -231,7 +231,7 @@ fn permit(
         let all = list.iter().flat_map(|one| one.split([',', ' ']));
         all.filter(|name| !name.is_empty()).map(str::to_owned).collect()
     };
-    let (mut allowed, mut refused) = (split(&args.allowed_tools), split(&args.disallowed_tools));
+    let (mut allowed, refused) = (split(&args.allowed_tools), split(&args.disallowed_tools));
     if let Some(rule) = allowed.iter().chain(&refused).find(|rule| rule.contains('(')) {
         let hint = "give the tool's name alone";
         return Err(Failure::usage(
@@ -239,6 +239,12 @@ fn permit(
             Some(hint),
         ));
     }
+    let named = |rule: &String| {
+        agent::settings::tools_named(rule)
+            .map_err(|why| Failure::usage(format!("the rule `{rule}`: {why}"), None))
+    };
+    let refused: Vec<Vec<String>> = refused.iter().map(named).collect::<Result<_, _>>()?;
+    let mut refused = refused.concat();
     if let Some(folder) = args.add_dir.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::usage(format!("`{}` is no folder", folder.display()), None));
     }

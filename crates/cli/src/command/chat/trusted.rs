@@ -39,7 +39,7 @@ pub(super) fn trust(world: &mut World, place: &Where) -> Result<(), Failure> {
     let lock = files::lock(&path.with_extension("lock"), &who, Duration::from_secs(5));
     let _held = match lock.map_err(unwritable)? {
         Lock::Held(held) => held,
-        Lock::Busy(who) => return Err(Failure::in_use(&path, &format!("{who} changes it"))),
+        Lock::Busy(who) => return Err(Failure::owned(&path, &who)),
     };
     let mut list = read(&path)?;
     let is_new = list.add(&place.cwd, real_home(place).as_deref()).map_err(|why| {
@@ -69,11 +69,10 @@ pub(super) fn standing(world: &mut World, place: &Where) -> Result<Standing, Fai
     };
     let home = real_home(place);
     let covers = |folder: &Path| list.covers(folder, home.as_deref());
-    let repository = agent::context::repository(&place.cwd);
-    Ok(Standing {
-        folder: covers(&place.cwd),
-        repository: repository.map_or(Trust::Untrusted, covers),
-    })
+    let folder = covers(&place.cwd);
+    // A folder that is a repository of its own may stand in a trusted one.
+    let repository = agent::context::repository(&place.cwd).filter(|_| folder == Trust::Trusted);
+    Ok(Standing { folder, repository: repository.map_or(Trust::Untrusted, covers) })
 }
 
 /// Says what was left out, and how that changes.

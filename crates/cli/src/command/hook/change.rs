@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD};
 use crate::page::{Page, Span};
 use crate::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
+use crate::surgery::live;
 use crate::text::shown;
 use crate::world::World;
 
@@ -98,6 +99,13 @@ pub(super) fn carry_out(
     }
     for (settings, text) in &changes {
         show(world, settings, text)?;
+    }
+    for (settings, _) in changes.iter().filter(|(settings, _)| settings.found.is_some()) {
+        if let Some(why) = live::protection(&settings.path)? {
+            let message = format!("`{}` is not touched: {why}", settings.path.display());
+            let hint = "write what is shown into it by hand, or take the protection away";
+            return Err(Failure::kept(message, hint));
+        }
     }
     if changes.is_empty() || consent.dry_run {
         return Ok(());

@@ -85,6 +85,7 @@ fn e14_no_command_sees_the_key() {
         .is_ok_and(|status| status.success())
     {
         println!("not tried as another user: this one may not become another");
+        assert!(!testkit::is_ci(), "in CI nothing is left out");
         return;
     }
     let quipu = lab.command(&["--session-id", SESSION, "--dangerously-skip-permissions", "Look."]);
@@ -205,6 +206,9 @@ fn e14_the_key_is_nowhere_afterwards() {
     assert!(requests.len() >= 3 && !requests.iter().any(|request| holds_key(&request.to_string())));
     fs::remove_file(lab.path("key.txt")).unwrap();
     fs::remove_file(lab.env.path("raw.key")).unwrap();
+    // What a model wants to be written is written as it wants it.
+    assert_eq!(fs::read_to_string(lab.path("made.txt")).unwrap(), KEY);
+    fs::remove_file(lab.path("made.txt")).unwrap();
     assert_eq!(holding(&lab.env.path("")), Vec::<PathBuf>::new());
     let transcript = lab.transcript();
     assert!(!transcript.contains(first), "a half of it is there");
@@ -219,4 +223,27 @@ fn e14_the_key_is_nowhere_afterwards() {
         shown(&output)
     );
     assert!(!holds_key(&shown(&output)) && holding(&lab.env.path("")).is_empty());
+}
+
+/// A file that holds the key is shown without it: whoever writes what was shown would lose it.
+#[test]
+fn e14_a_key_in_a_file_is_not_overwritten_by_what_hides_it() {
+    let content = "A=1\nANTHROPIC_API_KEY=[redacted api key]\nB=2\n";
+    let lab = Lab::new(&[
+        &[call("c1", "Read", &json!({"file_path": "demo.env"}))],
+        &[call("c2", "Write", &json!({"file_path": "demo.env", "content": content}))],
+        &[call(
+            "c3",
+            "Edit",
+            &json!({"file_path": "demo.env", "old_string": "A=1", "new_string": "A=2"}),
+        )],
+        &[text("Done.")],
+    ]);
+    lab.env.put("demo/demo.env", format!("A=1\nANTHROPIC_API_KEY={KEY}\n"));
+    let output = lab.begin(&["--permission-mode", "acceptEdits", "Add B."]);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let told = lab.server.requests()[2]["messages"].to_string();
+    assert!(told.contains("holds a key of the API that you were not shown"), "{told}");
+    let kept = fs::read_to_string(lab.path("demo.env")).unwrap();
+    assert_eq!(kept, format!("A=2\nANTHROPIC_API_KEY={KEY}\n"));
 }

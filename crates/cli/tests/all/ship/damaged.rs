@@ -132,6 +132,15 @@ fn a_hook_goes_on_and_the_status_says_so() {
     let status = env.run(&["hook", "status", "--to", &url]);
     assert!(status.contains("damaged") && status.contains("1 batch"), "{status}");
     assert!(held(&receiver).is_subset(&wanted), "something else was sent");
+    // Another home was gone through, or not all of it: what was damaged is not forgotten.
+    let other = env.path("other");
+    fs::create_dir_all(other.join("projects")).unwrap();
+    for part in [&["--home", other.to_str().unwrap()][..], &[]] {
+        let since: &[&str] = if part.is_empty() { &["--since", "1d"] } else { &[] };
+        env.run(&[part, &["ship", "--all", "--to", &url], since].concat());
+        let status = env.run(&["hook", "status", "--to", &url]);
+        assert!(status.contains("damaged") && status.contains("1 batch"), "{part:?}: {status}");
+    }
     let shown = env.run(&["ship", "--all", "--to", &url]);
     assert!(shown.starts_with("exit 0"), "{shown}");
     assert_eq!(held(&receiver), wanted);
