@@ -72,7 +72,6 @@ fn makers_are_named() {
         (format!("sk-{}T3BlbkFJ{}", noise(20), noise(20)), "openai-key"),
         (format!("sk-or-v1-{}", hex(64)), "openrouter-key"),
         (format!("gsk_{}", noise(52)), "groq-key"),
-        (format!("shippo_live_{}", hex(40)), "shippo-token"),
         (format!("ghp_{}", noise(36)), "github-token"),
         (format!("github_pat_{}_{}", noise(22), noise(59)), "github-token"),
         (format!("glpat-{}", noise(20)), "gitlab-token"),

