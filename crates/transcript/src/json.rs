@@ -298,8 +298,8 @@ pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
 
 /// The text between two quotes.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
-    if !inner.contains(&b'\\') {
-        return std::str::from_utf8(inner)
+    if memchr::memchr(b'\\', inner).is_none() {
+        return simdutf8::basic::from_utf8(inner)
             .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed);
     }
     let mut out = Vec::with_capacity(inner.len());

@@ -271,9 +271,39 @@ impl<'a> Scanner<'a> {
     /// The string whose first character is at `at`: the place behind its closing quote, and whether
     /// it holds an escape.
     fn string(self, mut at: usize) -> Result<(usize, bool), Fault> {
+        // Most strings are short.
+        if let Some(block) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            match block::first(block) {
+                Some(end) if block[end] == b'"' => return Ok((at + end + 1, false)),
+                Some(end) => at += end,
+                None => at += block::SIZE,
+            }
+        }
         let mut escaped = false;
+        // Texts have escapes in every line: several blocks at once, and each of them in turn.
+        'blocks: while let Some(blocks) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            let start = at;
+            let mut special = block::special(blocks);
+            while special != 0 {
+                let place = start + special.trailing_zeros() as usize;
+                match self.bytes[place] {
+                    b'"' => return Ok((place + 1, escaped)),
+                    b'\\' => at = self.escape(place)?,
+                    byte => return fault(place, Why::Control(byte)),
+                }
+                escaped = true;
+                if at - start >= block::MANY {
+                    continue 'blocks;
+                }
+                // What is escaped is not special.
+                special = special >> (at - start) << (at - start);
+            }
+            at = start + block::MANY;
+        }
         loop {
-            at = self.special(at);
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            at += found.unwrap_or(rest.len());
             at = match self.byte(at) {
                 Some(b'"') => return Ok((at + 1, escaped)),
                 Some(b'\\') => self.escape(at)?,
@@ -282,19 +312,6 @@ impl<'a> Scanner<'a> {
             };
             escaped = true;
         }
-    }
-
-    /// The first quote, backslash or control character at or after `at`, or the end.
-    fn special(self, mut at: usize) -> usize {
-        while let Some(block) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
-            if let Some(found) = block::special(block) {
-                return at + found;
-            }
-            at += block::SIZE;
-        }
-        let rest = self.bytes.get(at..).unwrap_or_default();
-        let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
-        at + found.unwrap_or(rest.len())
     }
 
     /// The end of the escape whose backslash is at `at`.

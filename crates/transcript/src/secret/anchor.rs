@@ -115,13 +115,10 @@ impl Finder {
         places: Range<usize>,
         tell: &mut impl FnMut(usize, usize),
     ) {
-        for at in places {
-            let Some([first, second, third, _]) =
-                text.get(at..).and_then(|rest| rest.first_chunk())
-            else {
-                break;
-            };
-            let key = u32::from_le_bytes([*first, *second, *third, 0]);
+        // Something has to stand behind them.
+        let last = places.end.min(text.len().saturating_sub(SHORTEST));
+        for (at, bytes) in (places.start..last).zip(text[places.start..].windows(SHORTEST)) {
+            let key = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
             let hash = hash(key);
             if self.is_wanted[hash] == 0 {
                 continue;
