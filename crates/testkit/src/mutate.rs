@@ -110,10 +110,11 @@ pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8]))
         });
         assert!(!is_slow, "input {count} takes too long: {}", bytes.escape_ascii());
     }
-    // Other tests of the same program take some of it.
     let taken = most_memory().zip(before).map(|(after, before)| after - before);
     println!("{count} inputs, {} kB", taken.unwrap_or_default() >> 10);
-    assert!(taken.is_none_or(|taken| taken <= MEMORY), "the inputs took {taken:?} bytes");
+    // In a short run other tests of the same program take some of it.
+    let most = if end.is_some() { MEMORY } else { 4 * MEMORY };
+    assert!(taken.is_none_or(|taken| taken <= most), "the inputs took {taken:?} bytes");
 }
 
 /// The most memory that this program had at any time, where the system says so.
