@@ -207,3 +207,13 @@ fn a_page_stays_where_it_was_asked_for() {
         !is_same("http://a.b:8080/x", "https://a.b/x") && !is_same("http://a.b/", "http://a.b:81/")
     );
 }
+
+/// A page that moves from http to https is asked for at the other port of the same host.
+#[test]
+fn an_address_has_the_port_of_its_scheme() {
+    let url = reqwest::Url::parse("http://localhost/").unwrap();
+    let found = reach::look_up(&url, &["localhost".to_owned()], false);
+    let Ok(found) = found else { panic!("localhost is not known") };
+    assert!(!found.addresses.is_empty());
+    assert!(found.addresses.iter().all(|address| address.port() == 0), "{:?}", found.addresses);
+}

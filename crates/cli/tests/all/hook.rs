@@ -122,6 +122,27 @@ fn nothing_is_written_without_a_word() {
     }
 }
 
+/// A copy under another name would go on saying what it said.
+#[cfg(unix)]
+#[test]
+fn protected_settings_are_left_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let env = Env::bare();
+    let path = env.put(SETTINGS, OTHERS);
+    let refused = |why: &str| {
+        let shown = env.run(&["hook", "install", "--yes"]);
+        assert!(shown.starts_with("exit 5") && shown.contains(why), "{shown}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), OTHERS);
+    };
+    fs::hard_link(&path, env.path("dotfiles.json")).unwrap();
+    refused("it has 2 names (hard links)");
+    fs::remove_file(env.path("dotfiles.json")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    refused("it is write-protected");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(env.run(&["hook", "install", "--yes"]).starts_with("exit 0"));
+}
+
 #[test]
 fn there_and_back() {
     for text in [

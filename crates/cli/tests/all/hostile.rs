@@ -309,6 +309,23 @@ fn e05_what_restricts_is_honoured_or_stops_the_run() {
     assert_eq!(lab.server.requests().len(), 2);
 }
 
+/// As in settings: patterns, and the names that tools had before.
+#[test]
+fn e05_tools_that_are_refused_by_a_flag_are_not_offered() {
+    let mut lab = Lab::says(&[&[text("Hi.")]]);
+    let output = lab.run(&["--disallowedTools", "Web*,KillShell", "--", "Hi"]);
+    assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
+    let request = &lab.server.requests()[0];
+    let tools: Vec<&str> = request["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    assert!(tools.contains(&"Read") && tools.contains(&"TaskOutput"), "{tools:?}");
+    assert!(!tools.iter().any(|tool| tool.starts_with("Web") || *tool == "TaskStop"), "{tools:?}");
+}
+
 #[test]
 fn e05_root_does_not_bypass_permissions() {
     let mut lab = Lab::says(&[&[text("Hi.")]]);
