@@ -135,6 +135,10 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
             Shape::Rule(Rule::Escape) => has_escapes |= printable(bytes, end).is_some(),
             // A key has no other in it, unless one that names it better.
             Shape::Parts { .. } if start < covered.0 && number > covered.1 => {}
+            shape @ Shape::Rule(Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis) => {
+                let passwords = shape.in_command(bytes, end).into_iter();
+                found.extend(passwords.map(|range| (range, (anchor.kind, number))));
+            }
             shape => {
                 let Some(range) = shape.place(&text, start..end) else { return };
                 if matches!(shape, Shape::Parts { .. }) {

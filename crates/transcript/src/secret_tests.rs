@@ -382,6 +382,7 @@ fn any_text_is_looked_through() {
         format!("{{\"private_key\":\"-----BEGIN PRIVATE KEY-----\\n{line}\\n-----END PRIVATE KEY-----\\n\"}}").into_bytes(),
         format!("{{\"a\":{{\"password\":\"{line}\"}},\"b\":[\"\\u0067hp_{line}\",1]}}").into_bytes(),
         format!("curl -u a:{line} https://a:{line}@b/ Cookie: a={line}; Authorization: Bearer {line}").into_bytes(),
+        format!("curl -u a:{line}1 -u a:{line}2 -U a:{line}3 -u a:{line}4 -u a:{line}5").into_bytes(),
         format!("export API_KEY='{line}' TOKEN={line} \u{1b}[32mghp_{line}\\u001b[0m").into_bytes(),
         format!("M{}.{}.{} 12345678:{}", &line[..23], &line[..6], &line[..27], &line[..35]).into_bytes(),
         b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}".to_vec(),

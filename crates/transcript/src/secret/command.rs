@@ -53,26 +53,28 @@ fn is_password(value: &[u8]) -> bool {
         && (value.iter().any(u8::is_ascii_digit) || !words::reads_as_words(value))
 }
 
-/// The value of an option that is a password.
-pub(super) fn option(text: &[u8], end: usize, name: &[u8], gap: Gap) -> Option<Range<usize>> {
+/// The values of an option that are passwords.
+pub(super) fn option(text: &[u8], end: usize, name: &[u8], gap: Gap) -> Vec<Range<usize>> {
     let line = line(text, end);
-    let mut places = memchr::memmem::find_iter(line, name);
-    places.find_map(|at| {
+    let places = memchr::memmem::find_iter(line, name);
+    let found = places.filter_map(|at| {
         let range = value(line, at + name.len(), gap)?;
         is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
-    })
+    });
+    found.collect()
 }
 
-/// The password of `curl -u name:password`.
-pub(super) fn curl(text: &[u8], end: usize) -> Option<Range<usize>> {
+/// The passwords of `curl -u name:password`.
+pub(super) fn curl(text: &[u8], end: usize) -> Vec<Range<usize>> {
     let line = line(text, end);
     let options: [&[u8]; 4] = [b" -u", b" --user", b" -U", b" --proxy-user"];
-    options.iter().find_map(|name| {
-        memchr::memmem::find_iter(line, name).find_map(|at| {
+    let found = options.iter().flat_map(|name| {
+        memchr::memmem::find_iter(line, name).filter_map(|at| {
             let range = value(line, at + name.len(), Gap::Any)?;
             let colon = memchr::memchr(b':', &line[range.clone()])?;
             let range = range.start + colon + 1..range.end;
             is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
         })
-    })
+    });
+    found.collect()
 }

@@ -177,14 +177,22 @@ impl Shape {
                 Rule::Bearer => around::bearer(text, anchor.end),
                 Rule::Basic => around::basic(bytes, anchor.end),
                 Rule::Authorization => around::authorization(bytes, anchor.end),
-                Rule::Curl => command::curl(bytes, anchor.end),
-                Rule::Mysql => command::option(bytes, anchor.end, b" -p", command::Gap::None),
-                Rule::Sshpass => command::option(bytes, anchor.end, b" -p", command::Gap::Any),
-                Rule::Redis => command::option(bytes, anchor.end, b" -a", command::Gap::Any),
                 Rule::Assigned => around::assigned(bytes, anchor),
-                // No secret; and what is looked for without an anchor.
+                // No secret, what is looked for without an anchor, and what there may be several of.
                 Rule::Escape | Rule::Discord => None,
+                Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis => None,
             },
+        }
+    }
+
+    /// The passwords that are given to a command of that name.
+    pub(super) fn in_command(&self, text: &[u8], end: usize) -> Vec<Range<usize>> {
+        match self {
+            Shape::Rule(Rule::Curl) => command::curl(text, end),
+            Shape::Rule(Rule::Mysql) => command::option(text, end, b" -p", command::Gap::None),
+            Shape::Rule(Rule::Sshpass) => command::option(text, end, b" -p", command::Gap::Any),
+            Shape::Rule(Rule::Redis) => command::option(text, end, b" -a", command::Gap::Any),
+            _ => Vec::new(),
         }
     }
 }
