@@ -109,7 +109,7 @@ impl<'a> Mask<'a> {
     }
 }
 
-fn replaced(text: &str, found: &[Secret<'_>]) -> String {
+pub(super) fn replaced(text: &str, found: &[Secret<'_>]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut end = 0;
     for secret in found {

@@ -179,8 +179,12 @@ impl Shape {
                 Rule::Authorization => around::authorization(bytes, anchor.end),
                 Rule::Assigned => around::assigned(bytes, anchor),
                 // No secret, what is looked for without an anchor, and what there may be several of.
-                Rule::Escape | Rule::Discord => None,
-                Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis => None,
+                Rule::Escape
+                | Rule::Discord
+                | Rule::Curl
+                | Rule::Mysql
+                | Rule::Sshpass
+                | Rule::Redis => None,
             },
         }
     }
