@@ -1,6 +1,7 @@
 //! One request and its answer, heard by a thread of its own.
 //!
-//! Invariant: what is passed on has no secrets in it, in whatever pieces it came.
+//! Invariant: what is passed on has no secrets in it, in whatever pieces it came, but for the input
+//! of a call, which runs as it came ([`Input::Call`]).
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -220,7 +220,8 @@ impl Turn {
             Input::Block(block) => self.heard(block, &mut coming, effects),
             Input::Call(block, input) => {
                 self.heard(block, &mut coming, effects);
-                if let Some(call) = coming.calls.last_mut() {
+                let is_call = coming.held.as_ref().is_some_and(|held| held.call.is_some());
+                if let Some(call) = coming.calls.last_mut().filter(|_| is_call) {
                     call.input = input;
                 }
             }

@@ -17,6 +17,7 @@ mod shape;
 mod table;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -128,6 +129,7 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
     let text = Text::new(bytes);
     let mut found = Vec::new();
     let (mut has_escapes, mut covered) = (false, (0, 0));
+    let mut commands = BTreeMap::new();
     TABLE.finder.each(&TABLE.anchors, bytes, |number, start| {
         let anchor = &TABLE.anchors[number];
         let end = start + anchor.text.len();
@@ -136,8 +138,15 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
             // A key has no other in it, unless one that names it better.
             Shape::Parts { .. } if start < covered.0 && number > covered.1 => {}
             shape @ Shape::Rule(Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis) => {
-                let passwords = shape.in_command(bytes, end).into_iter();
-                found.extend(passwords.map(|range| (range, (anchor.kind, number))));
+                // A line may name a command many times: what is found for one is not told for the
+                // next, or there would be more of it than text.
+                let from = commands.entry(number).or_insert(0);
+                for range in shape.in_command(bytes, end) {
+                    if range.start >= *from {
+                        *from = range.end;
+                        found.push((range, (anchor.kind, number)));
+                    }
+                }
             }
             shape => {
                 let Some(range) = shape.place(&text, start..end) else { return };

@@ -76,5 +76,7 @@ pub(super) fn curl(text: &[u8], end: usize) -> Vec<Range<usize>> {
             is_password(&line[range.clone()]).then(|| end + range.start..end + range.end)
         })
     });
-    found.collect()
+    let mut found: Vec<Range<usize>> = found.collect();
+    found.sort_by_key(|range| range.start);
+    found
 }
