@@ -1,6 +1,6 @@
 //! Will it resume? What is wrong with a session, and what a client and the API would make of it.
 //!
-//! One pass over the file reads its table and examines each record (`examine`); then each version's rules are asked what they send ([`outline`]), how much of the conversation
+//! One pass over the file reads its table and examines each record (`examine`); then each version's rules are asked what they send (an [`outline`](crate::history::outline)), how much of the conversation
 //! that is (`reach`), and what the API would refuse of it (`request`). The verdict is the worst finding. Invariants: nothing is written; memory grows with the number of records,
 //! not with their size; the number of findings is bounded; no secret is ever in one.
 
@@ -30,7 +30,7 @@ use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::family::{Body, Family};
-use crate::history::{History, OBSERVED, Refusal, Rules, outline};
+use crate::history::{History, OBSERVED, Refusal, Rules, Told, outline_with};
 use crate::place::{Agent, Session, agents};
 use crate::secret::Redactor;
 use crate::table::{BlockId, Filling, Id, Part, RowId};
@@ -230,12 +230,13 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
     // The newest do most: they come first, and each thread takes the next one that nobody has.
     let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
     let next = Mutex::new(all);
+    let told = Told::default();
     let judge = || {
         let mut judged = Vec::new();
         loop {
             let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rules) = rules else { return Ok(judged) };
-            let found = outline(&case.own, rules, Some("..."))?;
+            let found = outline_with(&case.own, rules, Some("..."), &told)?;
             let found = found.as_ref().map_err(|refusal| *refusal);
             judged.push((rules, judge::judge(case, rules, found, shared)?));
         }

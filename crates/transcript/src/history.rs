@@ -33,6 +33,7 @@ use crate::entry::{Entry, Kind};
 use crate::input::Input;
 use crate::table::{BlockId, Id, Ids, Row, RowId, Table};
 use attachment::Sent;
+pub(crate) use attachment::Told;
 use rules::Fill;
 use tree::Tree;
 
@@ -248,7 +249,7 @@ pub fn history(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, None), false)
+    build(own, rules, (then, None), None)
 }
 
 /// The same if the user has chosen another model than the one that spoke last.
@@ -258,7 +259,7 @@ pub fn history_for(
     then: Option<&str>,
     model: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, model), false)
+    build(own, rules, (then, model), None)
 }
 
 /// The same without the texts, and without those that the client puts behind references to tools: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
@@ -267,14 +268,25 @@ pub fn outline(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, None), true)
+    outline_with(own, rules, then, &Told::default())
 }
 
+/// The same for one of several versions: what one read of attachments the others need not read again.
+pub(crate) fn outline_with(
+    own: &Conversation,
+    rules: Rules,
+    then: Option<&str>,
+    told: &Told,
+) -> io::Result<Result<History, Refusal>> {
+    build(own, rules, (then, None), Some(told))
+}
+
+/// With `told`, an outline.
 fn build(
     own: &Conversation,
     rules: Rules,
     (then, chosen): (Option<&str>, Option<&str>),
-    is_outline: bool,
+    told: Option<&Told>,
 ) -> io::Result<Result<History, Refusal>> {
     let table = &own.table;
     let mut notes = Vec::new();
@@ -286,7 +298,8 @@ fn build(
     // Gaps elsewhere are nobody's business.
     let on: HashSet<RowId> = chain.rows.iter().copied().collect();
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
-    let is_told = |row: RowId| is_outline && Line::is_told(table.row(row));
+    let is_told =
+        |row: RowId| told.is_some_and(|told| Line::is_told(table.row(row)) || told.has(row, rules));
     let untold: Vec<_> = chain.rows.iter().copied().filter(|row| !is_told(*row)).collect();
     let read = own.look_all(&untold, |look, row| {
         if Line::is_plain(row, table) {
@@ -298,7 +311,11 @@ fn build(
     let mut lines = Vec::with_capacity(chain.rows.len());
     for row in &chain.rows {
         let own = read.next_if(|line| line.row == Some(*row));
-        lines.push(own.unwrap_or_else(|| Line::outline(*row, table, rules)));
+        let mut line = own.unwrap_or_else(|| Line::outline(*row, table, rules));
+        if let Some(told) = told.filter(|_| line.kind == Kind::Attachment) {
+            line.sent = told.in_short(*row, rules, line.sent);
+        }
+        lines.push(line);
     }
     let name = chosen.unwrap_or_else(|| model(&lines, &table.ids));
     let model = Model { name, ids: &table.ids };

@@ -199,7 +199,10 @@ impl<'a> Object<'a> {
             key == name.as_bytes() || (escaped && unescape(key) == name)
         };
         let value = if let Some(noted) = &self.members {
-            noted.iter().rfind(|one| is(&one.key, one.escaped))?.value.clone()
+            // Most names differ in their length: what needs no look at the bytes gets none.
+            let may_be = |one: &&Member| one.key.end - one.key.start == name.len() || one.escaped;
+            let mut named = noted.iter().rev().filter(may_be);
+            named.find(|one| is(&one.key, one.escaped))?.value.clone()
         } else {
             let members = Scanner::new(self.raw).members();
             members.filter(|(key, _)| is(&key.range, key.escaped)).last()?.1
@@ -237,25 +240,35 @@ pub fn quote(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
     out.push('"');
+    let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
     let mut done = 0;
-    let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    for (at, byte) in text.bytes().enumerate().filter(|(_, byte)| special(*byte)) {
-        out.push_str(&text[done..at]);
-        done = at + 1;
-        match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            // Writing into a string does not fail.
-            byte => _ = write!(out, "\\u{byte:04x}"),
+    for (number, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {
+        // Many at once: in most there is nothing.
+        if !chunk.iter().fold(false, |any, byte| any | is_special(byte)) {
+            continue;
+        }
+        let from = number * CHUNK;
+        for (at, byte) in (from..).zip(chunk).filter(|(_, byte)| is_special(byte)) {
+            out.push_str(&text[done..at]);
+            done = at + 1;
+            match byte {
+                b'"' => out.push_str("\\\""),
+                b'\\' => out.push_str("\\\\"),
+                b'\n' => out.push_str("\\n"),
+                b'\r' => out.push_str("\\r"),
+                b'\t' => out.push_str("\\t"),
+                // Writing into a string does not fail.
+                byte => _ = write!(out, "\\u{byte:04x}"),
+            }
         }
     }
     out.push_str(&text[done..]);
     out.push('"');
     out
 }
+
+/// How many bytes are looked at together.
+const CHUNK: usize = 32;
 
 /// What halves of pairs begin with.
 static SURROGATES: LazyLock<[Finder<'static>; 2]> =

@@ -270,15 +270,25 @@ impl<'a> Scanner<'a> {
 
     /// The string whose first character is at `at`: the place behind its closing quote, and whether
     /// it holds an escape.
-    fn string(self, mut at: usize) -> Result<(usize, bool), Fault> {
+    #[inline]
+    fn string(self, at: usize) -> Result<(usize, bool), Fault> {
         // Most strings are short.
-        if let Some(block) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
-            match block::first(block) {
-                Some(end) if block[end] == b'"' => return Ok((at + end + 1, false)),
-                Some(end) => at += end,
-                None => at += block::SIZE,
-            }
+        match self
+            .bytes
+            .get(at..)
+            .and_then(<[u8]>::first_chunk)
+            .map(|block| (block, block::first(block)))
+        {
+            Some((block, Some(end))) if block[end] == b'"' => Ok((at + end + 1, false)),
+            Some((_, Some(end))) => self.long_string(at + end),
+            Some((_, None)) => self.long_string(at + block::SIZE),
+            None => self.long_string(at),
         }
+    }
+
+    /// The same for the rest of a string.
+    #[inline(never)]
+    fn long_string(self, mut at: usize) -> Result<(usize, bool), Fault> {
         let mut escaped = false;
         // Texts have escapes in every line: several blocks at once, and each of them in turn.
         'blocks: while let Some(blocks) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {

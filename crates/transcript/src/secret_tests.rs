@@ -34,6 +34,23 @@ fn the_table_can_be_read() {
     assert!(kinds().iter().all(|kind| !kind.contains(' ') && found(kind).is_empty()));
 }
 
+/// Many places are looked at together: none may fall between two groups of them, or at the end.
+#[test]
+fn anchors_are_found_wherever_they_stand() {
+    let table::Table { anchors, finder, .. } = &*table::TABLE;
+    for (number, anchor) in anchors.iter().enumerate().filter(|(_, own)| !own.text.is_empty()) {
+        let upper = anchor.any_case.then(|| anchor.text.to_ascii_uppercase());
+        for own in upper.into_iter().chain([anchor.text.clone()]) {
+            for [before, after] in (0..40).flat_map(|before| [[before, 1], [before, 40]]) {
+                let text = [vec![b' '; before], own.clone(), vec![b' '; after]].concat();
+                let mut told = Vec::new();
+                finder.each(anchors, &text, |number, start| told.push((number, start)));
+                assert!(told.contains(&(number, before)), "{anchor:?} {before} {after}");
+            }
+        }
+    }
+}
+
 /// Every row of the table finds what it describes, and names it.
 #[test]
 fn every_row_finds_its_own() {

@@ -3,10 +3,15 @@
 //! The newest client stores with each what it sent; older ones make the text anew, of the types that they know. The words of
 //! the product itself are given in short: who compares takes reminders out.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashMap;
+
 use super::rules::{Attachments, Rules};
 use crate::content::blocks;
 use crate::entry::Entry;
 use crate::json::{Json, Object};
+use crate::table::RowId;
 
 /// One text of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +21,46 @@ pub(super) struct Sent {
     pub(super) to_system: bool,
     /// It stands beside a result, never in it.
     pub(super) is_beside: bool,
+}
+
+/// What a reminder begins with.
+const REMINDER: &str = "<system-reminder>";
+
+impl Sent {
+    pub(super) fn is_reminder(&self) -> bool {
+        self.text.trim_start().starts_with(REMINDER)
+    }
+
+    /// Leaves no more of the text than says whether it is a reminder, and whether it is blank.
+    pub(super) fn shorten(&mut self) {
+        if self.is_reminder() {
+            self.text = String::from(REMINDER);
+        } else if !self.text.trim_start().is_empty() {
+            self.text = String::from("...");
+        }
+    }
+}
+
+/// What is sent of attachments, in short, once somebody has read them: by what a client sends of
+/// them, which is the same for many versions.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<HashMap<(RowId, Attachments), Vec<Sent>>>);
+
+impl Told {
+    /// Whether an attachment need not be read.
+    pub(super) fn has(&self, row: RowId, rules: Rules) -> bool {
+        rules.attachments == Attachments::No || self.known().contains_key(&(row, rules.attachments))
+    }
+
+    /// What is sent of an attachment: what was read of it, or what is known.
+    pub(super) fn in_short(&self, row: RowId, rules: Rules, mut read: Vec<Sent>) -> Vec<Sent> {
+        read.iter_mut().for_each(Sent::shorten);
+        self.known().entry((row, rules.attachments)).or_insert(read).clone()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(RowId, Attachments), Vec<Sent>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What is sent of an attachment, one entry a text.
@@ -50,12 +95,12 @@ fn stored(entry: &Entry<'_>, own: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> 
 
 /// A reminder without its tags.
 fn untagged(text: &str) -> &str {
-    let inner = text.trim().strip_prefix("<system-reminder>");
+    let inner = text.trim().strip_prefix(REMINDER);
     inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(text, str::trim)
 }
 
 pub(super) fn reminder(text: &str) -> String {
-    format!("<system-reminder>\n{text}\n</system-reminder>")
+    format!("{REMINDER}\n{text}\n</system-reminder>")
 }
 
 /// What a client makes of the types that it knows.

@@ -89,7 +89,7 @@ impl Merging {
             self.to_system.push(sent.text);
             return;
         }
-        let is_reminder = sent.text.trim_start().starts_with("<system-reminder>");
+        let is_reminder = sent.is_reminder();
         let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) else {
             let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
             message.is_attachment = true;

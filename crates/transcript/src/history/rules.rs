@@ -155,7 +155,7 @@ pub enum Fill {
 }
 
 /// Which attachments are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attachments {
     /// None.
     No,

@@ -1,152 +1,144 @@
 //! Finds which of some hundred short words a text has, and where.
 //!
-//! Each word is looked for by the rarest three bytes in it: a bit for each hash of three bytes says
-//! whether it may be there, which is faster than an automaton over so many words. Case counts only
-//! where a word wants it.
+//! Each word is looked for by its key, the rarest three bytes in it. A table says for each two bytes
+//! in which groups of keys they are: nearly always two neighbours have none in common, which is
+//! faster to see than an automaton over so many words goes. Case counts only where a word wants it.
 
-use std::ops::Range;
+use hashbrown::HashMap;
 
 use super::table::Anchor;
 
 /// The shortest anchor that can be found.
 pub(super) const SHORTEST: usize = 3;
 
-/// How many hashes there are, as a power of two.
-const HASHES: u32 = 15;
+/// What an anchor is looked for by.
+type Key = [u8; SHORTEST];
 
 /// What finds the anchors.
 #[derive(Debug)]
 pub(super) struct Finder {
-    /// Which hashes are looked for.
-    is_wanted: Box<[u8; 1 << HASHES]>,
-    /// In order of their hashes.
-    entries: Vec<Entry>,
-    /// Where the entries of a hash begin, and where those of the last end.
-    starts: Vec<u16>,
-}
-
-/// Three bytes of an anchor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    key: u32,
-    /// The number of the anchor.
-    number: u16,
-    /// Where in it they stand.
-    before: u8,
+    /// For each two bytes the groups in which a key begins or ends with them, as bits.
+    groups: Box<[u16; 1 << 16]>,
+    /// The anchors of a key: their number, and where in it the key stands.
+    anchors: HashMap<u32, Vec<(usize, usize)>>,
 }
 
 impl Finder {
     #[allow(
         clippy::large_stack_arrays,
-        reason = "32 KB, once; of a known size no index is checked"
+        reason = "128 KB, once; of a known size no index is checked"
     )]
     pub(super) fn new(anchors: &[Anchor]) -> Finder {
-        let mut entries: Vec<Entry> = Vec::new();
-        for (number, anchor) in (0..).zip(anchors) {
-            let rank = |(_, bytes): &(u8, &[u8])| rank(bytes);
-            let Some((before, bytes)) = (0..).zip(anchor.text.windows(SHORTEST)).min_by_key(rank)
-            else {
-                continue;
-            };
+        let mut finder = Finder { groups: Box::new([0; 1 << 16]), anchors: HashMap::new() };
+        for (number, anchor) in anchors.iter().enumerate() {
+            let rank = |(_, bytes): &(usize, &[u8])| rank(bytes);
+            let windows = anchor.text.windows(SHORTEST).enumerate();
+            let Some((before, bytes)) = windows.min_by_key(rank) else { continue };
             // In all cases: a bit for each byte.
             let cases = if anchor.any_case { 1 << SHORTEST } else { 1 };
             for case in 0..cases {
-                let mut key = [0; 4];
+                let mut key = Key::default();
                 for (place, byte) in bytes.iter().enumerate() {
                     let is_upper = case >> place & 1 == 1;
                     key[place] = if is_upper { byte.to_ascii_uppercase() } else { *byte };
                 }
-                entries.push(Entry { key: u32::from_le_bytes(key), number, before });
+                let known = finder.anchors.entry(number_of(key)).or_default();
+                // A byte that is no letter is the same in all cases.
+                if known.last() != Some(&(number, before)) {
+                    known.push((number, before));
+                }
+                let [first, second, third] = key;
+                finder.groups[pair([first, second])] |= group(key);
+                finder.groups[pair([second, third])] |= group(key);
             }
         }
-        // A byte that is no letter is the same in all cases.
-        entries.sort_by_key(|entry| (hash(entry.key), entry.number, entry.key));
-        entries.dedup();
-        let mut is_wanted = Box::new([0; 1 << HASHES]);
-        for entry in &entries {
-            is_wanted[hash(entry.key)] = 1;
-        }
-        let mut starts = vec![0; (1 << HASHES) + 1];
-        for entry in &entries {
-            starts[hash(entry.key) + 1] += 1;
-        }
-        for at in 0..1 << HASHES {
-            starts[at + 1] += starts[at];
-        }
-        Finder { is_wanted, entries, starts }
+        finder
     }
 
     /// Tells of each anchor: its number, and where it begins. Something has to stand behind it.
     pub(super) fn each(&self, anchors: &[Anchor], text: &[u8], mut tell: impl FnMut(usize, usize)) {
-        let mut done = 0;
-        // Several places at once: nearly always there is nothing.
-        while let Some(group) = text.get(done..).and_then(|rest| rest.first_chunk::<LOADED>()) {
-            if self.has_wanted(group) {
-                self.look(anchors, text, done..done + GROUP, &mut tell);
-            }
-            done += GROUP;
+        let mut from = 0;
+        while let Some(at) = self.next(text, from) {
+            self.at(anchors, text, at).for_each(|(number, start)| tell(number, start));
+            from = at + 1;
         }
-        self.look(anchors, text, done..text.len(), &mut tell);
     }
 
-    /// Whether something may begin in a group that is looked for.
-    #[inline]
-    fn has_wanted(&self, group: &[u8; LOADED]) -> bool {
-        let load =
-            |from: usize| group[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let mut wanted = 0;
-        for from in [0, GROUP / 2] {
-            let bytes = load(from);
-            for at in 0..GROUP / 2 {
-                #[allow(clippy::cast_possible_truncation, reason = "the bytes behind do not count")]
-                let bytes = (bytes >> (8 * at)) as u32;
-                wanted |= self.is_wanted[hash(bytes)];
-            }
-        }
-        wanted != 0
-    }
-
-    /// Looks at these places. Apart from the loop, which so stays in registers.
+    /// The next place, from this one on, where a key may stand. Many are looked at together: nearly
+    /// always there is nothing. Apart from what is then done, so that the loop stays in registers.
     #[inline(never)]
-    fn look(
-        &self,
-        anchors: &[Anchor],
-        text: &[u8],
-        places: Range<usize>,
-        tell: &mut impl FnMut(usize, usize),
-    ) {
-        // Something has to stand behind them.
-        let last = places.end.min(text.len().saturating_sub(SHORTEST));
-        for (at, bytes) in (places.start..last).zip(text[places.start..].windows(SHORTEST)) {
-            let key = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
-            let hash = hash(key);
-            if self.is_wanted[hash] == 0 {
-                continue;
+    fn next(&self, text: &[u8], mut from: usize) -> Option<usize> {
+        while let Some(bytes) = text.get(from..).and_then(|rest| rest.first_chunk::<LOADED>()) {
+            if (0..PLACES).fold(0, |any, at| any | self.groups_at(bytes, at)) != 0 {
+                return Some(from + self.first(bytes));
             }
-            let entries = usize::from(self.starts[hash])..usize::from(self.starts[hash + 1]);
-            for entry in self.entries[entries].iter().filter(|entry| entry.key == key) {
-                let anchor = &anchors[usize::from(entry.number)];
-                let Some(start) = at.checked_sub(usize::from(entry.before)) else { continue };
-                let Some(found) = text.get(start..start + anchor.text.len()) else { continue };
-                if found == anchor.text
-                    || anchor.any_case && found.eq_ignore_ascii_case(&anchor.text)
-                {
-                    tell(usize::from(entry.number), start);
-                }
-            }
+            from += PLACES;
         }
+        // Too few are left to be looked at together.
+        (from < text.len()).then_some(from)
+    }
+
+    /// The first of some places where a key may stand. Apart from the loop, too.
+    #[inline(never)]
+    fn first(&self, bytes: &[u8; LOADED]) -> usize {
+        let mut at = 0;
+        while at < PLACES - 1 && self.groups_at(bytes, at) == 0 {
+            at += 1;
+        }
+        at
+    }
+
+    /// The groups of which a key may stand at that place.
+    #[inline]
+    fn groups_at(&self, bytes: &[u8; LOADED], at: usize) -> u16 {
+        self.groups[pair([bytes[at], bytes[at + 1]])]
+            & self.groups[pair([bytes[at + 1], bytes[at + 2]])]
+    }
+
+    /// The anchors whose key stands there: their numbers, and where they begin.
+    #[inline]
+    fn at<'a>(
+        &'a self,
+        anchors: &'a [Anchor],
+        text: &'a [u8],
+        at: usize,
+    ) -> impl Iterator<Item = (usize, usize)> {
+        // Something has to stand behind an anchor.
+        let bytes = text[at..].first_chunk();
+        let key = bytes.map(|&[first, second, third, _]| number_of([first, second, third]));
+        let known = key.and_then(|key| self.anchors.get(&key));
+        known.into_iter().flatten().filter_map(move |(number, before)| {
+            let anchor = &anchors[*number];
+            let start = at.checked_sub(*before)?;
+            let found = text.get(start..start + anchor.text.len())?;
+            let is_it = if anchor.any_case {
+                found.eq_ignore_ascii_case(&anchor.text)
+            } else {
+                found == anchor.text
+            };
+            is_it.then_some((*number, start))
+        })
     }
 }
 
 /// How many places are looked at together, and how many bytes are read for that.
-const GROUP: usize = 8;
-const LOADED: usize = GROUP + GROUP / 2;
+const PLACES: usize = 16;
+const LOADED: usize = PLACES + SHORTEST - 1;
 
-/// The hash of the first three bytes; a fourth does not count. Of many factors the one by which what
-/// is common in sessions has least the hash of an anchor.
 #[inline]
-fn hash(bytes: u32) -> usize {
-    ((bytes << 8).wrapping_mul(0xdbec_a209) >> (32 - HASHES)) as usize
+fn pair(bytes: [u8; 2]) -> usize {
+    usize::from(u16::from_le_bytes(bytes))
+}
+
+/// A key as a number, which is hashed faster.
+fn number_of([first, second, third]: Key) -> u32 {
+    u32::from_le_bytes([first, second, third, 0])
+}
+
+/// The group of a key. Of many ways to make groups the one by which what is common in sessions is
+/// least taken for a key.
+fn group([_, second, third]: Key) -> u16 {
+    1 << ((15 * u32::from(second) + 11 * u32::from(third)) % 16)
 }
 
 /// How common three bytes are in what sessions hold, roughly.

@@ -223,10 +223,16 @@ const SHORTEST: usize = 8;
 
 /// The value of something that is called like a secret.
 pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    // Nearly all are numbers of tokens: that several have that name is seen fastest.
+    let is_plural = matches!(text.get(anchor.end), Some(b's' | b'S'))
+        && !text.get(anchor.end + 1).is_some_and(|byte| Class::Word.has(*byte));
+    if is_plural && !ends_with(&text[..anchor.end], b"credential") {
+        return None;
+    }
     let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
     let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
     let at = given(text, end).or_else(|| separate(text, start(), end))?;
-    // Most are numbers of tokens: these need no look at the name.
+    // Most are short: these need no look at the name.
     let (value, is_quoted) = value(text, at).filter(|(value, _)| value.len() >= SHORTEST)?;
     let start = start();
     let named = words::named(text[start..end].trim_ascii())?;

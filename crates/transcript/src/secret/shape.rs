@@ -168,7 +168,7 @@ impl Shape {
         match self {
             Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
             Shape::Rule(rule) => match rule {
-                Rule::Telegram => telegram(bytes, anchor.end),
+                Rule::Telegram => telegram(bytes, anchor.start + 1),
                 Rule::PrivateKey => around::private_key(bytes, anchor),
                 Rule::Putty => around::putty(bytes, anchor),
                 Rule::Jwt => jwt(text, anchor.start),
@@ -265,16 +265,34 @@ fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) ->
 /// Nothing is longer that stands before its anchor.
 const LONGEST_BEFORE: usize = 256;
 
+/// So much is looked at together.
+const CHUNK: usize = 64;
+
 /// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six
 /// characters.
 pub(super) fn discord(text: &[u8]) -> Vec<Range<usize>> {
-    memchr::memchr_iter(b'.', text).filter_map(|dot| discord_at(text, dot)).collect()
+    /// From dot to dot.
+    const APART: usize = 7;
+    let mut found = Vec::new();
+    let Some(others) = text.get(APART..) else { return found };
+    let is_pair = |(dot, other): (&u8, &u8)| *dot == b'.' && *other == b'.';
+    let mut look = |dots: &[u8], others: &[u8], from: usize| {
+        let pairs = memchr::memchr_iter(b'.', dots).filter(|dot| others[*dot] == b'.');
+        found.extend(pairs.filter_map(|dot| discord_at(text, from + dot)));
+    };
+    let (chunks, rest) = others.as_chunks::<CHUNK>();
+    for (number, (dots, others)) in text.as_chunks::<CHUNK>().0.iter().zip(chunks).enumerate() {
+        // Many at once: nearly always there is nothing.
+        if dots.iter().zip(others).fold(false, |any, pair| any | is_pair(pair)) {
+            look(dots, others, number * CHUNK);
+        }
+    }
+    let from = others.len() - rest.len();
+    look(&text[from..others.len()], rest, from);
+    found
 }
 
 fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
-    if text.get(dot + 7) != Some(&b'.') {
-        return None;
-    }
     let run = Class::Word.run_before(&text[..dot], 30);
     let starts = (23..=run).rev().map(|count| dot - count);
     let start =
@@ -285,11 +303,11 @@ fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
 }
 
 /// A number and a key: `123456789:AA…`.
-fn telegram(text: &[u8], end: usize) -> Option<Range<usize>> {
-    let run = Class::Word.run(&text[end..text.len().min(end + 37)]);
-    let start =
-        back(text, end - 1, Class::Digits, &(8..=16)).filter(|_| (34..=36).contains(&run))?;
-    Some(start..end + run)
+fn telegram(text: &[u8], colon: usize) -> Option<Range<usize>> {
+    let start = back(text, colon, Class::Digits, &(8..=16))?;
+    let key = colon + 1;
+    let run = Class::Word.run(&text[key..text.len().min(key + 37)]);
+    (34..=36).contains(&run).then_some(start..key + run)
 }
 
 /// Parts with dots between, the first of them JSON.
