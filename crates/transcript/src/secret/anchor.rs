@@ -137,14 +137,18 @@ fn number_of([first, second, third]: Key) -> u32 {
 
 /// The group of a key. Of many ways to make groups the one by which what is common in sessions is
 /// least taken for a key.
-fn group([_, second, third]: Key) -> u16 {
-    1 << ((15 * u32::from(second) + 11 * u32::from(third)) % 16)
+fn group(key: Key) -> u16 {
+    let [first, second, third] = key.map(u32::from);
+    1 << ((2 * first + 9 * second + third) % 16)
 }
 
 /// How common three bytes are in what sessions hold, roughly.
 fn rank(bytes: &[u8]) -> u32 {
     /// Those of some anchors that are much more common than their letters.
-    const COMMON: [&[u8]; 8] = [b"bas", b"cre", b"cur", b"ent", b"ook", b"oks", b"ret", b"tra"];
+    const COMMON: [&[u8]; 21] = [
+        b"-cl", b"bas", b"ck.", b"cre", b"cur", b"den", b"edi", b"ent", b"et_", b"glo", b"ipp",
+        b"k-p", b"k_p", b"ks/", b"oks", b"ook", b"red", b"ret", b"tra", b"uff", b"web",
+    ];
     const LETTERS: &[u8] = b"zqjxkvbywgpfmucdlhrsnioate";
     if COMMON.contains(&bytes) {
         return u32::MAX;
