@@ -168,7 +168,7 @@ impl Shape {
         match self {
             Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
             Shape::Rule(rule) => match rule {
-                Rule::Telegram => telegram(bytes, anchor.start + 1),
+                Rule::Telegram => telegram(bytes, anchor.end),
                 Rule::PrivateKey => around::private_key(bytes, anchor),
                 Rule::Putty => around::putty(bytes, anchor),
                 Rule::Jwt => jwt(text, anchor.start),
@@ -303,9 +303,12 @@ fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
 }
 
 /// A number and a key: `123456789:AA…`.
-fn telegram(text: &[u8], colon: usize) -> Option<Range<usize>> {
-    let start = back(text, colon, Class::Digits, &(8..=16))?;
-    let key = colon + 1;
+fn telegram(text: &[u8], key: usize) -> Option<Range<usize>> {
+    // Nearly all are times: they have two digits.
+    if !text[..key - 1].iter().rev().take(8).all(u8::is_ascii_digit) {
+        return None;
+    }
+    let start = back(text, key - 1, Class::Digits, &(8..=16))?;
     let run = Class::Word.run(&text[key..text.len().min(key + 37)]);
     (34..=36).contains(&run).then_some(start..key + run)
 }

@@ -34,10 +34,10 @@ fn holding(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a command finds that looks for the key everywhere.
+/// What a command finds that looks for the key in every process of this home: others may have it.
 const LOOK: &str = "env; tr '\\0' '\\n' </proc/$PPID/environ; for p in /proc/[0-9]*; do \
-    c=$(tr '\\0' ' ' <$p/cmdline 2>/dev/null); case $c in *quipu*|*watcher*) \
-    cat $p/environ 2>/dev/null | tr '\\0' '\\n';; esac; done; cat /proc/$PPID/cmdline; ls -l /proc/$PPID/fd";
+    e=$(tr '\\0' '\\n' <$p/environ 2>/dev/null); case $e in *HOME=$HOME*) echo \"$e\";; esac; done; \
+    cat /proc/$PPID/cmdline; ls -l /proc/$PPID/fd";
 
 #[test]
 fn e14_no_command_sees_the_key() {
