@@ -21,6 +21,7 @@ mod store;
 mod surgery;
 mod table;
 mod text;
+mod version;
 mod world;
 
 use std::ffi::OsString;

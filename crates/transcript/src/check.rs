@@ -30,7 +30,7 @@ use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::family::{Body, Family};
-use crate::history::{History, OBSERVED, Refusal, Rules, Told, outline_with};
+use crate::history::{self, History, OBSERVED, Refusal, Rules, Told, outline_with};
 use crate::place::{Agent, Session, agents};
 use crate::secret::Redactor;
 use crate::table::{BlockId, Filling, Id, Part, RowId};
@@ -277,7 +277,8 @@ fn report(
     let Some((_, own)) = judged.into_iter().find(|(known, _)| *known == rules) else {
         return Err(io::Error::other("rules that nobody observed"));
     };
-    let leaf = own.leaf.map(|leaf| {
+    // A client that refuses a session may still have found where to resume it.
+    let leaf = own.leaf.or_else(|| history::leaf(&case.own.table, rules)).map(|leaf| {
         let row = case.own.table.row(leaf);
         (row.line, case.own.table.text(row.uuid).map(str::to_owned))
     });

@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::content::Block;
 use crate::entry::Entry;
-use crate::file::{From, read_at};
+use crate::file::{From, lines_before, read_at};
 use crate::graph::{ChainId, Graph, repeats};
+use crate::history::{self, Rules};
 use crate::json::Json;
 use crate::limit::READ_BLOCK;
 use crate::place::is_agent;
@@ -34,6 +35,9 @@ pub struct Conversation {
     pub graph: Graph,
     /// Its calls and results.
     pub pairs: Pairs,
+    /// The version that resumes it, and the record from which, once that was asked.
+    rules: Rules,
+    leaf: OnceLock<Option<RowId>>,
 }
 
 /// A piece of a file that was read ahead.
@@ -131,6 +135,34 @@ impl Conversation {
         Conversation::open_from(path, 0)
     }
 
+    /// From now on the live conversation is the one that this version resumes.
+    pub fn resume_as(&mut self, rules: Rules) {
+        (self.rules, self.leaf) = (rules, OnceLock::new());
+    }
+
+    /// The record that the client resumes from: the newest version, unless another was asked for.
+    pub fn leaf(&self) -> Option<RowId> {
+        *self.leaf.get_or_init(|| history::leaf(&self.table, self.rules))
+    }
+
+    /// Where the conversation that is shown ends: at the leaf, or, in a file that the client does not
+    /// resume, at the last message.
+    pub fn end(&self) -> Option<RowId> {
+        self.graph.end(&self.table, self.leaf())
+    }
+
+    /// The chains of the live conversation; none if there is no message.
+    pub fn live(&self) -> Vec<ChainId> {
+        let path = |end| self.graph.path(self.graph.chain_of(end));
+        self.end().map_or_else(Vec::new, path)
+    }
+
+    /// The number of a record's line in its file, also if not all of that was read.
+    pub fn line(&self, row: RowId) -> io::Result<u64> {
+        let before = self.with_file(|file| lines_before(file, self.table.start))?;
+        Ok(before + self.table.row(row).line)
+    }
+
     /// Reads a file from the line that begins at a byte. The lines before it are not counted: numbers of lines begin there.
     pub(crate) fn open_from(path: &Path, offset: u64) -> io::Result<Conversation> {
         Conversation::open_watched(path, offset, &mut ())
@@ -182,6 +214,8 @@ impl Conversation {
             table,
             graph: Graph::default(),
             pairs: Pairs::default(),
+            rules: Rules::newest(),
+            leaf: OnceLock::new(),
         })
     }
 
@@ -259,7 +293,7 @@ impl Conversation {
     /// All turns, each chain once.
     pub fn turns(&self) -> Turns {
         let mut builder = Builder::new(&self.table, &self.pairs);
-        let live = self.graph.live();
+        let live = self.live();
         let mut is_live = vec![false; self.graph.chains().len()];
         for chain in &live {
             is_live[chain.index()] = true;

@@ -235,7 +235,7 @@ impl Family {
         let graph = &self.main.graph;
         let mut at: HashMap<ChainId, usize> = HashMap::new();
         // What lies on the way to the live leaf is conversation, whatever it is marked as.
-        let live: HashSet<ChainId> = graph.live().into_iter().collect();
+        let live: HashSet<ChainId> = self.main.live().into_iter().collect();
         let sides = graph.numbered().filter(|(id, chain)| chain.is_side && !live.contains(id));
         for (id, chain) in sides {
             // Up to the root, or to a chain whose root is known.

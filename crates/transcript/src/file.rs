@@ -20,7 +20,7 @@ pub use lines::Lines;
 
 use crate::entry::Entry;
 use crate::json::Json;
-use crate::limit::HELD_LINE;
+use crate::limit::{HELD_LINE, READ_BLOCK};
 use crate::line::{self, Meaning, Pieces};
 use crate::scan::{Fault, Why};
 
@@ -235,6 +235,21 @@ pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
         _ => error,
     })?;
     Ok(bytes)
+}
+
+/// How many lines stand before a byte.
+pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
+    let mut source = From::new(file, 0).take(offset);
+    let mut block = vec![0; READ_BLOCK.min(usize::try_from(offset).unwrap_or(READ_BLOCK))];
+    let mut lines = 0;
+    loop {
+        match source.read(&mut block) {
+            Ok(0) => return Ok(lines),
+            Ok(count) => lines += memchr::memchr_iter(b'\n', &block[..count]).count() as u64,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 const SHORTER: &str = "the file has become shorter";

@@ -1,11 +1,10 @@
-//! How records hang together: links, chains, branches, the live leaf.
+//! How records hang together: links, chains, branches.
 //!
 //! `docs/conversation.md` says which record hangs on which, and what a branch is. Invariants: every row is in exactly one chain;
 //! nothing fails, whatever the ids say: a loop is cut, a missing parent is bridged; time and memory are linear in the
 //! number of rows; where ids link records, their order in the file does not matter.
 
 mod chain;
-mod leaf;
 mod link;
 mod progress;
 mod repeat;
@@ -14,6 +13,7 @@ pub use chain::{Chain, ChainId, Start};
 pub use link::Link;
 pub(crate) use repeat::repeats;
 
+use crate::entry::Kind;
 use crate::input::Input;
 use crate::limit::{BRANCHES_UP, LONGEST_SEGMENT};
 use crate::table::{Boundary, Id, RowId, Table};
@@ -30,7 +30,6 @@ pub struct Graph {
     chains: Vec<Chain>,
     /// The rows where the conversation was taken up again in another way.
     branches: Vec<RowId>,
-    leaf: Option<RowId>,
     /// The first row of each id.
     index: Vec<Option<RowId>>,
 }
@@ -44,8 +43,7 @@ impl Graph {
         let tree = chain::Tree::new(&links);
         let chain::Division { order, chain_of, chains, branches } =
             chain::chains(table, &links, &tree);
-        let leaf = leaf::live(table, &links, &tree);
-        Graph { links, order, chain_of, chains, branches, leaf, index }
+        Graph { links, order, chain_of, chains, branches, index }
     }
 
     /// What a row hangs on, and how.
@@ -103,9 +101,20 @@ impl Graph {
         table.boundaries.len() + alone.count()
     }
 
-    /// The end of the conversation that the newest client goes on with.
-    pub fn leaf(&self) -> Option<RowId> {
-        self.leaf
+    /// Where what is shown ends: at that leaf; if there is none, at the last message.
+    pub(crate) fn end(&self, table: &Table, leaf: Option<RowId>) -> Option<RowId> {
+        let is_message = |row: &RowId| {
+            let known = table.row(*row);
+            matches!(known.kind, Kind::User | Kind::Assistant)
+                && !known.is_side
+                && self.link(*row).is_step()
+        };
+        match leaf.map(|leaf| (leaf, self.link(leaf))) {
+            // A repeated record is shown where it stands first.
+            Some((_, Link::Repeat(first))) => Some(first),
+            Some((leaf, _)) => Some(leaf),
+            None => table.numbered().map(|(row, _)| row).rfind(is_message),
+        }
     }
 
     /// The chains from a root to that one.
@@ -131,11 +140,6 @@ impl Graph {
             }
         }
         false
-    }
-
-    /// The chains of the live conversation; none if there is nothing to go on with.
-    pub fn live(&self) -> Vec<ChainId> {
-        self.leaf.map_or_else(Vec::new, |leaf| self.path(self.chain_of(leaf)))
     }
 
     /// The rows that a compaction keeps word for word and that are in the file.

@@ -26,6 +26,7 @@ pub(crate) use rules::parse_version;
 pub use rules::{OBSERVED, Rules};
 pub use seed::seed;
 pub use tail::open;
+pub(crate) use tree::leaf;
 
 use crate::content::BlockKind;
 use crate::conversation::{Conversation, Look};

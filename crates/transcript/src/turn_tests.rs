@@ -5,13 +5,16 @@ use testkit::session::Script;
 use super::*;
 use crate::file::Lines;
 use crate::graph::Graph;
+use crate::history::{self, Rules};
 
 /// The turns of the live conversation as text, a line for each step.
 fn turns(script: &Script) -> String {
     let table = Table::read(Lines::new(script.text().as_bytes())).unwrap();
     let graph = Graph::new(&table);
     let pairs = Pairs::new(&table);
-    let rows = graph.live().into_iter().flat_map(|chain| graph.rows(chain).to_vec());
+    let end = graph.end(&table, history::leaf(&table, Rules::newest())).unwrap();
+    let live = graph.path(graph.chain_of(end));
+    let rows = live.into_iter().flat_map(|chain| graph.rows(chain).to_vec());
     let turns = Builder::new(&table, &pairs).turns(None, rows);
     let mut text = String::new();
     let line = |row: RowId| table.row(row).line;

@@ -104,7 +104,7 @@ pub(super) fn session(id: &str, family: &Family, turns: &Turns) -> impl Serializ
         };
         blocks.into_iter().map(one).collect()
     };
-    let leaf = own.graph.leaf().map(|row| own.table.row(row));
+    let leaf = own.leaf().map(|row| own.table.row(row));
     SessionHead {
         v: JSON_VERSION,
         r#type: "session",

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use serde::Serialize;
 use transcript::check::{Code, Finding, Report, Severity, Verdict, check_with as examine};
-use transcript::history::Rules;
 use transcript::place::{Session, agents, is_agent};
 use transcript::time::Time;
 
@@ -16,6 +15,7 @@ use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, shown};
+use crate::version::As;
 use crate::world::World;
 
 /// Up to how many sessions each is told in full; of more, only those that do not resume fully.
@@ -30,19 +30,15 @@ const EACH: usize = 3;
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     which: Which,
-    /// The client version whose rules count
-    #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
-    version: String,
+    #[command(flatten)]
+    r#as: As,
     /// One JSON object a session; exact, as the file has it
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> {
-    let Some(rules) = Rules::of(&args.version) else {
-        let hint = "a version like 2.1.325";
-        return Err(Failure::usage(format!("`{}` is no client version", args.version), Some(hint)));
-    };
+    let rules = args.r#as.rules()?;
     let mut files = world.files(&args.which)?;
     // Sub-agents are checked with their sessions; alone only if somebody names one.
     let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
@@ -73,9 +69,9 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         let has_secret = report.findings.iter().any(|finding| finding.code == Code::Secret);
         secrets += u64::from(has_secret);
         if args.json {
-            world.out.json(&Json::new(path, &args.version, &report))?;
+            world.out.json(&Json::new(path, &args.r#as.version, &report))?;
         } else if files.len() <= EACH || report.verdict != Verdict::Full {
-            read(world, path, &args.version, &report)?;
+            read(world, path, &args.r#as.version, &report)?;
         }
     }
     if !args.json && files.len() > EACH {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 use transcript::conversation::Conversation;
-use transcript::history::{self, History, Message, Note, Refusal, Rules};
+use transcript::history::{self, History, Message, Note, Refusal};
 use transcript::table::{BlockId, Id, RowId};
 
 use super::JSON_VERSION;
@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, grouped, one_line};
+use crate::version;
 use crate::world::World;
 
 /// Show the messages that Claude Code would send if it resumed the session now
@@ -38,27 +39,28 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let then = args.then.as_deref();
-    let (own, messages, notes) = if args.version == "seed" {
+    let (own, messages, notes, leaf) = if args.version == "seed" {
         let own = Conversation::open(&session.path).map_err(unreadable)?;
         let messages = history::seed(&own, then).map_err(unreadable)?;
-        (own, messages, Vec::new())
+        (own, messages, Vec::new(), None)
     } else {
-        let Some(rules) = Rules::of(&args.version) else {
-            let hint = "a version like 2.1.325, or `seed`";
-            return Err(Failure::usage(
-                format!("`{}` is no client version", args.version),
-                Some(hint),
-            ));
-        };
+        let rules = version::rules(&args.version, "a version like 2.1.325, or `seed`")?;
         let own = history::open(&session.path, rules).map_err(unreadable)?;
         match history::history(&own, rules, then).map_err(unreadable)? {
-            Ok(History { messages, notes, .. }) => (own, messages, notes),
+            Ok(History { messages, notes, leaf, .. }) => (own, messages, notes, leaf),
             Err(refusal) => return Err(Failure::refused(&why(&own, refusal), &rules.name())),
         }
     };
     let notes: Vec<String> = notes.iter().map(|note| told(&own, note)).collect();
     if args.json {
-        json(world, &args.version, &messages, &notes)
+        let head = Head {
+            v: JSON_VERSION,
+            r#as: &args.version,
+            leaf: leaf.and_then(|row| own.table.text(own.table.row(row).uuid)),
+            leaf_line: leaf.map(|row| own.line(row)).transpose().map_err(unreadable)?,
+            notes: &notes,
+        };
+        json(world, &head, &messages)
     } else {
         read(world, &messages, &notes)
     }
@@ -158,18 +160,14 @@ fn told(own: &Conversation, note: &Note) -> String {
 struct Head<'a> {
     v: u32,
     r#as: &'a str,
+    leaf: Option<&'a str>,
+    leaf_line: Option<u64>,
     notes: &'a [String],
 }
 
-fn json(
-    world: &mut World,
-    version: &str,
-    messages: &[Message],
-    notes: &[String],
-) -> Result<(), Failure> {
-    let head = Head { v: JSON_VERSION, r#as: version, notes };
+fn json(world: &mut World, head: &Head<'_>, messages: &[Message]) -> Result<(), Failure> {
     let out = &mut world.out;
-    open_object(out, &head)?;
+    open_object(out, head)?;
     out.write_all(b",\"messages\":[")?;
     for (number, message) in messages.iter().enumerate() {
         let comma = if number > 0 { "," } else { "" };

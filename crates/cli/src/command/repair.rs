@@ -9,6 +9,7 @@ use transcript::place::Session;
 
 use crate::failure::Failure;
 use crate::surgery::{self, Job, Plan, Target};
+use crate::version;
 use crate::world::World;
 
 /// Mend what `quipu check` finds
@@ -31,10 +32,7 @@ pub(crate) struct RepairArgs {
 }
 
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
-    let Some(rules) = Rules::of(&args.version) else {
-        let hint = "a version like 2.1.325";
-        return Err(Failure::usage(format!("`{}` is no client version", args.version), Some(hint)));
-    };
+    let rules = version::rules(&args.version, "a version like 2.1.325")?;
     let session = world.session(&args.session)?;
     let read = surgery::read(&session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);

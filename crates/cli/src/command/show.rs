@@ -184,7 +184,7 @@ fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Fa
     }
     let chain = own.graph.chain_of(row);
     let turns = own.turns_in(&own.graph.path(chain));
-    let is_live = own.graph.live().contains(&chain);
+    let is_live = own.live().contains(&chain);
     Ok(vec![Part { chain: (!is_live).then_some(chain), turns }])
 }
 

@@ -9,6 +9,7 @@ use transcript::relative::relatives;
 
 use crate::failure::Failure;
 use crate::page::Page;
+use crate::version::As;
 use crate::world::World;
 
 /// Show how a session hangs together: branches, compactions, sub-agents, forks
@@ -20,6 +21,8 @@ use crate::world::World;
 pub(crate) struct TreeArgs {
     /// The session
     session: String,
+    #[command(flatten)]
+    r#as: As,
     /// One JSON object a line: chains, compactions, sub-agents, relatives
     #[arg(long)]
     json: bool,
@@ -29,9 +32,11 @@ pub(crate) struct TreeArgs {
 }
 
 pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
+    let rules = args.r#as.rules()?;
     let session = world.session(&args.session)?;
-    let family =
+    let mut family =
         Family::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+    family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     let others = session.path.parent().map(sessions_in).unwrap_or_default();

@@ -14,6 +14,7 @@ use super::{JSON_VERSION, damage, headline};
 use crate::failure::Failure;
 use crate::table::{Column, Table};
 use crate::text::{local, short_number, span};
+use crate::version::As;
 use crate::world::World;
 
 /// List the turns of a session: what was asked, and what came of it
@@ -28,6 +29,8 @@ pub(crate) struct TurnsArgs {
     /// Whose rules decide what a turn is
     #[arg(long, value_enum, default_value = "real")]
     mode: Mode,
+    #[command(flatten)]
+    r#as: As,
     /// One JSON object a line, with all that was said and done
     #[arg(long)]
     json: bool,
@@ -42,9 +45,11 @@ enum Mode {
 }
 
 pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> {
+    let rules = args.r#as.rules()?;
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let family = Family::open(&session).map_err(unreadable)?;
+    let mut family = Family::open(&session).map_err(unreadable)?;
+    family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     if args.mode == Mode::Seed {

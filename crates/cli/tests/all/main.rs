@@ -22,6 +22,7 @@ mod hostile;
 mod hostile_run;
 mod journal;
 mod large;
+mod leaf;
 mod ls;
 mod redact;
 mod ship;

@@ -53,7 +53,7 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     let own = &subject.case.own;
     let order = match at {
         At::End | At::Turn(_) => {
-            let leaf = own.graph.leaf().ok_or(ForkError::Nothing)?;
+            let leaf = own.end().ok_or(ForkError::Nothing)?;
             way(own, leaf)
         }
         At::Record(name) => way(own, main_record(own, name)?),
@@ -62,7 +62,7 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     let end = match at {
         At::End | At::Branch(_) => order.len(),
         At::Turn(wanted) => {
-            let turns = own.turns_in(&own.graph.live());
+            let turns = own.turns_in(&own.live());
             if *wanted == 0 || *wanted > turns.len() {
                 return Err(ForkError::Turn { wanted: *wanted, turns: turns.len() });
             }

@@ -49,7 +49,7 @@ impl Late {
         if turns == 0 {
             return Late { blocks: none.clone(), thinking: none.clone(), unseen: none };
         }
-        let live = own.graph.live();
+        let live = own.live();
         let order: Vec<RowId> = own.rows(&live).collect();
         let from = |start: usize| {
             let mut late = none.clone();

@@ -182,7 +182,7 @@ impl Gone {
         let table = &own.table;
         let sent: Vec<RowId> = sent.iter().copied().filter(|row| Some(*row) > boundary).collect();
         let mut on_way: HashSet<RowId> = HashSet::new();
-        let mut at = own.graph.leaf().filter(|leaf| self.order.contains_key(leaf));
+        let mut at = own.end().filter(|leaf| self.order.contains_key(leaf));
         while let Some(here) = at.filter(|here| on_way.insert(*here)) {
             at = own.graph.link(here).parent();
         }

@@ -340,6 +340,13 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// The record that a client resumes from; nothing if there is none. The one rule for it: whoever
+/// shows, checks or changes a session asks here.
+pub(crate) fn leaf(table: &Table, rules: Rules) -> Option<RowId> {
+    let tree = Tree::new(table, rules, &mut Vec::new());
+    tree.leaf().ok().map(|node| tree.nodes[node])
+}
+
 /// Whether it is something said.
 pub(super) fn is_message(row: &Row) -> bool {
     matches!(row.kind, Kind::User | Kind::Assistant)

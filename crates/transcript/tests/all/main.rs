@@ -20,6 +20,7 @@ mod history;
 mod interop;
 mod inventory;
 mod ladder;
+mod leaf;
 mod lossless;
 mod outline;
 mod properties;

@@ -127,7 +127,7 @@ fn outline(path: &Path) -> String {
         let kept: Vec<u64> = kept.into_iter().map(|row| line(own, row)).collect();
         writeln!(text, "  boundary {} keeps {kept:?}", line(own, boundary.row)).unwrap();
     }
-    let leaf = own.graph.leaf().map(|row| line(own, row));
+    let leaf = own.leaf().map(|row| line(own, row));
     writeln!(text, "  live leaf {leaf:?}, consumed {}", found.consumed).unwrap();
     turns(&family, Owner::Main, &found.live, &mut text);
     for (chain, dead) in &found.dead {

@@ -52,7 +52,7 @@ struct Drawing<'a, 'p, 'o> {
 impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     fn new(page: &'p mut Page<'o>, family: &'a Family, found: &'a Turns) -> Self {
         let graph = &family.main.graph;
-        let live = graph.live();
+        let live = family.main.live();
         let mut is_live = vec![false; graph.chains().len()];
         for chain in &live {
             is_live[chain.index()] = true;
@@ -94,7 +94,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     /// The live conversation, chain by chain, with what branches off each.
     fn live(&mut self) -> Result<(), Failure> {
         let path = self.live.clone();
-        let Some(leaf) = self.own().graph.leaf() else {
+        let Some(end) = self.own().end() else {
             return Ok(self
                 .page
                 .line(&[Span::new(WARN, "nothing to go on with: there is no conversation")])?);
@@ -115,10 +115,15 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             }
             self.dead_below(*chain, 0)?;
         }
-        let row = self.own().table.row(leaf);
-        let name = self.own().table.text(row.uuid).unwrap_or("(no id)");
-        let text = format!("live leaf {}, line {}", short(name), row.line);
-        Ok(self.page.line(&[Span::new(GOOD, format!("● {text}"))])?)
+        let own = self.own();
+        let row = own.table.row(own.leaf().unwrap_or(end));
+        let name = own.table.text(row.uuid).unwrap_or("(no id)");
+        let (style, what) = match own.leaf() {
+            Some(_) => (GOOD, "live leaf"),
+            None => (WARN, "not resumed by the client; shown to the last message"),
+        };
+        let text = format!("● {what} {}, line {}", short(name), row.line);
+        Ok(self.page.line(&[Span::new(style, text)])?)
     }
 
     /// How a chain of the live conversation begins, if there is anything to say.

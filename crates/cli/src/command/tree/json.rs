@@ -74,7 +74,7 @@ pub(super) fn write(
     let own = &family.main;
     let table = &own.table;
     world.out.json(&as_json::session(&session.id, family, found))?;
-    let live: HashSet<ChainId> = own.graph.live().into_iter().collect();
+    let live: HashSet<ChainId> = own.live().into_iter().collect();
     let lists = [&found.dead, &found.side].into_iter().flatten();
     let turns: HashMap<ChainId, usize> = lists.map(|(id, turns)| (*id, turns.len())).collect();
     for (id, chain) in own.graph.numbered() {

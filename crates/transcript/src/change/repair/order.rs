@@ -167,7 +167,7 @@ impl Mending<'_> {
         let said = |row: &RowId| is_voice(self.own, *row);
         let last = table.numbered().map(|(row, _)| row).rfind(said);
         let found = self.subject.found.as_ref().ok();
-        let live = found.and_then(|found| found.leaf).or(graph.leaf());
+        let live = found.and_then(|found| found.leaf).or_else(|| self.own.end());
         let is_wrong =
             self.is_found(Code::WrongLeaf) || self.is_found(Code::NoEnd) || live.is_none();
         let end = if is_wrong { last.or(live) } else { live };
