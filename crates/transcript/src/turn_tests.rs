@@ -13,8 +13,8 @@ fn turns(script: &Script) -> String {
     let graph = Graph::new(&table);
     let pairs = Pairs::new(&table);
     let end = graph.end(&table, history::leaf(&table, Rules::newest())).unwrap();
-    let live = graph.path(graph.chain_of(end));
-    let rows = live.into_iter().flat_map(|chain| graph.rows(chain).to_vec());
+    let path = graph.path(graph.chain_of(end));
+    let rows = path.into_iter().flat_map(|chain| graph.rows(chain).to_vec());
     let turns = Builder::new(&table, &pairs).turns(None, rows);
     let mut text = String::new();
     let line = |row: RowId| table.row(row).line;
