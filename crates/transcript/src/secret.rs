@@ -157,9 +157,11 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
             }
         }
     });
-    if let Some(number) = TABLE.discord {
-        let kind = TABLE.anchors[number].kind;
-        found.extend(shape::discord(bytes).into_iter().map(|range| (range, (kind, number))));
+    for (rule, range) in shape::unannounced(bytes) {
+        let is_it = |number: &&usize| TABLE.anchors[**number].shape == Shape::Rule(rule);
+        if let Some(number) = TABLE.unannounced.iter().find(is_it) {
+            found.push((range, (TABLE.anchors[*number].kind, *number)));
+        }
     }
     if has_escapes
         && depth > 0

@@ -74,8 +74,12 @@ impl Finder {
             }
             from += PLACES;
         }
-        // Too few are left to be looked at together.
-        (from < text.len()).then_some(from)
+        // What is left, as if zeros followed.
+        let rest = text.get(from..).filter(|rest| rest.len() > SHORTEST)?;
+        let mut bytes = [0; LOADED];
+        bytes[..rest.len()].copy_from_slice(rest);
+        let is_any = (0..PLACES).any(|at| self.groups_at(&bytes, at) != 0);
+        is_any.then(|| from + self.first(&bytes))
     }
 
     /// The first of some places where a key may stand. Apart from the loop, too.

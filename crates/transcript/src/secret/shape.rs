@@ -168,7 +168,6 @@ impl Shape {
         match self {
             Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
             Shape::Rule(rule) => match rule {
-                Rule::Telegram => telegram(bytes, anchor.end),
                 Rule::PrivateKey => around::private_key(bytes, anchor),
                 Rule::Putty => around::putty(bytes, anchor),
                 Rule::Jwt => jwt(text, anchor.start),
@@ -181,6 +180,7 @@ impl Shape {
                 // No secret, what is looked for without an anchor, and what there may be several of.
                 Rule::Escape
                 | Rule::Discord
+                | Rule::Telegram
                 | Rule::Curl
                 | Rule::Mysql
                 | Rule::Sshpass
@@ -265,33 +265,57 @@ fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) ->
 /// Nothing is longer that stands before its anchor.
 const LONGEST_BEFORE: usize = 256;
 
-/// So much is looked at together.
-const CHUNK: usize = 64;
-
-/// Tokens of Discord: three parts, of which the first is a number in base64 and the second has six
-/// characters.
-pub(super) fn discord(text: &[u8]) -> Vec<Range<usize>> {
-    /// From dot to dot.
-    const APART: usize = 7;
+/// The secrets that no anchor announces, with their rules. Tokens of Discord have two dots so far
+/// apart, tokens of Telegram a digit so far before a colon, where times of day have none.
+pub(super) fn unannounced(text: &[u8]) -> Vec<(Rule, Range<usize>)> {
+    const DOTS: usize = 7;
+    const DIGITS: usize = 6;
     let mut found = Vec::new();
-    let Some(others) = text.get(APART..) else { return found };
-    let is_pair = |(dot, other): (&u8, &u8)| *dot == b'.' && *other == b'.';
-    let mut look = |dots: &[u8], others: &[u8], from: usize| {
-        let pairs = memchr::memchr_iter(b'.', dots).filter(|dot| others[*dot] == b'.');
-        found.extend(pairs.filter_map(|dot| discord_at(text, from + dot)));
-    };
-    let (chunks, rest) = others.as_chunks::<CHUNK>();
-    for (number, (dots, others)) in text.as_chunks::<CHUNK>().0.iter().zip(chunks).enumerate() {
-        // Many at once: nearly always there is nothing.
-        if dots.iter().zip(others).fold(false, |any, pair| any | is_pair(pair)) {
-            look(dots, others, number * CHUNK);
-        }
-    }
-    let from = others.len() - rest.len();
-    look(&text[from..others.len()], rest, from);
+    pairs(
+        text,
+        DOTS,
+        |first, second| first == b'.' && second == b'.',
+        |dot| {
+            found.extend(discord_at(text, dot).map(|range| (Rule::Discord, range)));
+        },
+    );
+    pairs(
+        text,
+        DIGITS,
+        |first, second| first.is_ascii_digit() && second == b':',
+        |digit| {
+            found.extend(telegram_at(text, digit + DIGITS).map(|range| (Rule::Telegram, range)));
+        },
+    );
     found
 }
 
+/// Tells of all pairs of bytes that stand so far apart: the place of the first.
+#[inline]
+fn pairs(text: &[u8], apart: usize, is_pair: impl Fn(u8, u8) -> bool, mut tell: impl FnMut(usize)) {
+    /// So many are looked at together: nearly always there is nothing.
+    const CHUNK: usize = 64;
+    let Some(others) = text.get(apart..) else { return };
+    let is_any = |firsts: &[u8], others: &[u8]| {
+        let both = firsts.iter().zip(others);
+        both.fold(false, |any, (first, other)| any | is_pair(*first, *other))
+    };
+    let mut look = |from: usize, to: usize| {
+        (from..to).filter(|at| is_pair(text[*at], others[*at])).for_each(&mut tell);
+    };
+    let (chunks, rest) = others.as_chunks::<CHUNK>();
+    for (number, (firsts, others)) in text.as_chunks::<CHUNK>().0.iter().zip(chunks).enumerate() {
+        if is_any(firsts, others) {
+            look(number * CHUNK, (number + 1) * CHUNK);
+        }
+    }
+    let from = others.len() - rest.len();
+    if is_any(&text[from..], rest) {
+        look(from, others.len());
+    }
+}
+
+/// Three parts, of which the first is a number in base64 and the second has six characters.
 fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let run = Class::Word.run_before(&text[..dot], 30);
     let starts = (23..=run).rev().map(|count| dot - count);
@@ -303,14 +327,11 @@ fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
 }
 
 /// A number and a key: `123456789:AA…`.
-fn telegram(text: &[u8], key: usize) -> Option<Range<usize>> {
-    // Nearly all are times: they have two digits.
-    if !text[..key - 1].iter().rev().take(8).all(u8::is_ascii_digit) {
-        return None;
-    }
-    let start = back(text, key - 1, Class::Digits, &(8..=16))?;
-    let run = Class::Word.run(&text[key..text.len().min(key + 37)]);
-    (34..=36).contains(&run).then_some(start..key + run)
+fn telegram_at(text: &[u8], colon: usize) -> Option<Range<usize>> {
+    let key = &text[colon + 1..text.len().min(colon + 38)];
+    let run = Class::Word.run(key);
+    let start = back(text, colon, Class::Digits, &(8..=16))?;
+    (34..=36).contains(&run).then_some(start..colon + 1 + run)
 }
 
 /// Parts with dots between, the first of them JSON.

@@ -22,17 +22,17 @@ pub(super) struct Anchor {
 pub(super) struct Table {
     pub(super) anchors: Vec<Anchor>,
     pub(super) finder: Finder,
-    /// Which of them is for tokens of Discord, which begin with nothing of their own.
-    pub(super) discord: Option<usize>,
+    /// Those that have no anchor.
+    pub(super) unannounced: Vec<usize>,
 }
 
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
     // That all lines can be read is tested.
     let anchors: Vec<Anchor> = TEXT.lines().filter_map(read).flatten().collect();
     let finder = Finder::new(&anchors);
-    let is_discord = |anchor: &Anchor| anchor.shape == Shape::Rule(Rule::Discord);
-    let discord = anchors.iter().position(is_discord);
-    Table { anchors, finder, discord }
+    let has_none = |number: &usize| anchors[*number].text.is_empty();
+    let unannounced = (0..anchors.len()).filter(has_none).collect();
+    Table { anchors, finder, unannounced }
 });
 
 /// The names of the kinds, in the order of the table.
