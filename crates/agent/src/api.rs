@@ -88,14 +88,14 @@ impl ApiError {
 
     /// An answer that is an error: its status and its body.
     pub fn of_body(status: u16, body: &str) -> ApiError {
-        let (kind, message, request) = told(body);
+        let (kind, message, request) = error_parts(body);
         let message = message.unwrap_or_else(|| body.chars().take(500).collect());
         ApiError { kind, request, ..ApiError::new(Why::Status(status), message) }
     }
 
     /// An `error` event of a stream.
     pub fn of_event(event: &str) -> ApiError {
-        let (kind, message, request) = told(event);
+        let (kind, message, request) = error_parts(event);
         let message = message.unwrap_or_else(|| "the stream brought an error".to_owned());
         ApiError { kind, request, ..ApiError::new(Why::InStream, message) }
     }
@@ -115,7 +115,7 @@ impl ApiError {
 }
 
 /// Kind, message and request of an error's JSON.
-fn told(body: &str) -> (Option<String>, Option<String>, Option<String>) {
+fn error_parts(body: &str) -> (Option<String>, Option<String>, Option<String>) {
     let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     (text(&value["error"]["type"]), text(&value["error"]["message"]), text(&value["request_id"]))
@@ -124,16 +124,16 @@ fn told(body: &str) -> (Option<String>, Option<String>, Option<String>) {
 /// One sentence on what happened, and one on what to do.
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = self.message.trim().trim_end_matches('.');
+        let message = self.message.trim().trim_end_matches('.');
         match self.why {
-            Why::Status(status) => write!(f, "API Error: {status} {said}.")?,
-            Why::InStream => write!(f, "API Error: {said}.")?,
-            Why::Unreachable => write!(f, "API Error: the API cannot be reached ({said}).")?,
-            Why::Cut => write!(f, "API Error: the answer was cut off ({said}).")?,
-            Why::Idle => write!(f, "API Error: nothing came any more ({said}).")?,
-            Why::Nonsense => write!(f, "API Error: what came is no answer ({said}).")?,
-            Why::Endless => write!(f, "API Error: the answer does not end ({said}).")?,
-            Why::Setup => return write!(f, "{said}."),
+            Why::Status(status) => write!(f, "API Error: {status} {message}.")?,
+            Why::InStream => write!(f, "API Error: {message}.")?,
+            Why::Unreachable => write!(f, "API Error: the API cannot be reached ({message}).")?,
+            Why::Cut => write!(f, "API Error: the answer was cut off ({message}).")?,
+            Why::Idle => write!(f, "API Error: nothing came any more ({message}).")?,
+            Why::Nonsense => write!(f, "API Error: what came is no answer ({message}).")?,
+            Why::Endless => write!(f, "API Error: the answer does not end ({message}).")?,
+            Why::Setup => return write!(f, "{message}."),
         }
         if let Some(hint) = self.hint() {
             write!(f, " {hint}")?;

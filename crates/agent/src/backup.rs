@@ -50,10 +50,10 @@ impl Backups {
     /// Takes up what a session watched before it was resumed, as far as the copies have the names
     /// that copies of these files have: a record may say anything.
     pub(crate) fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
-        let own = files.filter(|(path, backup)| {
+        let backups = files.filter(|(path, backup)| {
             backup.name.as_ref().is_none_or(|name| is_copy_of(name, path))
         });
-        self.watched().files.extend(own);
+        self.watched().files.extend(backups);
     }
 
     /// Keeps a file that is about to be changed. One that is watched was kept when the prompt came.
@@ -174,7 +174,7 @@ mod tests {
         let (file, new) = (folder.path().join("a.txt"), folder.path().join("new.txt"));
         let copies = folder.path().join("copies");
         let backups = Backups::new(Some(copies.clone()));
-        let told = |backups: &Backups| -> Vec<(String, u32, Option<String>)> {
+        let rows_of = |backups: &Backups| -> Vec<(String, u32, Option<String>)> {
             let all = backups.recorded("now").into_iter();
             all.map(|(path, backup)| {
                 let text = backup.name.map(|name| fs::read_to_string(copies.join(name)).unwrap());
@@ -195,20 +195,20 @@ mod tests {
             write(&new, text);
         }
         assert!(backups.has_new() && !backups.has_new());
-        assert_eq!(told(&backups), [row("a.txt", 1, Some("one")), row("new.txt", 1, None)]);
+        assert_eq!(rows_of(&backups), [row("a.txt", 1, Some("one")), row("new.txt", 1, None)]);
         backups.renew();
         assert_eq!(
-            told(&backups),
+            rows_of(&backups),
             [row("a.txt", 2, Some("three")), row("new.txt", 2, Some("three"))]
         );
         fs::remove_file(&new).unwrap();
         backups.renew();
-        assert_eq!(told(&backups), [row("a.txt", 2, Some("three")), row("new.txt", 3, None)]);
+        assert_eq!(rows_of(&backups), [row("a.txt", 2, Some("three")), row("new.txt", 3, None)]);
         // After a resume it goes on from there; copies of other files are not taken up.
         let later = Backups::new(Some(copies.clone()));
         let other = (folder.path().join("b.txt"), backups.recorded("")[0].1.clone());
         later.restore(backups.recorded("").into_iter().chain([other]));
-        assert_eq!(told(&later), told(&backups));
+        assert_eq!(rows_of(&later), rows_of(&backups));
     }
 
     #[test]

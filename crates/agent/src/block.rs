@@ -73,8 +73,8 @@ pub(crate) fn result_block(call: &str, answer: &Answer) -> String {
                 r#"{{"type":"tool_result","content":{content},"is_error":true,"tool_use_id":{id}}}"#
             )
         }
-        told => {
-            let error = told.map_or(String::new(), |told| format!(r#","is_error":{told}"#));
+        flag => {
+            let error = flag.map_or(String::new(), |flag| format!(r#","is_error":{flag}"#));
             format!(r#"{{"tool_use_id":{id},"type":"tool_result","content":{content}{error}}}"#)
         }
     }

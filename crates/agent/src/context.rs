@@ -275,13 +275,17 @@ fn text(path: &Path) -> io::Result<String> {
 }
 
 /// The instructions of the folders between the project's and a file, each told once.
-pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -> Option<String> {
+pub(crate) fn nested(
+    path: &Path,
+    root: &Path,
+    told_folders: &Mutex<HashSet<PathBuf>>,
+) -> Option<String> {
     let below = path.parent()?.strip_prefix(root).ok()?;
-    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told_folders = told_folders.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut folder, mut text) = (root.to_owned(), String::new());
     for part in below {
         folder.push(part);
-        if !told.insert(folder.clone()) {
+        if !told_folders.insert(folder.clone()) {
             continue;
         }
         let mut found = Found::within(root);
@@ -289,8 +293,8 @@ pub(crate) fn nested(path: &Path, root: &Path, told: &Mutex<HashSet<PathBuf>>) -
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
         }
-        for (path, kind, own) in &found.files {
-            let _ = write!(text, "Contents of {} ({kind}):\n\n{own}\n\n", path.display());
+        for (path, kind, content) in &found.files {
+            let _ = write!(text, "Contents of {} ({kind}):\n\n{content}\n\n", path.display());
         }
     }
     let text = text.trim_end();

@@ -62,13 +62,13 @@ fn a_folders_instructions_are_told_once() {
     write(&root.join("CLAUDE.md"), "known already");
     write(&root.join("src/CLAUDE.md"), "of src");
     write(&root.join("src/deep/AGENTS.md"), "of deep");
-    let told = Mutex::default();
-    let found = nested(&root.join("src/deep/a.rs"), root, &told).unwrap();
+    let told_folders = Mutex::default();
+    let found = nested(&root.join("src/deep/a.rs"), root, &told_folders).unwrap();
     assert!(found.starts_with("\n\n<system-reminder>\nContents of ") && found.contains("of src"));
     assert!(found.contains("of deep") && !found.contains("known"));
-    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told), None);
-    assert_eq!(nested(&root.join("a.rs"), root, &told), None);
-    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told), None);
+    assert_eq!(nested(&root.join("src/deep/b.rs"), root, &told_folders), None);
+    assert_eq!(nested(&root.join("a.rs"), root, &told_folders), None);
+    assert_eq!(nested(Path::new("/elsewhere/a.rs"), root, &told_folders), None);
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn long_instructions_are_cut_at_a_line() {
     let line = "é".repeat(99) + "\n";
     write(&path, &line.repeat(2_000));
     let found = text(&path).unwrap();
-    let told = "\n\n[the rest is left out: more than 256 KB]";
-    assert_eq!(found, line.repeat(LONGEST / line.len()).trim_end().to_owned() + told);
+    let notice = "\n\n[the rest is left out: more than 256 KB]";
+    assert_eq!(found, line.repeat(LONGEST / line.len()).trim_end().to_owned() + notice);
     write(&path, &"x".repeat(LONGEST));
     assert_eq!(text(&path).unwrap().len(), LONGEST);
 }
@@ -125,8 +125,8 @@ fn what_has_changed_is_told_and_no_more() {
     );
     write(&root.join("CLAUDE.md"), "second");
     let news = context.renew(&look("2026-11-17", "claude-x")).unwrap();
-    let told = ["Contents of ", "second", "2026-11-17", "Model: claude-x"];
-    assert!(told.iter().all(|part| news.contains(part)), "{news}");
+    let parts = ["Contents of ", "second", "2026-11-17", "Model: claude-x"];
+    assert!(parts.iter().all(|part| news.contains(part)), "{news}");
     assert_eq!(context.renew(&look("2026-11-17", "claude-x")), None);
     // What was told first stays as it was.
     assert_eq!((context.reminder, context.surroundings), (began.reminder, began.surroundings));
@@ -155,8 +155,11 @@ fn rules_and_the_users_own_imports_are_read() {
     let repository = Trust::Untrusted;
     let places = Places { home: &home, user: Some(&user), cwd: &cwd, repository };
     let (context, _) = Context::look(places, "x", "y");
-    let told = ["more of the user", "rule b", "secret\n", "rule a", "rule c"];
-    assert_eq!(told.map(|text| context.reminder.contains(text)), [true, true, false, false, false]);
+    let texts = ["more of the user", "rule b", "secret\n", "rule a", "rule c"];
+    assert_eq!(
+        texts.map(|text| context.reminder.contains(text)),
+        [true, true, false, false, false]
+    );
 }
 
 #[cfg(unix)]

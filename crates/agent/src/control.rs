@@ -139,7 +139,7 @@ fn initialized() -> Value {
 pub fn answer(id: &Value, answer: Result<Option<Value>, Refusal>) -> Value {
     let response = match answer {
         Ok(None) => json!({"subtype": "success", "request_id": id}),
-        Ok(Some(told)) => json!({"subtype": "success", "request_id": id, "response": told}),
+        Ok(Some(value)) => json!({"subtype": "success", "request_id": id, "response": value}),
         Err(Refusal { why, code: None }) => {
             json!({"subtype": "error", "request_id": id, "error": why})
         }
@@ -183,8 +183,8 @@ mod tests {
     fn a_host_bypasses_permissions_only_if_that_was_offered() {
         let request = json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"});
         let ask = |bypass| {
-            let (wish, told) = asked(&request, bypass);
-            (wish, answer(&json!("r"), told)["response"]["error_code"].clone())
+            let (wish, result) = asked(&request, bypass);
+            (wish, answer(&json!("r"), result)["response"]["error_code"].clone())
         };
         assert_eq!(ask(Bypass::Offered), (Wish::Mode(Mode::Bypass), Value::Null));
         assert_eq!(ask(Bypass::NotOffered), (Wish::Nothing, json!("bypass_not_launched")));

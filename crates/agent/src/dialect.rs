@@ -60,8 +60,8 @@ impl Members {
 
     /// The record of a kind: those of them that it has, in its order.
     pub(crate) fn record(&self, kind: &str) -> String {
-        let own = DIALECT.records.get(kind).map(Vec::as_slice).unwrap_or_default();
-        let names = own.iter().flat_map(|name| match name.as_str() {
+        let keys = DIALECT.records.get(kind).map(Vec::as_slice).unwrap_or_default();
+        let names = keys.iter().flat_map(|name| match name.as_str() {
             ENVELOPE => DIALECT.envelope.as_slice(),
             _ => std::slice::from_ref(name),
         });
@@ -71,7 +71,7 @@ impl Members {
     fn in_order<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         let mut out = "{".to_owned();
         for name in names {
-            if let Some((_, value)) = self.0.iter().find(|(own, _)| own == name) {
+            if let Some((_, value)) = self.0.iter().find(|(key, _)| key == name) {
                 let comma = if out.len() > 1 { "," } else { "" };
                 let _ = write!(out, "{comma}{}:{value}", quote(name));
             }

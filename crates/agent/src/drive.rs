@@ -132,11 +132,11 @@ impl Driver {
         let (mut is_closed, mut code) = (false, 0);
         let mut patience = PATIENCE;
         loop {
-            if let Some(said) = queue.pop_front() {
+            if let Some(utterance) = queue.pop_front() {
                 if face.is_gone() {
                     return NOBODY;
                 }
-                code = self.one(said, inbox, &mut queue, &mut is_closed, face);
+                code = self.one(utterance, inbox, &mut queue, &mut is_closed, face);
                 if let Some(end) = self.end {
                     return end;
                 }
@@ -167,7 +167,7 @@ impl Driver {
                 inbox.recv()
             };
             match note {
-                Ok(Note::Say(said)) => queue.push_back(said),
+                Ok(Note::Say(utterance)) => queue.push_back(utterance),
                 Ok(Note::End(code)) => return code,
                 Ok(Note::Nonsense(why)) => {
                     face.complain(&why);
@@ -187,7 +187,7 @@ impl Driver {
     /// One turn.
     fn one(
         &mut self,
-        said: Said,
+        utterance: Said,
         inbox: &Receiver<Note>,
         queue: &mut VecDeque<Said>,
         is_closed: &mut bool,
@@ -196,7 +196,7 @@ impl Driver {
         self.count.begin(self.nature.elapsed());
         self.change_model();
         face.begin(&self.asking.model, self.permit.mode);
-        let prompt = self.prompt(said, face);
+        let prompt = self.prompt(utterance, face);
         let mut outcome = self.step(Input::Prompt(prompt), face);
         while outcome.is_none() {
             // What nobody hears of is neither done nor paid for.
@@ -219,12 +219,12 @@ impl Driver {
                         continue;
                     }
                 }
-                Note::Say(said) => match self.recorder.enqueue(&said.blocks) {
+                Note::Say(utterance) => match self.recorder.enqueue(&utterance.blocks) {
                     Err(error) => Input::Unwritable(error.to_string()),
                     // While tools run it goes along with their results; else it waits for its own turn.
-                    Ok(()) if !self.calls.is_empty() => Input::Prompt(self.prompt(said, face)),
+                    Ok(()) if !self.calls.is_empty() => Input::Prompt(self.prompt(utterance, face)),
                     Ok(()) => {
-                        queue.push_back(said);
+                        queue.push_back(utterance);
                         continue;
                     }
                 },
@@ -266,13 +266,13 @@ impl Driver {
     }
 
     /// What is said, with what has changed before it.
-    fn prompt(&mut self, said: Said, face: &mut dyn Face) -> Prompt {
-        let id = self.recorder.id_for(said.id.as_deref());
-        if let Some(line) = &said.line {
+    fn prompt(&mut self, utterance: Said, face: &mut dyn Face) -> Prompt {
+        let id = self.recorder.id_for(utterance.id.as_deref());
+        if let Some(line) = &utterance.line {
             face.again(line, &id);
         }
         let news = self.asking.news.take().map(|news| text_block(&news));
-        let blocks = news.into_iter().chain(said.blocks);
+        let blocks = news.into_iter().chain(utterance.blocks);
         let secrets = &self.site.secrets;
         Prompt {
             id,
@@ -335,8 +335,8 @@ impl Driver {
             Effect::Record(entry) => return self.record(&entry, face),
             Effect::Show(block) => {
                 let id = self.recorder.id_of(&block);
-                if let Ok(own) = serde_json::from_str::<Value>(&block.block)
-                    && let Some(text) = own["text"].as_str()
+                if let Ok(json) = serde_json::from_str::<Value>(&block.block)
+                    && let Some(text) = json["text"].as_str()
                 {
                     text.clone_into(&mut self.count.text);
                 }

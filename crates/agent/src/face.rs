@@ -89,7 +89,7 @@ impl Summary {
     }
 
     /// What a person is told.
-    fn told(&self) -> String {
+    fn in_words(&self) -> String {
         match &self.outcome {
             Outcome::Answered(_) => self.text.clone(),
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
@@ -360,17 +360,17 @@ impl Face for Headless {
             // What had come of the answer that was stopped is all that there is to see of it.
             let is_cut = summary.outcome == Outcome::Interrupted && !summary.text.is_empty();
             let text = is_cut.then(|| format!("{}\n{INTERRUPTED}", summary.text));
-            self.result = Some(text.unwrap_or_else(|| summary.told()));
+            self.result = Some(text.unwrap_or_else(|| summary.in_words()));
             return;
         }
-        let (subtype, told) = match summary.outcome {
+        let (subtype, message) = match summary.outcome {
             Outcome::Answered(_) | Outcome::Unfinished(_) | Outcome::Failed(_) => {
-                ("success", Some(summary.told()))
+                ("success", Some(summary.in_words()))
             }
             Outcome::MaxTurns(_) => ("error_max_turns", None),
             Outcome::Interrupted | Outcome::Unwritable(_) => ("error_during_execution", None),
         };
-        let errors = told.is_none().then(|| vec![summary.told()]);
+        let errors = message.is_none().then(|| vec![summary.in_words()]);
         let stop = match &summary.outcome {
             Outcome::Answered(reason) => reason.as_deref(),
             Outcome::Unfinished(_) | Outcome::Failed(_) => Some("stop_sequence"),
@@ -385,13 +385,13 @@ impl Face for Headless {
             duration_ms: summary.taken,
             duration_api_ms: summary.api,
             num_turns: summary.turns,
-            result: told,
+            result: message,
             stop_reason: stop,
             session_id: &session,
             total_cost_usd: summary.cost(),
             usage: usage(summary.usage),
             model_usage: models
-                .map(|(model, own)| (model.as_str(), of_model(model, *own)))
+                .map(|(model, usage)| (model.as_str(), of_model(model, *usage)))
                 .collect(),
             permission_denials: &summary.denials,
             uuid,

@@ -59,9 +59,9 @@ fn a_repository_is_told_of_from_any_folder_in_it() {
     fs::create_dir_all(&below).unwrap();
     fs::write(folder.path().join("new.txt"), "").unwrap();
     for cwd in [folder.path(), &below] {
-        let told = status(cwd).unwrap();
-        assert!(told.starts_with("## main\n?? "), "{told}");
-        assert!(told.contains("\nLast commits:\n") && told.ends_with(" first"), "{told}");
+        let report = status(cwd).unwrap();
+        assert!(report.starts_with("## main\n?? "), "{report}");
+        assert!(report.contains("\nLast commits:\n") && report.ends_with(" first"), "{report}");
     }
     let outside = tempfile::tempdir().unwrap();
     assert_eq!(status(outside.path()), None);
@@ -104,24 +104,25 @@ fn git_starts_nothing_that_a_repository_names() {
         let folder = repository();
         let root = folder.path();
         let evil = script(root);
-        let own = root.join(".git");
+        let dot_git = root.join(".git");
         let hooks = root.join("hooks");
         fs::create_dir_all(&hooks).unwrap();
         for hook in ["post-index-change", "reference-transaction", "fsmonitor-watchman"] {
             fs::copy(&evil, hooks.join(hook)).unwrap();
-            fs::copy(&evil, own.join("hooks").join(hook)).unwrap();
+            fs::copy(&evil, dot_git.join("hooks").join(hook)).unwrap();
         }
-        fs::write(own.join("evil.config"), format!("[filter \"x\"]\nclean = {evil}\n")).unwrap();
-        fs::write(own.join("info/attributes"), "* filter=x diff=x\n").unwrap();
+        fs::write(dot_git.join("evil.config"), format!("[filter \"x\"]\nclean = {evil}\n"))
+            .unwrap();
+        fs::write(dot_git.join("info/attributes"), "* filter=x diff=x\n").unwrap();
         let config = config.replace("EVIL", &evil).replace("HOOKS", hooks.to_str().unwrap());
-        let before = fs::read_to_string(own.join("config")).unwrap();
-        fs::write(own.join("config"), before + &config).unwrap();
+        let before = fs::read_to_string(dot_git.join("config")).unwrap();
+        fs::write(dot_git.join("config"), before + &config).unwrap();
         // Changed, and of the same length: git has to look into it.
         fs::write(root.join("a.txt"), "b").unwrap();
-        let told = status(root);
+        let report = status(root);
         assert!(!mark.exists(), "{name}: something ran");
         let is_left_out = name.contains("filter") || name == "process" || name == "include";
-        assert_eq!(told.is_none(), is_left_out, "{name}: {told:?}");
+        assert_eq!(report.is_none(), is_left_out, "{name}: {report:?}");
     }
 }
 
@@ -133,8 +134,8 @@ fn what_belongs_to_a_repository_is_not_for_its_configuration_to_say() {
     let text = fs::read_to_string(&config).unwrap();
     let worktree = format!("\tworktree = {}\n", other.path().display());
     fs::write(&config, text.replace("[core]\n", &format!("[core]\n{worktree}"))).unwrap();
-    let told = status(folder.path()).unwrap();
-    assert!(!told.contains("private-name"), "{told}");
+    let report = status(folder.path()).unwrap();
+    assert!(!report.contains("private-name"), "{report}");
 }
 
 #[cfg(unix)]

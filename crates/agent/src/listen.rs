@@ -66,9 +66,9 @@ pub(crate) fn listen(
             Some(Step::Started(message)) => Some(Input::Started(cleaned(message))),
             Some(Step::Block(block)) => Some(match secrets.redacted_json(&block) {
                 Cow::Borrowed(_) => Input::Block(block),
-                Cow::Owned(told) => match input_of(&block) {
-                    Some(input) => Input::Call(told, input),
-                    None => Input::Block(told),
+                Cow::Owned(redacted) => match input_of(&block) {
+                    Some(input) => Input::Call(redacted, input),
+                    None => Input::Block(redacted),
                 },
             }),
             Some(Step::Ended(ending)) => Some(Input::Ended(ending)),

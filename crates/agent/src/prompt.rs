@@ -11,10 +11,10 @@ pub struct Wishes {
 
 /// The blocks of the system prompt. Whoever gives another says in it what the model has to know.
 pub fn system(wishes: &Wishes, surroundings: &str) -> Vec<String> {
-    let own = include_str!("../data/system.md").trim_end();
+    let default_text = include_str!("../data/system.md").trim_end();
     let (text, surroundings) = match &wishes.instead {
         Some(instead) => (instead.as_str(), None),
-        None => (own, Some(surroundings)),
+        None => (default_text, Some(surroundings)),
     };
     let parts = [Some(text), wishes.more.as_deref(), surroundings].into_iter().flatten();
     let parts: Vec<&str> = parts.filter(|part| !part.trim().is_empty()).collect();

@@ -168,7 +168,7 @@ impl Recorder {
     }
 
     /// Writes a record of the conversation: the next one hangs on it.
-    fn said(&mut self, kind: &str, id: String, members: &Members) -> io::Result<String> {
+    fn append(&mut self, kind: &str, id: String, members: &Members) -> io::Result<String> {
         self.write(&members.record(kind))?;
         self.last = Some(id.clone());
         Ok(id)
@@ -182,7 +182,7 @@ impl Recorder {
                 self.user(None, &quote(text), |members| members.put("isMeta", &true))
             }
             Entry::Interrupted(text) => {
-                self.user(None, &format!("[{}]", text_block(text)), |own| own)
+                self.user(None, &format!("[{}]", text_block(text)), |members| members)
             }
             Entry::Block(block) => self.block(block),
             Entry::Result(call, answer) => self.result(call, answer),
@@ -236,7 +236,7 @@ impl Recorder {
         let id = id.unwrap_or_else(|| self.nature.id());
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"user");
         let message = format!(r#"{{"role":"user","content":{content}}}"#);
-        self.said("user", id, &more(members.raw("message", message)))
+        self.append("user", id, &more(members.raw("message", message)))
     }
 
     fn block(&mut self, block: &Block) -> io::Result<String> {
@@ -245,7 +245,7 @@ impl Recorder {
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"assistant");
         let members = members.raw("message", block.message.clone());
         let members = members.maybe("requestId", block.request.as_ref());
-        let id = self.said("assistant", id, &members)?;
+        let id = self.append("assistant", id, &members)?;
         if let Some(call) = &block.call {
             self.calls.insert(call.clone(), id.clone());
         }
@@ -272,7 +272,7 @@ impl Recorder {
 
     fn closing(&mut self, role: &str, block: &str) -> io::Result<()> {
         if role == "user" {
-            return self.user(None, &format!("[{block}]"), |own| own).map(drop);
+            return self.user(None, &format!("[{block}]"), |members| members).map(drop);
         }
         let text = text_of(block).unwrap_or_default();
         self.synthetic(&text, |members| members.put("isApiErrorMessage", &false)).map(drop)
@@ -286,7 +286,7 @@ impl Recorder {
     ) -> io::Result<String> {
         let (id, message) = (self.nature.id(), self.nature.id());
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"assistant");
-        self.said("synthetic", id, &more(members.raw("message", synthetic(&message, text))))
+        self.append("synthetic", id, &more(members.raw("message", synthetic(&message, text))))
     }
 
     /// A record beside the conversation: what a call has put out by now.
@@ -303,7 +303,7 @@ impl Recorder {
         let id = self.nature.id();
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"system");
         let members = members.put("subtype", &"turn_duration").put("durationMs", &taken);
-        self.said("turn_duration", id, &members.put("isMeta", &false)).map(drop)
+        self.append("turn_duration", id, &members.put("isMeta", &false)).map(drop)
     }
 
     /// Which copies of files there are, as of a message.

@@ -50,24 +50,24 @@ const NEXT: &str = "\u{1}";
 /// Reads a session. Only what is needed of it is read. The model is the one that goes on, if that was said.
 pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refusal>> {
     let rules = Rules::newest();
-    let own = history::open(path, rules)?;
-    let found = match history::history_for(&own, rules, Some(NEXT), model)? {
+    let conversation = history::open(path, rules)?;
+    let found = match history::history_for(&conversation, rules, Some(NEXT), model)? {
         Ok(found) => found,
         Err(refusal) => return Ok(Err(refusal)),
     };
     let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
-    let is_damaged = own.table.damaged > 0 || found.notes.iter().any(is_gap);
-    let seen = seen(&found.messages, &own)?;
+    let is_damaged = conversation.table.damaged > 0 || found.notes.iter().any(is_gap);
+    let seen = seen(&found.messages, &conversation)?;
     let (messages, made) = messages(found.messages, model::takes_system(&found.model));
-    let leaf = found.leaf.map(|leaf| own.table.row(leaf));
-    let times = own.table.rows().iter().filter_map(|row| row.time);
+    let leaf = found.leaf.map(|leaf| conversation.table.row(leaf));
+    let times = conversation.table.rows().iter().filter_map(|row| row.time);
     let slug = match found.leaf {
-        Some(leaf) => own.look(leaf, |entry| entry.text("slug").map(String::from))?,
+        Some(leaf) => conversation.look(leaf, |entry| entry.text("slug").map(String::from))?,
         None => None,
     };
-    let ids = own.table.rows().iter().filter_map(|row| own.table.text(row.uuid));
+    let ids = conversation.table.rows().iter().filter_map(|row| conversation.table.text(row.uuid));
     let point = Point {
-        last: leaf.and_then(|leaf| own.table.text(leaf.uuid)).map(str::to_owned),
+        last: leaf.and_then(|leaf| conversation.table.text(leaf.uuid)).map(str::to_owned),
         time: times.max().map_or(0, |time| time.0),
         slug,
         taken: ids.filter_map(|id| Uuid::try_parse(id).ok()).collect(),
@@ -75,13 +75,14 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     };
     // Without any answer it is the client's own choice, and not ours.
     let has_spoken = |model: &String| {
-        let mut models = own.table.answers().iter().map(|answer| own.table.text(answer.model));
-        models.any(|own| own == Some(model))
+        let mut models =
+            conversation.table.answers().iter().map(|answer| conversation.table.text(answer.model));
+        models.any(|name| name == Some(model))
     };
     let model =
         Some(found.model).filter(|model| model::known(model).is_some() && has_spoken(model));
-    let backups = backups(&own)?;
-    let session = leaf.and_then(|leaf| own.table.text(leaf.session));
+    let backups = backups(&conversation)?;
+    let session = leaf.and_then(|leaf| conversation.table.text(leaf.session));
     let session = session.and_then(|id| Uuid::try_parse(id).ok()).map(|id| id.to_string());
     Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))
 }
@@ -124,10 +125,10 @@ fn messages(
         }
         // Older models are told the same as a reminder.
         if message.role == Role::System && !takes_system {
-            let told = blocks.iter().filter_map(|block| text_of(block));
-            let told = told.map(|text| text_block(&context::tagged(&text)));
+            let texts = blocks.iter().filter_map(|block| text_of(block));
+            let reminders = texts.map(|text| text_block(&context::tagged(&text)));
             if let Some(last) = messages.last_mut().filter(|last| last.role == "user") {
-                last.blocks.extend(told);
+                last.blocks.extend(reminders);
             }
         } else if !blocks.is_empty() {
             messages.push(Message { role, blocks });
@@ -138,17 +139,22 @@ fn messages(
 
 /// The files that were read or written, by the calls that succeeded, and what they held, where a
 /// record says all of that: the newest one that does counts.
-fn seen(messages: &[history::Message], own: &Conversation) -> io::Result<Vec<(String, Print)>> {
+fn seen(
+    messages: &[history::Message],
+    conversation: &Conversation,
+) -> io::Result<Vec<(String, Print)>> {
     let blocks = || messages.iter().flat_map(|message| &message.blocks);
     let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {
-        let part = own.table.part(block.origin()?);
-        let is_whole = matches!(own.table.text(part.name)?, "Read" | "Edit" | "Write");
+        let part = conversation.table.part(block.origin()?);
+        let is_whole = matches!(conversation.table.text(part.name)?, "Read" | "Edit" | "Write");
         Some((part.id?, block.input("file_path").filter(|_| is_whole)?))
     });
     let calls: HashMap<Id, String> = calls.collect();
     let mut results: BTreeMap<&String, Vec<RowId>> = BTreeMap::new();
     for block in blocks().filter(|block| block.kind() == BlockKind::ToolResult) {
-        let Some(part) = block.origin().map(|origin| own.table.part(origin)) else { continue };
+        let Some(part) = block.origin().map(|origin| conversation.table.part(origin)) else {
+            continue;
+        };
         let path = part.id.and_then(|id| calls.get(&id)).filter(|_| !part.is_error);
         if let Some(path) = path {
             results.entry(path).or_default().push(part.row);
@@ -157,7 +163,8 @@ fn seen(messages: &[history::Message], own: &Conversation) -> io::Result<Vec<(St
     let mut seen = Vec::new();
     for (path, rows) in results {
         for row in rows.into_iter().rev() {
-            let print = own.look(row, |entry| entry.get("toolUseResult").and_then(held))?;
+            let print =
+                conversation.look(row, |entry| entry.get("toolUseResult").and_then(held))?;
             if let Some(print) = print {
                 seen.push((path.clone(), print));
                 break;
@@ -192,7 +199,7 @@ fn held(result: Json<'_>) -> Option<Print> {
 }
 
 /// What the last snapshot of the session's files tells.
-fn backups(own: &Conversation) -> io::Result<Vec<(String, Backup)>> {
+fn backups(conversation: &Conversation) -> io::Result<Vec<(String, Backup)>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Copy {
@@ -201,9 +208,9 @@ fn backups(own: &Conversation) -> io::Result<Vec<(String, Backup)>> {
         backup_time: Option<String>,
     }
     let is_snapshot = |(_, row): &(RowId, &Row)| row.kind == Kind::FileHistorySnapshot;
-    let last = own.table.numbered().rfind(is_snapshot);
+    let last = conversation.table.numbered().rfind(is_snapshot);
     let Some((last, _)) = last else { return Ok(Vec::new()) };
-    let files = own.look(last, |entry| {
+    let files = conversation.look(last, |entry| {
         let files = entry.get("snapshot").and_then(|snapshot| snapshot.get("trackedFileBackups"));
         files.and_then(|files| serde_json::from_slice::<BTreeMap<String, Copy>>(files.raw()).ok())
     })?;

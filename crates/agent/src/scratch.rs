@@ -23,8 +23,8 @@ pub(crate) fn folder_name() -> String {
 pub(crate) const PREFIX: &str = "quipu-";
 
 /// Removes the folders of output beside one whose agents were killed.
-pub(crate) fn sweep(own: &Path) {
-    let beside = own.parent().and_then(|folder| fs::read_dir(folder).ok());
+pub(crate) fn sweep(own_folder: &Path) {
+    let beside = own_folder.parent().and_then(|folder| fs::read_dir(folder).ok());
     for entry in beside.into_iter().flatten().flatten() {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
@@ -33,7 +33,7 @@ pub(crate) fn sweep(own: &Path) {
         // A link is none, and what others have made is theirs.
         let found =
             fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
-        let Some(found) = found.filter(|_| is_ours && path != own) else { continue };
+        let Some(found) = found.filter(|_| is_ours && path != own_folder) else { continue };
         let lock = path.join(LOCK);
         let is_left = if lock.is_file() {
             matches!(files::try_lock(&lock, "swept"), Ok(Lock::Held(_)))

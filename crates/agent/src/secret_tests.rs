@@ -33,8 +33,8 @@ fn values_are_taken_out_in_every_shape() {
             let wrapped: Vec<String> =
                 encoded.as_bytes().chunks(20).map(|line| lossless(line.to_vec())).collect();
             for text in [encoded, wrapped.join("\n"), wrapped.join("\r\n")] {
-                let told = redacted(&format!("x {text} y"));
-                assert!(told.contains(INSTEAD) && is_clean(&told), "{told}");
+                let output = redacted(&format!("x {text} y"));
+                assert!(output.contains(INSTEAD) && is_clean(&output), "{output}");
             }
         }
     }
@@ -78,7 +78,7 @@ fn json_keeps_its_form() {
 }
 
 /// What the events of a block say together.
-fn said(pieces: &[&str]) -> String {
+fn passed_text(pieces: &[&str]) -> String {
     let secrets = secrets();
     let mut events = Events::new(&secrets);
     let mut passed: Vec<String> = Vec::new();
@@ -117,15 +117,15 @@ proptest! {
         before in "[a-z ]{0,8}", after in "[a-z ]{0,8}", at in prop::collection::vec(0..90_usize, 0..12)
     ) {
         let text = format!("{before}{KEY}{after}");
-        let told = said(&cut(&text, at));
-        prop_assert!(is_clean(&told), "{}", told);
-        prop_assert!(told.starts_with(&before) && told.ends_with(&after), "{}", told);
+        let output = passed_text(&cut(&text, at));
+        prop_assert!(is_clean(&output), "{}", output);
+        prop_assert!(output.starts_with(&before) && output.ends_with(&after), "{}", output);
     }
 
     #[test]
     fn innocent_text_comes_through(text in "(sk-|ant|api03|[a-zé ]){0,20}", at in prop::collection::vec(0..90_usize, 0..12)) {
         let at = at.into_iter().map(|at| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
-        prop_assert_eq!(said(&cut(&text, at.collect())), text.clone());
+        prop_assert_eq!(passed_text(&cut(&text, at.collect())), text.clone());
     }
 
     #[test]
@@ -135,8 +135,8 @@ proptest! {
         let mut out = Vec::new();
         // Also one that comes byte by byte at the end of a piece.
         secrets().copy(&mut text.as_bytes(), &mut out).unwrap();
-        let told = lossless(out);
-        prop_assert_eq!(told, format!("{}{INSTEAD}{}", "x".repeat(before), "y".repeat(300)));
+        let output = lossless(out);
+        prop_assert_eq!(output, format!("{}{INSTEAD}{}", "x".repeat(before), "y".repeat(300)));
     }
 }
 
@@ -144,11 +144,11 @@ proptest! {
 fn a_piece_of_output_may_end_within_a_key() {
     let secrets = secrets();
     for at in [20, 30, KEY.len() - 1] {
-        let told = secrets.redacted(&format!("out: {}", &KEY[..at]), Extent::Piece).into_owned();
-        assert_eq!(told, "out: [redacted api key]");
-        let told = secrets
+        let output = secrets.redacted(&format!("out: {}", &KEY[..at]), Extent::Piece).into_owned();
+        assert_eq!(output, "out: [redacted api key]");
+        let output = secrets
             .redacted(&format!("{} more", &KEY[KEY.len() - at..]), Extent::Piece)
             .into_owned();
-        assert_eq!(told, "[redacted api key] more");
+        assert_eq!(output, "[redacted api key] more");
     }
 }

@@ -179,15 +179,16 @@ const OF_A_REPOSITORY: &[&str] = &[
 pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> bool {
     let names: Vec<&OsStr> = below.iter().collect();
     let has = |pattern: &[&str]| {
-        let is_at = |found: &[&OsStr]| found.iter().zip(pattern).all(|(name, own)| fits(name, own));
+        let is_at =
+            |found: &[&OsStr]| found.iter().zip(pattern).all(|(name, part)| fits(name, part));
         names.windows(pattern.len()).any(is_at)
     };
     let last = names.last().copied().unwrap_or_default();
     // Who works in the user's own folder works among all that programs keep there.
     let is_home = home.is_some_and(|home| home.starts_with(folder));
-    names.iter().any(|name| ANYWHERE.iter().any(|own| fits(name, own)))
+    names.iter().any(|name| ANYWHERE.iter().any(|pattern| fits(name, pattern)))
         || BELOW.iter().any(|pattern| has(pattern))
-        || NAMES.iter().any(|own| fits(last, own))
+        || NAMES.iter().any(|pattern| fits(last, pattern))
         || (is_home && names.iter().any(|name| name.as_encoded_bytes().starts_with(b".")))
         || makes_repository(folder, &names)
 }
@@ -197,8 +198,9 @@ pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> 
 fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
     let mut around = folder.to_owned();
     names.iter().any(|name| {
-        let is_own = OF_A_REPOSITORY.iter().any(|own| fits(name, own));
-        let is_there = |own: &str| fits(name, own) || around.join(own).symlink_metadata().is_ok();
+        let is_own = OF_A_REPOSITORY.iter().any(|pattern| fits(name, pattern));
+        let is_there =
+            |child: &str| fits(name, child) || around.join(child).symlink_metadata().is_ok();
         let is_repository = is_own
             && is_there("HEAD")
             && (is_there("commondir") || (is_there("objects") && is_there("refs")));
@@ -208,7 +210,7 @@ fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
 }
 
 /// Whether a name means the same file here as one of the list.
-fn fits(name: &OsStr, own: &str) -> bool {
+fn fits(name: &OsStr, pattern: &str) -> bool {
     let ignores_case = cfg!(any(target_os = "macos", windows));
     let name = name.as_encoded_bytes();
     // There a name may end in what does not count.
@@ -216,9 +218,9 @@ fn fits(name: &OsStr, own: &str) -> bool {
     let is_same = |left: &[u8], right: &[u8]| {
         if ignores_case { left.eq_ignore_ascii_case(right) } else { left == right }
     };
-    match own.strip_suffix('*') {
+    match pattern.strip_suffix('*') {
         Some(start) => name.get(..start.len()).is_some_and(|name| is_same(name, start.as_bytes())),
-        None => is_same(name, own.as_bytes()),
+        None => is_same(name, pattern.as_bytes()),
     }
 }
 

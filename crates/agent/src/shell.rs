@@ -185,9 +185,9 @@ impl Shells {
         }
         // One with a password; one that settings give without one stays.
         for name in secret::PROXIES {
-            let inherited = std::env::vars_os().find(|(own, _)| own == name);
+            let inherited = std::env::vars_os().find(|(key, _)| key == name);
             let is_set =
-                self.env.iter().any(|(own, value)| own == name && !secret::is_secret(own, value));
+                self.env.iter().any(|(key, value)| key == name && !secret::is_secret(key, value));
             let is_secret = |value: &str| secret::is_secret(name, value);
             if !is_set && inherited.is_some_and(|(_, value)| is_secret(&value.to_string_lossy())) {
                 shell.env_remove(name);

@@ -110,7 +110,7 @@ fn the_keys_of_the_api_stay_here() {
     .to_vec();
     let command = shells.command("b1").unwrap();
     for name in secret::NAMES {
-        assert!(command.get_envs().any(|(own, value)| own == name && value.is_none()), "{name}");
+        assert!(command.get_envs().any(|(key, value)| key == name && value.is_none()), "{name}");
     }
     let (_, env) = run(&shells, "env | grep -e PLAIN -e PROXY -e OAUTH", folder.path());
     assert!(env.contains("PLAIN=seen") && !env.contains("hunter22"), "{env}");

@@ -151,12 +151,12 @@ pub fn all() -> &'static [Tool] {
 impl Tool {
     /// As the API wants it.
     pub fn json(&self) -> String {
-        let told = |value: &Value| value.to_string();
+        let encode = |value: &Value| value.to_string();
         format!(
             r#"{{"name":{},"description":{},"input_schema":{}}}"#,
-            told(&self.name.as_str().into()),
-            told(&self.description.as_str().into()),
-            told(&self.input_schema)
+            encode(&self.name.as_str().into()),
+            encode(&self.description.as_str().into()),
+            encode(&self.input_schema)
         )
     }
 }
@@ -189,7 +189,7 @@ pub fn run(call: &Call, site: &Site) -> Answer {
         && let Content::Text(text) = &mut answer.content
     {
         let path = site.path(self::text(call, "file_path"));
-        text.extend(context::nested(&path, &site.root, &site.told));
+        text.extend(context::nested(&path, &site.root, &site.told_folders));
     }
     site.secrets.clean(&mut answer);
     answer
@@ -287,7 +287,7 @@ pub struct Site {
     /// Where the todo list is kept for others to see.
     pub todo_file: Option<PathBuf>,
     /// Folders whose instructions the model was told.
-    pub told: Mutex<HashSet<PathBuf>>,
+    pub told_folders: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
     pub shells: Shells,
     /// Who answers, for tools that ask; and which model.
@@ -338,7 +338,7 @@ impl Site {
             backups: Backups::new(backups),
             todos: Mutex::default(),
             todo_file: None,
-            told: Mutex::default(),
+            told_folders: Mutex::default(),
             shells: Shells::new(std::env::temp_dir().join(scratch::folder_name())),
             model,
             spent: Mutex::default(),
@@ -360,8 +360,8 @@ impl Site {
     /// Goes to a folder, if it is one of the session's; else back to where it began. Whether it is.
     pub(crate) fn enter(&self, folder: &Path) -> bool {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        let mut own = std::iter::once(&self.root).chain(&self.folders).map(real);
-        let is_own = own.any(|own| folder.starts_with(own));
+        let mut roots = std::iter::once(&self.root).chain(&self.folders).map(real);
+        let is_own = roots.any(|root| folder.starts_with(root));
         let to = if is_own { folder } else { &self.root };
         to.clone_into(&mut self.cwd.lock().unwrap_or_else(PoisonError::into_inner));
         is_own

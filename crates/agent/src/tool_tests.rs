@@ -22,15 +22,15 @@ fn whole_numbers_may_be_written_as_others() {
 #[test]
 fn what_is_wrong_with_a_call_is_told() {
     let bench = Bench::new();
-    let told = |name: &str, input: Value| {
+    let try_call = |name: &str, input: Value| {
         let answer = run(&call(name, &input), &bench.site);
         let Content::Text(text) = answer.content else { panic!() };
         (answer.is_error, text)
     };
     let wrong = |text: &str| (Some(true), format!("<tool_use_error>{text}</tool_use_error>"));
-    assert_eq!(told("Nosuch", json!({})), wrong("Error: No such tool available: Nosuch"));
+    assert_eq!(try_call("Nosuch", json!({})), wrong("Error: No such tool available: Nosuch"));
     assert_eq!(
-        told("Bash", json!({"timeout": "5", "more": 1})),
+        try_call("Bash", json!({"timeout": "5", "more": 1})),
         wrong(
             "InputValidationError: Bash failed due to the following issues:\nThe required parameter `command` is missing\nThe parameter `timeout` type is expected as `number` but provided as `string`\nAn unexpected parameter `more` was provided"
         )

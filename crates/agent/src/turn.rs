@@ -271,7 +271,7 @@ impl Turn {
             effects.push(Effect::Record(Entry::Block(last)));
         }
         let ends_in_call = coming.blocks.last().is_some_and(|block| !is_text(Some(block)));
-        self.said(coming.blocks);
+        self.push_answer(coming.blocks);
         let is_longer = ending.stop_reason.as_deref() == Some("max_tokens");
         if !coming.calls.is_empty() {
             let mut slots: Vec<Slot> = coming.calls.into_iter().map(Slot::new).collect();
@@ -301,7 +301,7 @@ impl Turn {
     }
 
     /// Takes an answer into the conversation.
-    fn said(&mut self, blocks: Vec<String>) {
+    fn push_answer(&mut self, blocks: Vec<String>) {
         let blocks = sent(blocks);
         if !blocks.is_empty() {
             self.messages.push(Message { role: "assistant", blocks });
@@ -408,7 +408,7 @@ impl Turn {
                     coming.blocks.push(held.block.clone());
                     effects.push(Effect::Record(Entry::Block(held)));
                 }
-                self.said(coming.blocks);
+                self.push_answer(coming.blocks);
                 coming.calls.into_iter().map(Slot::new).collect()
             }
             State::Running(slots) => slots,

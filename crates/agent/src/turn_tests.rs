@@ -22,7 +22,7 @@ fn call(id: &str, name: &str) -> String {
 }
 
 /// Effects in one word each.
-fn told(effects: &[Effect]) -> String {
+fn in_words(effects: &[Effect]) -> String {
     let word = |effect: &Effect| match effect {
         Effect::Record(Entry::Prompt(_)) => "prompt".to_owned(),
         Effect::Record(Entry::Meta(_)) => "meta".to_owned(),
@@ -44,9 +44,9 @@ fn told(effects: &[Effect]) -> String {
 }
 
 fn start(turn: &mut Turn) -> String {
-    let mut all = told(&turn.step(Input::Prompt(text("hi"))));
+    let mut all = in_words(&turn.step(Input::Prompt(text("hi"))));
     turn.step(Input::Accepted("req".to_owned()));
-    all += &told(&turn.step(Input::Started(
+    all += &in_words(&turn.step(Input::Started(
         r#"{"id":"m","content":[],"usage":{"input_tokens":5,"output_tokens":1}}"#.to_owned(),
     )));
     all
@@ -61,10 +61,10 @@ fn ended(turn: &mut Turn, reason: &str) -> Vec<Effect> {
 fn the_last_block_has_the_final_usage() {
     let mut turn = turn();
     assert_eq!(start(&mut turn), "prompt ask");
-    assert_eq!(told(&turn.step(Input::Block(text_block("one")))), "show1");
-    assert_eq!(told(&turn.step(Input::Block(text_block("two")))), "block1 show2");
+    assert_eq!(in_words(&turn.step(Input::Block(text_block("one")))), "show1");
+    assert_eq!(in_words(&turn.step(Input::Block(text_block("two")))), "block1 show2");
     let effects = ended(&mut turn, "end_turn");
-    assert_eq!(told(&effects), "block2 Answered");
+    assert_eq!(in_words(&effects), "block2 Answered");
     let Effect::Record(Entry::Block(last)) = &effects[0] else { panic!() };
     assert_eq!(
         last.message,
@@ -80,17 +80,20 @@ fn calls_that_get_in_nobodys_way_run_together_and_answers_keep_their_order() {
     for (id, name) in [("a", "Read"), ("b", "Grep"), ("c", "Bash"), ("d", "Read"), ("e", "Write")] {
         turn.step(Input::Block(call(id, name)));
     }
-    assert_eq!(told(&ended(&mut turn, "tool_use")), "block5 run:a run:b");
-    assert_eq!(told(&turn.step(Input::Answered("b".into(), answer("2")))), "");
-    assert_eq!(told(&turn.step(Input::Answered("b".into(), answer("again")))), "");
+    assert_eq!(in_words(&ended(&mut turn, "tool_use")), "block5 run:a run:b");
+    assert_eq!(in_words(&turn.step(Input::Answered("b".into(), answer("2")))), "");
+    assert_eq!(in_words(&turn.step(Input::Answered("b".into(), answer("again")))), "");
     assert_eq!(
-        told(&turn.step(Input::Answered("a".into(), answer("1")))),
+        in_words(&turn.step(Input::Answered("a".into(), answer("1")))),
         "result:a result:b run:c"
     );
-    assert_eq!(told(&turn.step(Input::Prompt(text("meanwhile")))), "");
-    assert_eq!(told(&turn.step(Input::Answered("c".into(), answer("3")))), "result:c run:d");
-    assert_eq!(told(&turn.step(Input::Answered("d".into(), answer("4")))), "result:d run:e");
-    assert_eq!(told(&turn.step(Input::Answered("e".into(), answer("5")))), "result:e prompt ask");
+    assert_eq!(in_words(&turn.step(Input::Prompt(text("meanwhile")))), "");
+    assert_eq!(in_words(&turn.step(Input::Answered("c".into(), answer("3")))), "result:c run:d");
+    assert_eq!(in_words(&turn.step(Input::Answered("d".into(), answer("4")))), "result:d run:e");
+    assert_eq!(
+        in_words(&turn.step(Input::Answered("e".into(), answer("5")))),
+        "result:e prompt ask"
+    );
     assert_eq!(turn.messages()[2].blocks.len(), 6);
 }
 
@@ -101,13 +104,13 @@ fn an_answer_that_was_cut_is_left_and_asked_for_again() {
     turn.step(Input::Block(text_block("one")));
     turn.step(Input::Block(call("a", "Read")));
     let cut = || Input::Failed(ApiError::new(Why::Cut, "cut"), 0.0);
-    assert_eq!(told(&turn.step(cut())), "rewind wait");
+    assert_eq!(in_words(&turn.step(cut())), "rewind wait");
     assert_eq!(turn.messages().len(), 1);
-    assert_eq!(told(&turn.step(Input::Waited)), "ask");
-    assert_eq!(told(&turn.step(cut())), "wait");
+    assert_eq!(in_words(&turn.step(Input::Waited)), "ask");
+    assert_eq!(in_words(&turn.step(cut())), "wait");
     turn.step(Input::Waited);
     turn.step(Input::Prompt(text("meanwhile")));
-    assert_eq!(told(&turn.step(cut())), "failed Failed");
+    assert_eq!(in_words(&turn.step(cut())), "failed Failed");
     // What was said meanwhile is still to be said.
     assert_eq!(turn.take_waiting().collect::<Vec<_>>(), [text("meanwhile")]);
 }
@@ -119,15 +122,15 @@ fn whoever_stops_it_leaves_no_call_open() {
     turn.step(Input::Block(call("a", "Read")));
     turn.step(Input::Block(call("b", "Bash")));
     assert_eq!(
-        told(&turn.step(Input::Interrupt)),
+        in_words(&turn.step(Input::Interrupt)),
         "block2 stop result:a result:b [Request interrupted by user for tool use] Interrupted"
     );
     start(&mut turn);
     assert_eq!(
-        told(&turn.step(Input::Interrupt)),
+        in_words(&turn.step(Input::Interrupt)),
         "stop [Request interrupted by user] Interrupted"
     );
-    assert_eq!(told(&turn.step(Input::Interrupt)), "");
+    assert_eq!(in_words(&turn.step(Input::Interrupt)), "");
 }
 
 #[test]
@@ -136,19 +139,19 @@ fn limits_end_a_turn() {
     start(&mut turn);
     turn.step(Input::Block(call("a", "Read")));
     ended(&mut turn, "tool_use");
-    assert_eq!(told(&turn.step(Input::Answered("a".into(), answer("1")))), "result:a MaxTurns");
+    assert_eq!(in_words(&turn.step(Input::Answered("a".into(), answer("1")))), "result:a MaxTurns");
     let mut turn = Turn::new(Vec::new(), Retry::default(), None);
     start(&mut turn);
     for _ in 0..GO_ON_MOST {
         turn.step(Input::Block(text_block("long")));
-        let told = told(&ended(&mut turn, "max_tokens"));
-        assert!(told.ends_with("meta ask"), "{told}");
+        let words = in_words(&ended(&mut turn, "max_tokens"));
+        assert!(words.ends_with("meta ask"), "{words}");
     }
-    assert!(told(&ended(&mut turn, "max_tokens")).ends_with("Unfinished"));
+    assert!(in_words(&ended(&mut turn, "max_tokens")).ends_with("Unfinished"));
     start(&mut turn);
-    assert_eq!(told(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
+    assert_eq!(in_words(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
     // Also if what could not be recorded was the last of it.
-    assert_eq!(told(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
+    assert_eq!(in_words(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
 }
 
 #[test]
@@ -157,9 +160,9 @@ fn a_call_that_was_cut_off_is_not_run() {
     start(&mut turn);
     turn.step(Input::Block(call("a", "Read")));
     turn.step(Input::Block(call("b", "Write").replace(r#"{"a":1}"#, "{}")));
-    assert_eq!(told(&ended(&mut turn, "max_tokens")), "block2 run:a");
+    assert_eq!(in_words(&ended(&mut turn, "max_tokens")), "block2 run:a");
     let effects = turn.step(Input::Answered("a".into(), answer("1")));
-    assert_eq!(told(&effects), "result:a result:b ask");
+    assert_eq!(in_words(&effects), "result:a result:b ask");
     assert!(turn.messages()[2].blocks[1].contains("limit of its length"));
 }
 
@@ -180,8 +183,8 @@ fn what_the_api_would_refuse_is_not_sent() {
             turn.step(Input::Block(block));
         }
         ended(&mut turn, "end_turn");
-        let said = turn.messages().get(1).map_or(0, |message| message.blocks.len());
-        assert_eq!(said, sent, "{:?}", turn.messages());
+        let count = turn.messages().get(1).map_or(0, |message| message.blocks.len());
+        assert_eq!(count, sent, "{:?}", turn.messages());
     }
 }
 
@@ -202,8 +205,8 @@ fn is_paired(messages: &[Message]) -> bool {
         let blocks = message.into_iter().flat_map(|message| &message.blocks);
         let values =
             blocks.filter_map(|block| serde_json::from_str::<serde_json::Value>(block).ok());
-        let own = values.filter(|block| block["type"] == kind);
-        own.filter_map(|block| block[name].as_str().map(str::to_owned)).collect()
+        let matching = values.filter(|block| block["type"] == kind);
+        matching.filter_map(|block| block[name].as_str().map(str::to_owned)).collect()
     };
     messages.iter().enumerate().all(|(at, message)| {
         let calls = ids(Some(message), "tool_use", "id");

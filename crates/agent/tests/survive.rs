@@ -239,13 +239,13 @@ impl Write for Small {
 
 /// What the results in a conversation say was done, was done; and nothing was done that no call asks for.
 fn is_as_told(root: &Path, messages: &[Message]) -> bool {
-    let told = messages.iter().flat_map(|message| &message.blocks).cloned().collect::<String>();
+    let text = messages.iter().flat_map(|message| &message.blocks).cloned().collect::<String>();
     let is_edited = fs::read_to_string(root.join("a.txt")).unwrap() == "two\n";
     let is_made = root.join("made.txt").exists();
-    (is_edited || !told.contains("has been updated"))
-        && (!is_edited || told.contains(r#""name":"Edit""#))
-        && (is_made || !told.contains(r#""content":"ü"#))
-        && (!is_made || told.contains("made.txt"))
+    (is_edited || !text.contains("has been updated"))
+        && (!is_edited || text.contains(r#""name":"Edit""#))
+        && (is_made || !text.contains(r#""content":"ü"#))
+        && (!is_made || text.contains("made.txt"))
 }
 
 #[test]
@@ -266,8 +266,8 @@ fn a_disk_that_is_full_at_any_byte_stops_the_turn() {
             assert!(fs::read(&path).unwrap().ends_with(b"\n"));
             continue;
         }
-        let told = "The session could not be written: no storage space\n";
-        assert_eq!((code, printed.as_str()), (1, told), "{left} bytes");
+        let expected = "The session could not be written: no storage space\n";
+        assert_eq!((code, printed.as_str()), (1, expected), "{left} bytes");
         assert_eq!(fs::read(&path).unwrap().len(), left);
         if let Ok(resumed) = resume::open(&path, None).unwrap() {
             assert!(is_valid(&resumed.messages), "{left} bytes");

@@ -90,8 +90,8 @@ mod unix {
 
     /// What was handed over to this process; nothing if nothing was.
     pub(super) fn received() -> Option<Handed> {
-        let own = std::process::id().to_string();
-        std::env::vars_os().find(|(name, value)| name == MARK && value.to_str() == Some(&own))?;
+        let pid = std::process::id().to_string();
+        std::env::vars_os().find(|(name, value)| name == MARK && value.to_str() == Some(&pid))?;
         let input = io::stdin();
         // Looked at first: what a host has to say is not taken from it.
         let mut first = [0; HEAD.len()];

@@ -160,7 +160,7 @@ fn main() -> ExitCode {
         let finished = world.out.finish().map_err(Failure::from);
         match (outcome, finished) {
             // A verdict that nobody could read is none.
-            (Err(told), Err(failure)) if told.is_verdict() && !failure.is_closed_pipe() => {
+            (Err(verdict), Err(failure)) if verdict.is_verdict() && !failure.is_closed_pipe() => {
                 Err(failure)
             }
             (outcome, finished) => outcome.and(finished),

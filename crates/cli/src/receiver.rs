@@ -237,11 +237,11 @@ fn named(
     if let Some(url) = &args.to {
         // Keys go where they are from: same scheme, host and port.
         let place = |text: &str| Url::parse(text).ok().map(|url| url.origin());
-        let is_theirs = |own: &Named| place(url).is_some_and(|to| place(&own.url) == Some(to));
+        let is_theirs = |named: &Named| place(url).is_some_and(|to| place(&named.url) == Some(to));
         let headers = if endpoint.is_none() { otel_headers()? } else { Vec::new() };
         // Half of what another receiver wants is nothing to this one.
         let langfuse = langfuse(world).ok().flatten();
-        let keys = langfuse.filter(is_theirs).and_then(|own| own.keys);
+        let keys = langfuse.filter(is_theirs).and_then(|named| named.keys);
         let url = if keys.is_some() { in_langfuse(url) } else { url.clone() };
         return Ok(Some(Named { url, by: "--to", is_whole: false, keys, headers }));
     }
@@ -251,8 +251,8 @@ fn named(
     if let Some((by, url)) = endpoint {
         if otel(world, "PROTOCOL").is_some_and(|name| name == "grpc") {
             let hint = "give the address for `http/protobuf`, usually port 4318";
-            let told = "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, which is not spoken here";
-            return Err(Failure::usage(told, Some(hint)));
+            let message = "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, which is not spoken here";
+            return Err(Failure::usage(message, Some(hint)));
         }
         let is_whole = by.contains("TRACES");
         return Ok(Some(Named { url, by, is_whole, keys: None, headers: otel_headers()? }));
@@ -308,8 +308,8 @@ fn langfuse(world: &World) -> Result<Option<Named>, Failure> {
 
 /// A variable of OpenTelemetry's; the one for traces wins.
 fn otel(world: &World, name: &str) -> Option<String> {
-    let own = world.variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
-    own.or_else(|| world.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
+    let value = world.variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
+    value.or_else(|| world.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
 }
 
 fn address(named: &Named) -> Result<Url, Failure> {
@@ -368,7 +368,7 @@ fn shelf(
     parts.extend([project.to_owned(), salt.to_owned()]);
     let digest = Sha256::digest(parts.join("\n"));
     let host: String = url.host_str().unwrap_or_default().chars().take(60).collect();
-    let host = host.replace(|own: char| !own.is_ascii_alphanumeric() && own != '.', "-");
+    let host = host.replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.', "-");
     let folder = world.ship_folder()?.join(format!("{host}-{}", hex(&digest[..6])));
     Ok(Shelf::at(&folder))
 }
@@ -398,7 +398,7 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
             Some(How::Full) | None => Content::Full,
         },
         redact: asked.unwrap_or(!is_here).then(|| world.redactor()),
-        longest: longest.and_then(|own| usize::try_from(own).ok()).unwrap_or(usual.longest),
+        longest: longest.and_then(|longest| usize::try_from(longest).ok()).unwrap_or(usual.longest),
         user: user().or_else(|| config.user.clone()),
         tags,
         environment: world
@@ -436,10 +436,10 @@ fn pair(text: &str, between: char) -> Result<(String, String), Failure> {
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let bad = || Failure::usage(format!("`{name}` is no header, or its value is none"), None);
-    let own = name.parse::<HeaderName>().map_err(|_| bad())?;
+    let header_name = name.parse::<HeaderName>().map_err(|_| bad())?;
     let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
     value.set_sensitive(true);
-    Ok((own, value))
+    Ok((header_name, value))
 }
 
 fn basic(public: &str, secret: &str) -> Result<HeaderValue, Failure> {

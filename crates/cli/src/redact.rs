@@ -113,8 +113,8 @@ pub(crate) fn hidden(by_kind: &BTreeMap<String, u64>) -> Option<String> {
     kinds.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
     let kinds: Vec<String> = kinds.iter().map(|(name, count)| format!("{count} {name}")).collect();
     let secrets = if all == 1 { "secret" } else { "secrets" };
-    let told = format!("{all} {secrets} hidden: {}; `--no-redact` shows them", kinds.join(", "));
-    (all > 0).then_some(told)
+    let text = format!("{all} {secrets} hidden: {}; `--no-redact` shows them", kinds.join(", "));
+    (all > 0).then_some(text)
 }
 
 #[cfg(test)]

@@ -8,14 +8,14 @@ fn config(text: &str) -> RedactConfig {
 
 #[test]
 fn rules_and_what_is_allowed() {
-    let own = redactor(&config(
+    let redactor = redactor(&config(
         r"
         rules = [{ name = 'staff', pattern = 'EMP-[0-9]{6}' }, { name = 'pin', pattern = 'PIN is ([0-9]{4})' }]
         allow = ['EMP-000000', 'ghp_test*']
         ",
     ));
-    let own = own.unwrap();
-    let mut mask = Mask::new(&own);
+    let redactor = redactor.unwrap();
+    let mut mask = Mask::new(&redactor);
     let text = format!("EMP-123456 EMP-000000, the PIN is 4711; ghp_test{}", "Zq8R".repeat(9));
     let shown = mask.text(&text).into_owned();
     let rest = format!("ghp_test{}", "Zq8R".repeat(9));

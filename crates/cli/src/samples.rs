@@ -36,10 +36,10 @@ const SAMPLES: &[(&str, &[u8])] = samples![
 /// Where the cache cannot be written, a folder of this process's own under the temporary one is taken.
 pub(crate) fn unpack(cache: Option<&Path>) -> Result<PathBuf, (PathBuf, io::Error)> {
     let name = concat!("samples-", env!("CARGO_PKG_VERSION"));
-    let own = std::env::temp_dir().join(format!("quipu-{}", std::process::id()));
+    let temp_folder = std::env::temp_dir().join(format!("quipu-{}", std::process::id()));
     match cache.map(|cache| unpack_into(cache.join("quipu").join(name))) {
         Some(Ok(home)) => Ok(home),
-        _ => unpack_into(own.join(name)),
+        _ => unpack_into(temp_folder.join(name)),
     }
 }
 

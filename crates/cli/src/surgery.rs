@@ -152,7 +152,7 @@ impl Job<'_> {
             return Ok(None);
         }
         let mut ids = Renames::new(&self.session.id, id);
-        ids.learn(&self.plan.source().unwrap_or(&self.read.subject).own().table);
+        ids.learn(&self.plan.source().unwrap_or(&self.read.subject).conversation().table);
         let is_alone = target.output.is_some();
         carry::Family::new(self, ids, is_alone).map(Some)
     }
@@ -332,25 +332,26 @@ impl Work<'_> {
         made: Made,
     ) -> Result<(), Failure> {
         let Made { proof, file } = made;
-        let mut told = proof::Told::new(world, job, target, &proof, self.place.path(), self.family);
+        let mut report =
+            proof::Told::new(world, job, target, &proof, self.place.path(), self.family);
         let named = match (&self.place, file) {
             (_, Temp::Named(named)) => named,
             (Place::Output, Temp::Hidden(mut file)) => {
                 file.rewind()?;
                 io::copy(&mut BufReader::new(file), &mut world.out)?;
                 world.out.flush()?;
-                return told.beside(world);
+                return report.beside(world);
             }
             (Place::Into(path), Temp::Hidden(mut file)) => {
                 let written = file.rewind().and_then(|()| {
                     io::copy(&mut BufReader::new(file), &mut files::open_special(path)?)
                 });
                 written.map_err(|error| Failure::unwritable(path, error))?;
-                return told.say(world);
+                return report.say(world);
             }
-            (_, Temp::Hidden(_)) => return told.say(world),
+            (_, Temp::Hidden(_)) => return report.say(world),
         };
-        let Some(first) = self.ready.first() else { return told.say(world) };
+        let Some(first) = self.ready.first() else { return report.say(world) };
         let failed = |error| unwritable(&first.path, error);
         let attributes = files::open(&job.session.path).and_then(|file| Attributes::of(&file));
         attributes.and_then(|kept| kept.give(named.as_file())).map_err(failed)?;
@@ -364,7 +365,7 @@ impl Work<'_> {
             kept.map_err(|error| failed(error.error))?;
             // What others left there is no reason to fail.
             let _ = store::sweep_beside(&mut Real, &first.path, world.now);
-            return told.say(world);
+            return report.say(world);
         };
         let temp = named.into_temp_path();
         if job.in_place {
@@ -384,10 +385,10 @@ impl Work<'_> {
             let made = along.and_then(|()| store::create(&mut Real, begun, self.deed, self.ready));
             made.map_err(failed)?;
         }
-        told.entry = Some(begun.name.clone());
+        report.entry = Some(begun.name.clone());
         // It has its place: there is nothing left to clean up.
         let _ = temp.keep();
-        if target.is_silent { Ok(()) } else { told.say(world) }
+        if target.is_silent { Ok(()) } else { report.say(world) }
     }
 }
 
@@ -448,7 +449,7 @@ const LONGEST_TITLE: usize = 80;
 /// Whoever had the old file open when it was replaced may have written to it since: that goes
 /// behind the new one. Gives how many bytes these were.
 fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<u64> {
-    let begin = subject.own().table.end;
+    let begin = subject.conversation().table.end;
     let mut end = begin;
     for pause in [Duration::ZERO, LATE] {
         thread::sleep(pause);

@@ -25,9 +25,9 @@ fn text_is_cut_by_columns() {
 #[test]
 fn sizes_and_ages_as_people_say_them() {
     let sizes = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 1_500_000, 2_000_000_000_000];
-    let said =
+    let expected =
         ["0 B", "999 B", "1.0 KB", "9.9 KB", "10 KB", "999 KB", "1.0 MB", "1.5 MB", "2.0 TB"];
-    assert_eq!(sizes.map(size), said);
+    assert_eq!(sizes.map(size), expected);
     let ages = [0, 59, 60, 3_599, 3_600, 86_399, 86_400, 5_184_000, 31_536_000];
     assert_eq!(ages.map(age), ["now", "now", "1m", "59m", "1h", "23h", "1d", "2mo", "1y"]);
     assert_eq!([0, 1, 2].map(|n| count(n, "day")), ["0 days", "1 day", "2 days"]);
@@ -36,11 +36,11 @@ fn sizes_and_ages_as_people_say_them() {
 #[test]
 fn times_and_numbers_as_people_say_them() {
     let spans = [0, 949, 9_999, 10_000, 59_999, 61_000, 3_599_000, 7_260_000, -5];
-    let said: Vec<String> = spans.into_iter().map(span).collect();
-    assert_eq!(said, ["0.0s", "0.9s", "10.0s", "10s", "59s", "1m01s", "59m59s", "2h01m", "0.0s"]);
+    let texts: Vec<String> = spans.into_iter().map(span).collect();
+    assert_eq!(texts, ["0.0s", "0.9s", "10.0s", "10s", "59s", "1m01s", "59m59s", "2h01m", "0.0s"]);
     let numbers = [0, 999, 1_000, 9_940, 12_345, 999_499, 1_200_000, 5_000_000_000];
-    let said: Vec<String> = numbers.into_iter().map(short_number).collect();
-    assert_eq!(said, ["0", "999", "1.0k", "9.9k", "12k", "999k", "1.2M", "5.0G"]);
+    let texts: Vec<String> = numbers.into_iter().map(short_number).collect();
+    assert_eq!(texts, ["0", "999", "1.0k", "9.9k", "12k", "999k", "1.2M", "5.0G"]);
 }
 
 #[test]

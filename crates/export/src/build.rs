@@ -32,16 +32,16 @@ const NEAR: usize = 256;
 impl Plan {
     /// The spans of a unit, its root first.
     pub fn spans(&self, unit: &Unit, take: Take<'_>) -> io::Result<()> {
-        let own = self.family.of(unit.owner);
+        let conversation = self.family.of(unit.owner);
         let steps = unit.round.turns.iter().flat_map(|turn| &turn.steps);
-        let mut heard: Vec<RowId> = steps.filter_map(|step| heard(own, step)).collect();
+        let mut heard: Vec<RowId> = steps.filter_map(|step| heard(conversation, step)).collect();
         heard.sort_unstable();
         let setting = Arc::new(self.setting(unit)?);
-        let making = Making { plan: self, unit, own, setting, heard };
+        let making = Making { plan: self, unit, conversation, setting, heard };
         take(making.root()?)?;
         making.compactions(take)?;
         let answers = &unit.round.answers;
-        let first = |at: usize| answers.get(at).map(|(id, _)| own.table.answer(*id).first);
+        let first = |at: usize| answers.get(at).map(|(id, _)| conversation.table.answer(*id).first);
         let mut before = None;
         for (at, (id, blocks)) in answers.iter().enumerate() {
             let next = first(at + 1).map_or_else(|| making.end(), |row| making.time(row));
@@ -70,16 +70,16 @@ impl Plan {
 struct Making<'a> {
     plan: &'a Plan,
     unit: &'a Unit,
-    own: &'a Conversation,
+    conversation: &'a Conversation,
     setting: Arc<Setting>,
     /// What was said to the model, in the order of the file.
     heard: Vec<RowId>,
 }
 
 /// A record that somebody said to the model with.
-fn heard(own: &Conversation, step: &Step) -> Option<RowId> {
+fn heard(conversation: &Conversation, step: &Step) -> Option<RowId> {
     let Step::Said(row) = step else { return None };
-    let input = own.table.row(*row).input?;
+    let input = conversation.table.row(*row).input?;
     let speaks = matches!(input, Input::Queued | Input::Hook | Input::Interrupt) || input.opens();
     speaks.then_some(*row)
 }
@@ -90,11 +90,11 @@ impl Making<'_> {
     }
 
     fn time_of(&self, block: BlockId) -> Time {
-        self.time(self.own.table.part(block).row)
+        self.time(self.conversation.table.part(block).row)
     }
 
     fn id(&self, id: Option<transcript::table::Id>) -> Option<String> {
-        self.own.table.text(id).map(str::to_owned)
+        self.conversation.table.text(id).map(str::to_owned)
     }
 
     /// The turn, or the run of a sub-agent.
@@ -129,7 +129,7 @@ impl Making<'_> {
             name,
             start,
             end: self.end().max(start),
-            input: self.said(round.first)?,
+            input: self.row_text(round.first)?,
             output: self.last_text()?.map(Text::plain),
             level: self.level()?,
             events: self.events()?,
@@ -138,22 +138,22 @@ impl Making<'_> {
 
     /// When the client says that the turn was over; else when the last of it was said.
     fn end(&self) -> Time {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let turns = self.unit.round.turns.iter();
-        let said = turns.filter_map(|turn| turn.times).map(|times| times[1]).max();
+        let last_time = turns.filter_map(|turn| turn.times).map(|times| times[1]).max();
         let measured = self.unit.round.turns.last().filter(|turn| turn.measured.is_some());
         let measured = measured.and_then(|turn| {
             let within = |row: &RowId| turn.rows[0] <= *row && *row <= turn.rows[1];
             let rows = table.durations.iter().map(|(row, _)| *row).filter(within);
             rows.map(|row| self.time(row)).max()
         });
-        said.max(measured).unwrap_or(Time(0))
+        last_time.max(measured).unwrap_or(Time(0))
     }
 
     /// The last text of the model.
     fn last_text(&self) -> io::Result<Option<String>> {
         for (id, blocks) in self.unit.round.answers.iter().rev() {
-            if self.own.table.answer(*id).is_error {
+            if self.conversation.table.answer(*id).is_error {
                 continue;
             }
             let text = self.text(blocks)?;
@@ -166,8 +166,11 @@ impl Making<'_> {
 
     fn text(&self, blocks: &[BlockId]) -> io::Result<String> {
         let mut texts = Vec::new();
-        for one in blocks.iter().filter(|one| self.own.table.part(**one).kind == BlockKind::Text) {
-            let text = self.own.look_at(*one, |own| Some(own?.text()?.into_owned()))?;
+        for one in
+            blocks.iter().filter(|one| self.conversation.table.part(**one).kind == BlockKind::Text)
+        {
+            let text =
+                self.conversation.look_at(*one, |block| Some(block?.text()?.into_owned()))?;
             texts.extend(text.filter(|text| !text.trim().is_empty()));
         }
         Ok(texts.join("\n\n"))
@@ -189,8 +192,8 @@ impl Making<'_> {
     /// What the client says of an error of the API.
     fn failure(&self, id: AnswerId, blocks: &[BlockId]) -> io::Result<Level> {
         let text = self.text(blocks)?;
-        let first = self.own.table.answer(id).first;
-        let kind = self.own.look(first, |entry| {
+        let first = self.conversation.table.answer(id).first;
+        let kind = self.conversation.look(first, |entry| {
             entry.get("error").and_then(Json::text).map(std::borrow::Cow::into_owned)
         })?;
         Ok(Level::Error(kind.unwrap_or_else(|| "api_error".to_owned()), first_line(&text)))
@@ -201,16 +204,19 @@ impl Making<'_> {
         let mut found = Vec::new();
         for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
             match step {
-                Step::Event(row) if self.own.table.boundary(*row).is_none() => {
-                    let told = self.own.look(*row, event)?;
-                    found.extend(told.matters.then(|| (self.time(*row), told.text)));
+                Step::Event(row) if self.conversation.table.boundary(*row).is_none() => {
+                    let client_event = self.conversation.look(*row, event)?;
+                    found
+                        .extend(client_event.matters.then(|| (self.time(*row), client_event.text)));
                 }
                 // No span of its own: the call may still come.
                 Step::Orphan(block) => {
-                    let said = self.own.look_at(*block, |own| result(&own?))?;
-                    let said = said.map(|said| first_line(&said.text)).unwrap_or_default();
-                    let row = self.own.table.part(*block).row;
-                    found.push((self.time(row), format!("a result without its call: {said}")));
+                    let output = self
+                        .conversation
+                        .look_at(*block, |content_block| result(&content_block?))?;
+                    let line = output.map(|output| first_line(&output.text)).unwrap_or_default();
+                    let row = self.conversation.table.part(*block).row;
+                    found.push((self.time(row), format!("a result without its call: {line}")));
                 }
                 Step::Event(_) | Step::Said(_) | Step::Answer { .. } => {}
             }
@@ -220,18 +226,18 @@ impl Making<'_> {
     }
 
     /// What a record says, as it was typed; pictures by their hashes.
-    fn said(&self, row: RowId) -> io::Result<Option<Text>> {
-        if self.own.table.row(row).input.is_none() {
+    fn row_text(&self, row: RowId) -> io::Result<Option<Text>> {
+        if self.conversation.table.row(row).input.is_none() {
             return Ok(None);
         }
         let mut texts = Vec::new();
         let mut others = Vec::new();
-        for piece in self.own.said(row)? {
+        for piece in self.conversation.pieces_of(row)? {
             match (piece.what, piece.block) {
                 (Said::Text(text), _) => texts.push(text.into()),
                 (Said::Media(..), Some(one)) => {
-                    let words = |own: Option<Block<'_>>| Some(media(&own?)?.words());
-                    others.extend(self.own.look_at(one, words)?);
+                    let words = |block: Option<Block<'_>>| Some(media(&block?)?.words());
+                    others.extend(self.conversation.look_at(one, words)?);
                 }
                 // A picture in what was said meanwhile is no block of its own.
                 (Said::Media(kind, form, _), None) => others.push(format!("[{kind} {form}]")),
@@ -247,29 +253,29 @@ impl Making<'_> {
 
     /// What was said to the model between two of its answers.
     fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
-        let Some(after) = after else { return self.said(self.unit.round.first) };
+        let Some(after) = after else { return self.row_text(self.unit.round.first) };
         let mut texts = Vec::new();
         let from = self.heard.partition_point(|row| *row <= after);
         for row in self.heard[from..].iter().take_while(|row| **row < until) {
-            texts.extend(self.said(*row)?.map(|said| said.text));
+            texts.extend(self.row_text(*row)?.map(|text| text.text));
         }
         Ok((!texts.is_empty()).then(|| Text::plain(texts.join("\n\n"))))
     }
 
     /// The record that an answer answers: a prompt, or the last result.
     fn answered(&self, first: RowId) -> Option<Time> {
-        let mut at = self.own.graph.link(first).parent();
+        let mut at = self.conversation.graph.link(first).parent();
         let mut meanwhile = None;
         for _ in 0..NEAR {
             let here = at?;
-            let row = self.own.table.row(here);
+            let row = self.conversation.table.row(here);
             let is_said = row.input.is_some() || row.answer.is_some();
             if is_said && row.kind != Kind::Attachment {
                 return row.time.max(meanwhile);
             }
             // What was typed while a tool ran was not heard before that had ended.
             meanwhile = meanwhile.max(row.time.filter(|_| is_said));
-            at = self.own.graph.link(here).parent();
+            at = self.conversation.graph.link(here).parent();
         }
         meanwhile
     }
@@ -282,7 +288,7 @@ impl Making<'_> {
         next: Time,
         take: Take<'_>,
     ) -> io::Result<()> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let answer = table.answer(id);
         let rows: Vec<RowId> = blocks.iter().map(|one| table.part(*one).row).collect();
         let first = self.time(answer.first);
@@ -290,9 +296,12 @@ impl Making<'_> {
         let start = self.answered(answer.first).unwrap_or(first).min(first);
         let calls: Vec<BlockId> =
             blocks.iter().copied().filter(|one| table.part(*one).kind.is_call()).collect();
-        let mut said = Vec::with_capacity(blocks.len());
+        let mut json_blocks = Vec::with_capacity(blocks.len());
         for one in blocks {
-            said.extend(self.own.look_at(*one, |own| own.as_ref().map(block))?);
+            json_blocks.extend(
+                self.conversation
+                    .look_at(*one, |content_block| content_block.as_ref().map(block))?,
+            );
         }
         let is_error = answer.is_error;
         let model = self.id(answer.model).filter(|model| model != "<synthetic>");
@@ -302,13 +311,13 @@ impl Making<'_> {
         let usage = answer.usage.as_ref().filter(|_| !is_error);
         let span = Span {
             turn: Arc::clone(&self.setting),
-            id: self.plan.span(self.unit, &answer_id(self.own, id)),
+            id: self.plan.span(self.unit, &answer_id(self.conversation, id)),
             parent: Some(self.unit.root),
             name,
             start,
             end,
             input: self.asked(before, answer.first)?,
-            output: Some(message("assistant", &said)),
+            output: Some(message("assistant", &json_blocks)),
             level: if is_error { self.failure(id, blocks)? } else { Level::Default },
             events: Vec::new(),
             what: What::Generation(Box::new(Generation {
@@ -338,18 +347,18 @@ impl Making<'_> {
     }
 
     fn call(&self, call: BlockId, parent: SpanId, first: Time) -> io::Result<Span> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let part = table.part(call);
         let start = self.time_of(call);
-        let answer = self.own.pairs.of(call);
+        let answer = self.conversation.pairs.of(call);
         let output = match answer {
-            Some(answer) => self.own.look_at(answer, |own| result(&own?))?,
+            Some(answer) => self.conversation.look_at(answer, |block| result(&block?))?,
             None => None,
         };
         let is_error = answer.is_some_and(|answer| table.part(answer).is_error);
         let level = match (&output, answer) {
-            (Some(said), _) if is_error => {
-                Level::Error("tool_error".to_owned(), first_line(&said.text))
+            (Some(text), _) if is_error => {
+                Level::Error("tool_error".to_owned(), first_line(&text.text))
             }
             (None, _) if is_error => Level::Error("tool_error".to_owned(), String::new()),
             (_, Some(_)) => Level::Default,
@@ -358,13 +367,17 @@ impl Making<'_> {
         let id = self.plan.calls.get(&(self.unit.owner, call)).copied();
         Ok(Span {
             turn: Arc::clone(&self.setting),
-            id: id.unwrap_or_else(|| self.plan.span(self.unit, &record_id(self.own, part.row))),
+            id: id.unwrap_or_else(|| {
+                self.plan.span(self.unit, &record_id(self.conversation, part.row))
+            }),
             parent: Some(parent),
             what: What::Tool { call: self.id(part.id), answer: first },
             name: self.id(part.name).unwrap_or_else(|| "unknown tool".to_owned()),
             start,
             end: answer.map_or(start, |answer| self.time_of(answer)).max(start),
-            input: self.own.look_at(call, |own| Some(Text::json(raw(own?.get("input")?))))?,
+            input: self
+                .conversation
+                .look_at(call, |block| Some(Text::json(raw(block?.get("input")?))))?,
             output,
             level,
             events: Vec::new(),
@@ -373,17 +386,20 @@ impl Making<'_> {
 
     fn compactions(&self, take: Take<'_>) -> io::Result<()> {
         let steps = || self.unit.round.turns.iter().flat_map(|turn| &turn.steps);
-        let said = |row: &RowId| self.own.table.row(*row).input == Some(Input::Summary);
+        let is_summary =
+            |row: &RowId| self.conversation.table.row(*row).input == Some(Input::Summary);
         let summary = steps().find_map(|step| match step {
-            Step::Said(row) if said(row) => Some(*row),
+            Step::Said(row) if is_summary(row) => Some(*row),
             _ => None,
         });
         for step in steps() {
             let Step::Event(row) = step else { continue };
-            let Some(boundary) = self.own.table.boundary(*row) else { continue };
-            let record = record_id(self.own, *row);
-            let taken = self.own.look(*row, |entry| {
-                entry.get("compactMetadata").and_then(|own| own.get("durationMs")?.integer())
+            let Some(boundary) = self.conversation.table.boundary(*row) else { continue };
+            let record = record_id(self.conversation, *row);
+            let taken = self.conversation.look(*row, |entry| {
+                entry
+                    .get("compactMetadata")
+                    .and_then(|metadata| metadata.get("durationMs")?.integer())
             })?;
             let end = self.time(*row);
             take(Span {
@@ -395,7 +411,7 @@ impl Making<'_> {
                 start: Time(end.0.saturating_sub(taken.unwrap_or(0).max(0))),
                 end,
                 input: None,
-                output: summary.map(|row| self.said(row)).transpose()?.flatten(),
+                output: summary.map(|row| self.row_text(row)).transpose()?.flatten(),
                 level: Level::Default,
                 events: Vec::new(),
             })?;

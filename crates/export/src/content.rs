@@ -43,15 +43,15 @@ pub(crate) fn message(role: &str, blocks: &[String]) -> Text {
 }
 
 /// A block as JSON.
-pub(crate) fn block(own: &Block<'_>) -> String {
-    let Some(object) = own.json().object() else {
-        let text = own.text().unwrap_or_default();
+pub(crate) fn block(content_block: &Block<'_>) -> String {
+    let Some(object) = content_block.json().object() else {
+        let text = content_block.text().unwrap_or_default();
         return format!(r#"{{"type":"text","text":{}}}"#, quote(&text));
     };
-    if let Some(media) = media(own) {
+    if let Some(media) = media(content_block) {
         return media.json();
     }
-    let kind = own.kind();
+    let kind = content_block.kind();
     let mut members = Vec::new();
     for (name, value) in object.members() {
         let is_sealed = match &*name {
@@ -63,7 +63,10 @@ pub(crate) fn block(own: &Block<'_>) -> String {
             continue;
         }
         let value = if name == "content" && value.shape() == Shape::Array {
-            format!("[{}]", own.inner().map(|inner| block(&inner)).collect::<Vec<_>>().join(","))
+            format!(
+                "[{}]",
+                content_block.inner().map(|inner| block(&inner)).collect::<Vec<_>>().join(",")
+            )
         } else {
             raw(value)
         };
@@ -73,12 +76,12 @@ pub(crate) fn block(own: &Block<'_>) -> String {
 }
 
 /// What a tool answered: its text, or JSON if there is more than text.
-pub(crate) fn result(own: &Block<'_>) -> Option<Text> {
-    let content = own.get("content")?;
+pub(crate) fn result(content_block: &Block<'_>) -> Option<Text> {
+    let content = content_block.get("content")?;
     if !matches!(content.shape(), Shape::Array | Shape::String) {
         return Some(Text::json(raw(content)));
     }
-    let inner: Vec<Block<'_>> = own.inner().collect();
+    let inner: Vec<Block<'_>> = content_block.inner().collect();
     if inner.iter().all(|inner| inner.kind() == BlockKind::Text) {
         let texts: Vec<_> = inner.iter().filter_map(Block::text).collect();
         return Some(Text::plain(texts.join("\n")));
@@ -111,11 +114,11 @@ impl Media {
 }
 
 /// The picture or document that a block holds; nothing if it only says where one is.
-pub(crate) fn media(own: &Block<'_>) -> Option<Media> {
-    if !matches!(own.kind(), BlockKind::Image | BlockKind::Document) {
+pub(crate) fn media(block: &Block<'_>) -> Option<Media> {
+    if !matches!(block.kind(), BlockKind::Image | BlockKind::Document) {
         return None;
     }
-    let source = own.get("source")?.object()?;
+    let source = block.get("source")?.object()?;
     if source.text("type")? != "base64" {
         return None;
     }
@@ -123,7 +126,7 @@ pub(crate) fn media(own: &Block<'_>) -> Option<Media> {
     // What cannot be decoded is known by what stands there.
     let bytes = STANDARD.decode(data.as_bytes()).unwrap_or_else(|_| data.as_bytes().to_vec());
     Some(Media {
-        kind: own.type_name().unwrap_or_default().into_owned(),
+        kind: block.type_name().unwrap_or_default().into_owned(),
         form: source.text("media_type").unwrap_or_default().into_owned(),
         bytes: bytes.len(),
         sha256: hex(&Sha256::digest(&bytes)),

@@ -206,8 +206,8 @@ impl<'a> Outbox<'a> {
             self.tally.lost += sent.lost;
             self.tally.notes.extend(sent.warning);
             if sent.shortened > 0 {
-                let told = "texts were cut once more, because the receiver finds them too long";
-                self.tally.notes.push(format!("{} {told}", sent.shortened));
+                let note = "texts were cut once more, because the receiver finds them too long";
+                self.tally.notes.push(format!("{} {note}", sent.shortened));
             }
             if !sent.refused.is_empty() {
                 let why = sent.why.unwrap_or_default();

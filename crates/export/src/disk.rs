@@ -62,7 +62,7 @@ pub(crate) fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
 /// A name that can be a file's.
 pub fn safe(name: &str) -> String {
     let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let name: String = name.chars().map(|own| if kept(own) { own } else { '_' }).collect();
+    let name: String = name.chars().map(|letter| if kept(letter) { letter } else { '_' }).collect();
     name.trim_start_matches('.').chars().take(120).collect()
 }
 

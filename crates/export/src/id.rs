@@ -33,11 +33,11 @@ impl Ids {
     }
 
     /// Of an answer, a call, a sub-agent or another record.
-    pub fn span(&self, session: &str, own: &str) -> SpanId {
-        SpanId(first(&self.digest(session, own)))
+    pub fn span(&self, session: &str, seed: &str) -> SpanId {
+        SpanId(first(&self.digest(session, seed)))
     }
 
-    fn digest(&self, session: &str, own: &str) -> [u8; 32] {
+    fn digest(&self, session: &str, seed: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         if !self.salt.is_empty() {
             hash.update(&self.salt);
@@ -45,7 +45,7 @@ impl Ids {
         }
         hash.update(session);
         hash.update("/");
-        hash.update(own);
+        hash.update(seed);
         hash.finalize().into()
     }
 }

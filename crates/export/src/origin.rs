@@ -67,7 +67,7 @@ impl Origins {
     }
 
     /// What a session has copies from.
-    pub fn of(&mut self, session: &Session, own: &Table) -> Copied {
+    pub fn of(&mut self, session: &Session, session_table: &Table) -> Copied {
         let folder = session.path.parent().unwrap_or(Path::new("")).to_owned();
         let heads = self.projects.entry(folder).or_insert_with_key(|folder| {
             sessions_in(folder).into_iter().filter_map(Head::of).collect()
@@ -76,7 +76,7 @@ impl Origins {
             return Copied::default();
         };
         let named: HashSet<&str> =
-            own.rows().iter().filter_map(|row| own.text(row.session)).collect();
+            session_table.rows().iter().filter_map(|row| session_table.text(row.session)).collect();
         let others = heads.iter().filter(|other| other.session.id != session.id);
         let from = others.filter_map(|other| {
             let is_twin = head.first.is_some() && other.first == head.first;
@@ -91,7 +91,7 @@ impl Origins {
                 let age = |head: &Head| (head.born, head.session.id.clone());
                 age(other).cmp(&age(head))
             };
-            source.is_older = is_twin && source.compare(own).then_with(by_age).is_lt();
+            source.is_older = is_twin && source.compare(session_table).then_with(by_age).is_lt();
             Some(source)
         });
         Copied { from: from.collect() }
@@ -100,10 +100,10 @@ impl Origins {
 
 impl Source {
     /// Which of two files with the same records was first, as far as these tell: the one in which they are older, or else the one that has more between them, which a copy leaves out.
-    fn compare(&self, own: &Table) -> Ordering {
+    fn compare(&self, table: &Table) -> Ordering {
         let (mut times, mut last) = (Ordering::Equal, Ordering::Equal);
-        for row in own.rows() {
-            let id = own.text(row.uuid).and_then(|uuid| self.table.ids.find(uuid));
+        for row in table.rows() {
+            let id = table.text(row.uuid).and_then(|uuid| self.table.ids.find(uuid));
             let Some(there) = id.and_then(|id| self.records.get(&id)) else { continue };
             let there = self.table.row(*there);
             times = times.then(there.time.cmp(&row.time));

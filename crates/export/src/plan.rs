@@ -149,30 +149,35 @@ impl Plan {
     }
 
     fn add_turns(&mut self, name: &str, closing: &Closing, copied: &Copied, making: &mut Making) {
-        let own = &self.family.main;
+        let conversation = &self.family.main;
         let mut number = 0;
-        for mut round in rounds(own, own.turns()) {
-            making.drop_copies(own, &mut round, true);
-            if !round.counts(own) {
+        for mut round in rounds(conversation, conversation.turns()) {
+            making.drop_copies(conversation, &mut round, true);
+            if !round.counts(conversation) {
                 continue;
             }
             number += 1;
-            let opener = record_id(own, round.first);
-            let session = own.table.text(own.table.row(round.first).session).unwrap_or(name);
+            let opener = record_id(conversation, round.first);
+            let session = conversation
+                .table
+                .text(conversation.table.row(round.first).session)
+                .unwrap_or(name);
             let trace = self.ids.trace(session, &opener);
-            let is_copy = copied.has(&opener, own.table.text(own.table.row(round.first).session))
-                && last_record(own, &round).is_none_or(|row| {
-                    let known = own.table.row(row);
-                    copied.has(&record_id(own, row), own.table.text(known.session))
+            let is_copy = copied
+                .has(&opener, conversation.table.text(conversation.table.row(round.first).session))
+                && last_record(conversation, &round).is_none_or(|row| {
+                    let known = conversation.table.row(row);
+                    copied
+                        .has(&record_id(conversation, row), conversation.table.text(known.session))
                 });
             let at = self.time(Owner::Main, round.first);
             let is_settled = round.outcome().is_complete()
-                && (at <= closing.stopped || is_measured(&round) || is_final(own, &round));
+                && (at <= closing.stopped || is_measured(&round) || is_final(conversation, &round));
             let unit = Unit {
                 key: trace.to_string(),
-                mark: mark(own, &round),
+                mark: mark(conversation, &round),
                 is_finished: !round.is_last || is_settled || at <= closing.ended,
-                lines: [own.table.row(round.first).line, round.last_line(own)],
+                lines: [conversation.table.row(round.first).line, round.last_line(conversation)],
                 number,
                 owner: Owner::Main,
                 root: self.ids.span(session, &opener),
@@ -215,17 +220,17 @@ impl Plan {
     fn add_agent(&mut self, at: usize, name: &str, closing: &Closing, making: &mut Making) {
         let owner = Owner::Agent(at);
         let agent = &self.family.agents[at];
-        let own = self.family.body(agent);
+        let conversation = self.family.body(agent);
         let found = match &agent.body {
-            Body::File(own) => rounds(own, own.turns()),
-            Body::Side(_) => group(own, self.family.turns(agent), []),
+            Body::File(body) => rounds(body, body.turns()),
+            Body::Side(_) => group(conversation, self.family.turns(agent), []),
         };
-        let times = times(own);
+        let times = times(conversation);
         let mut calls = making.of_agent.remove(&at).unwrap_or_default();
         calls.sort_by_key(|(owner, call)| (self.time(*owner, self.row_of(*owner, *call)), *call));
         let mut units = Vec::new();
         for mut round in found {
-            making.drop_copies(own, &mut round, false);
+            making.drop_copies(conversation, &mut round, false);
             if round.answers.is_empty() {
                 continue;
             }
@@ -235,21 +240,21 @@ impl Plan {
             let start = times[round.first.index()];
             let above = self.above(making, call, start, agent, name, closing);
             let Some(above) = above else { continue };
-            let opener = record_id(own, round.first);
+            let opener = record_id(conversation, round.first);
             let id = &agent.id;
             let seed = if run == 0 { id.clone() } else { format!("{id}/{opener}") };
             let root = making.fresh(&self.ids, &above.session, &seed, &opener);
             let is_told = closing.agents.contains(id)
-                || is_final(own, &round)
+                || is_final(conversation, &round)
                 || agent.notified.is_some_and(|(owner, row)| self.time(owner, row) >= start);
             let is_done = is_told && round.outcome().is_complete()
                 || !agent.is_background && call.is_some_and(|call| self.is_answered(call));
             let unit = Unit {
                 key: root.to_string(),
-                mark: mark(own, &round),
+                mark: mark(conversation, &round),
                 is_finished: above.is_finished
                     && (!round.is_last || is_done || above.at <= closing.ended),
-                lines: [own.table.row(round.first).line, round.last_line(own)],
+                lines: [conversation.table.row(round.first).line, round.last_line(conversation)],
                 number: above.number,
                 owner,
                 root,
@@ -328,8 +333,8 @@ impl Plan {
     }
 
     /// The id of the span of something in a unit.
-    pub(crate) fn span(&self, unit: &Unit, own: &str) -> SpanId {
-        self.ids.span(&unit.session, own)
+    pub(crate) fn span(&self, unit: &Unit, seed: &str) -> SpanId {
+        self.ids.span(&unit.session, seed)
     }
 }
 
@@ -341,15 +346,17 @@ struct Making {
     /// The calls that each sub-agent was started or gone on with by.
     of_agent: HashMap<usize, Vec<(Owner, BlockId)>>,
     /// The messages that were met, by their ids.
-    said: HashSet<String>,
+    message_ids: HashSet<String>,
 }
 
 impl Making {
     /// Leaves out answers that another file of the session has already: some sub-agents begin with a copy of the conversation.
-    fn drop_copies(&mut self, own: &Conversation, round: &mut Round, is_main: bool) {
+    fn drop_copies(&mut self, conversation: &Conversation, round: &mut Round, is_main: bool) {
         round.answers.retain(|(id, _)| {
-            let Some(message) = own.table.text(own.table.answer(*id).id) else { return true };
-            self.said.insert(message.to_owned()) || is_main
+            let Some(message) = conversation.table.text(conversation.table.answer(*id).id) else {
+                return true;
+            };
+            self.message_ids.insert(message.to_owned()) || is_main
         });
     }
 
@@ -371,13 +378,17 @@ impl Making {
         ids: &Ids,
         unit: &Unit,
     ) -> Vec<((Owner, BlockId), SpanId)> {
-        let own = family.of(unit.owner);
+        let conversation = family.of(unit.owner);
         let mut found = Vec::new();
         let blocks = unit.round.answers.iter().flat_map(|(_, blocks)| blocks);
-        for block in blocks.filter(|block| own.table.part(**block).kind.is_call()) {
-            let part = own.table.part(*block);
-            let record = format!("{}/{}", record_id(own, part.row), own.table.place(*block));
-            let seed = own.table.text(part.id).unwrap_or(&record);
+        for block in blocks.filter(|block| conversation.table.part(**block).kind.is_call()) {
+            let part = conversation.table.part(*block);
+            let record = format!(
+                "{}/{}",
+                record_id(conversation, part.row),
+                conversation.table.place(*block)
+            );
+            let seed = conversation.table.text(part.id).unwrap_or(&record);
             let id = self.fresh(ids, &unit.session, seed, &record);
             let above = Above {
                 trace: unit.trace,
@@ -400,21 +411,27 @@ impl Making {
 }
 
 /// What a record is called: its id, or its line.
-pub(crate) fn record_id(own: &Conversation, row: RowId) -> String {
-    let known = own.table.row(row);
-    own.table.text(known.uuid).map_or_else(|| format!("line-{}", known.line), str::to_owned)
+pub(crate) fn record_id(conversation: &Conversation, row: RowId) -> String {
+    let known = conversation.table.row(row);
+    conversation
+        .table
+        .text(known.uuid)
+        .map_or_else(|| format!("line-{}", known.line), str::to_owned)
 }
 
 /// What an answer is called: the id of its message, or its first record.
-pub(crate) fn answer_id(own: &Conversation, id: AnswerId) -> String {
-    let answer = own.table.answer(id);
-    own.table.text(answer.id).map_or_else(|| record_id(own, answer.first), str::to_owned)
+pub(crate) fn answer_id(conversation: &Conversation, id: AnswerId) -> String {
+    let answer = conversation.table.answer(id);
+    conversation
+        .table
+        .text(answer.id)
+        .map_or_else(|| record_id(conversation, answer.first), str::to_owned)
 }
 
 /// The last record of its answers.
-fn last_record(own: &Conversation, round: &Round) -> Option<RowId> {
+fn last_record(conversation: &Conversation, round: &Round) -> Option<RowId> {
     let blocks = round.answers.iter().flat_map(|(_, blocks)| blocks);
-    blocks.map(|block| own.table.part(*block).row).max()
+    blocks.map(|block| conversation.table.part(*block).row).max()
 }
 
 fn is_measured(round: &Round) -> bool {
@@ -422,23 +439,23 @@ fn is_measured(round: &Round) -> bool {
 }
 
 /// Whether the last answer says why it ended.
-fn is_final(own: &Conversation, round: &Round) -> bool {
-    round.answers.last().is_none_or(|(id, _)| own.table.answer(*id).is_final())
+fn is_final(conversation: &Conversation, round: &Round) -> bool {
+    round.answers.last().is_none_or(|(id, _)| conversation.table.answer(*id).is_final())
 }
 
 /// Changes when an answer or a result comes.
-fn mark(own: &Conversation, round: &Round) -> String {
+fn mark(conversation: &Conversation, round: &Round) -> String {
     let mut hash = Sha256::new();
     hash.update(round.outcome().name());
     for (id, blocks) in &round.answers {
-        let answer = own.table.answer(*id);
+        let answer = conversation.table.answer(*id);
         let output = answer.usage.as_ref().map_or(0, |usage| usage.output);
-        hash.update(answer_id(own, *id));
+        hash.update(answer_id(conversation, *id));
         hash.update([u8::from(answer.is_final())]);
         hash.update(output.to_le_bytes());
         for block in blocks {
-            let is_call = own.table.part(*block).kind.is_call();
-            hash.update([u8::from(is_call), u8::from(own.pairs.of(*block).is_some())]);
+            let is_call = conversation.table.part(*block).kind.is_call();
+            hash.update([u8::from(is_call), u8::from(conversation.pairs.of(*block).is_some())]);
         }
     }
     hex(&hash.finalize()[..4])

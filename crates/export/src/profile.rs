@@ -123,14 +123,15 @@ impl Telling {
     }
 
     /// The same for content, which may be JSON and then stays so.
-    fn content(&self, own: &Text) -> Text {
-        let text = storable(&own.text);
+    fn content(&self, original: &Text) -> Text {
+        let text = storable(&original.text);
         // The strings of JSON are looked at as they are meant, not as they are written.
-        let shown = if own.is_json { self.mask().json(&text) } else { self.mask().text(&text) };
+        let shown =
+            if original.is_json { self.mask().json(&text) } else { self.mask().text(&text) };
         if shown.len() <= self.longest {
-            return Text { text: shown.into_owned(), is_json: own.is_json };
+            return Text { text: shown.into_owned(), is_json: original.is_json };
         }
-        let short = own.is_json.then(|| cut_json(&shown, self.longest)).flatten();
+        let short = original.is_json.then(|| cut_json(&shown, self.longest)).flatten();
         let plain = || Text::plain(cut(&shown, self.longest).unwrap_or_default());
         short.map_or_else(plain, Text::json)
     }
@@ -213,8 +214,8 @@ impl<'a> Attributes<'a> {
 /// What an error says, if there was one and it may be said.
 fn error(telling: &Telling, span: &Span) -> Option<String> {
     let Level::Error(kind, message) = &span.level else { return None };
-    let said = if telling.has_texts() && !message.is_empty() { message } else { kind };
-    Some(telling.text(said))
+    let text = if telling.has_texts() && !message.is_empty() { message } else { kind };
+    Some(telling.text(text))
 }
 
 /// What Langfuse calls such a span.
@@ -279,8 +280,8 @@ fn shorten(data: &mut Data, most: usize) {
                 *text = short;
             }
         }
-        Data::Array(list) => list.iter_mut().for_each(|own| shorten(own, most)),
-        Data::Object(members) => members.values_mut().for_each(|own| shorten(own, most)),
+        Data::Array(list) => list.iter_mut().for_each(|item| shorten(item, most)),
+        Data::Object(members) => members.values_mut().for_each(|value| shorten(value, most)),
         Data::Null | Data::Bool(_) | Data::Number(_) => {}
     }
 }

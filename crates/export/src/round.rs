@@ -35,9 +35,10 @@ impl Round {
     }
 
     /// Whether a model took part, or should have: also to sum up what was said.
-    pub(crate) fn counts(&self, own: &Conversation) -> bool {
+    pub(crate) fn counts(&self, conversation: &Conversation) -> bool {
+        let table = &conversation.table;
         let is_boundary =
-            |step: &Step| matches!(step, Step::Event(row) if own.table.boundary(*row).is_some());
+            |step: &Step| matches!(step, Step::Event(row) if table.boundary(*row).is_some());
         let is_opened = self.input.is_some_and(Input::opens);
         let mut steps = self.turns.iter().flat_map(|turn| &turn.steps);
         !self.answers.is_empty()
@@ -45,9 +46,9 @@ impl Round {
     }
 
     /// The last line of it.
-    pub(crate) fn last_line(&self, own: &Conversation) -> u64 {
+    pub(crate) fn last_line(&self, conversation: &Conversation) -> u64 {
         let last = self.turns.iter().map(|turn| turn.rows[1]).max().unwrap_or(self.first);
-        own.table.row(last).line
+        conversation.table.row(last).line
     }
 }
 
@@ -55,14 +56,14 @@ impl Round {
 const LONGEST_TURN: usize = 1 << 16;
 
 /// The rounds of a conversation, in the order of the file.
-pub(crate) fn rounds(own: &Conversation, found: Turns) -> Vec<Round> {
+pub(crate) fn rounds(conversation: &Conversation, found: Turns) -> Vec<Round> {
     let dead = found.dead.into_iter().flat_map(|(_, turns)| turns);
-    group(own, found.live, dead)
+    group(conversation, found.live, dead)
 }
 
 /// The rounds that these turns make, in the order of the file.
 pub(crate) fn group(
-    own: &Conversation,
+    conversation: &Conversation,
     live: Vec<Turn>,
     dead: impl IntoIterator<Item = Turn>,
 ) -> Vec<Round> {
@@ -71,7 +72,7 @@ pub(crate) fn group(
     let mut parts = Vec::new();
     let alive = live.len();
     for (at, turn) in live.into_iter().chain(dead).enumerate() {
-        let Some(opener) = opener(own, &turn) else {
+        let Some(opener) = opener(conversation, &turn) else {
             parts.push(turn);
             continue;
         };
@@ -80,7 +81,9 @@ pub(crate) fn group(
     }
     // What was opened on another branch, or by nothing.
     for turn in parts {
-        let Some(first) = turn.steps.iter().map(|step| row(own, step)).min() else { continue };
+        let Some(first) = turn.steps.iter().map(|step| row(conversation, step)).min() else {
+            continue;
+        };
         let mut at = Some(first);
         let mut found = None;
         for _ in 0..LONGEST_TURN {
@@ -89,7 +92,7 @@ pub(crate) fn group(
             if found.is_some() {
                 break;
             }
-            at = own.graph.link(here).parent();
+            at = conversation.graph.link(here).parent();
         }
         if let Some(at) = found {
             rounds[at].turns.insert(0, turn);
@@ -105,7 +108,7 @@ pub(crate) fn group(
     if let Some(last) = rounds.last_mut() {
         last.is_last = true;
     }
-    place_answers(own, &mut rounds);
+    place_answers(conversation, &mut rounds);
     rounds
 }
 
@@ -115,34 +118,34 @@ fn new(first: RowId, turn: Turn) -> Round {
 }
 
 /// The record that opens a turn.
-fn opener(own: &Conversation, turn: &Turn) -> Option<RowId> {
+fn opener(conversation: &Conversation, turn: &Turn) -> Option<RowId> {
     let wanted = turn.input?;
     turn.steps.iter().find_map(|step| match step {
-        Step::Said(row) if own.table.row(*row).input == Some(wanted) => Some(*row),
+        Step::Said(row) if conversation.table.row(*row).input == Some(wanted) => Some(*row),
         _ => None,
     })
 }
 
 /// A record of a step: the first.
-fn row(own: &Conversation, step: &Step) -> RowId {
+fn row(conversation: &Conversation, step: &Step) -> RowId {
     match step {
         Step::Said(row) | Step::Event(row) => *row,
         Step::Answer { id, blocks, .. } => {
-            let first = blocks.first().map(|block| own.table.part(*block).row);
-            first.unwrap_or_else(|| own.table.answer(*id).first)
+            let first = blocks.first().map(|block| conversation.table.part(*block).row);
+            first.unwrap_or_else(|| conversation.table.answer(*id).first)
         }
-        Step::Orphan(block) => own.table.part(*block).row,
+        Step::Orphan(block) => conversation.table.part(*block).row,
     }
 }
 
 /// Gives each answer to the first round that has a part of it.
-fn place_answers(own: &Conversation, rounds: &mut [Round]) {
+fn place_answers(conversation: &Conversation, rounds: &mut [Round]) {
     let mut owner: HashMap<AnswerId, usize> = HashMap::new();
     let mut blocks: HashMap<AnswerId, Vec<BlockId>> = HashMap::new();
     for (at, round) in rounds.iter().enumerate() {
         for step in round.turns.iter().flat_map(|turn| &turn.steps) {
             if let Step::Answer { id, blocks: own_blocks, .. } = step
-                && !own.table.is_filler(*id)
+                && !conversation.table.is_filler(*id)
             {
                 owner.entry(*id).or_insert(at);
                 blocks.entry(*id).or_default().extend(own_blocks);
@@ -156,13 +159,13 @@ fn place_answers(own: &Conversation, rounds: &mut [Round]) {
         rounds[at].answers.push((id, own_blocks));
     }
     for round in rounds {
-        round.answers.sort_by_key(|(id, _)| own.table.answer(*id).first);
+        round.answers.sort_by_key(|(id, _)| conversation.table.answer(*id).first);
     }
 }
 
 /// When each record was made; what does not say is as old as the one before it, and the first as old as the next.
-pub(crate) fn times(own: &Conversation) -> Vec<Time> {
-    let rows = own.table.rows();
+pub(crate) fn times(conversation: &Conversation) -> Vec<Time> {
+    let rows = conversation.table.rows();
     let mut last = rows.iter().find_map(|row| row.time).unwrap_or(Time(0));
     let filled = rows.iter().map(|row| {
         last = row.time.unwrap_or(last);

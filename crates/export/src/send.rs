@@ -107,9 +107,9 @@ impl Sender {
     pub fn check(&self) -> Result<Option<String>, Stop> {
         match self.post(&Batch::default())? {
             Answer::Taken(_) => Ok(None),
-            Answer::Bad(told) => Ok(Some(told)),
-            Answer::TooLarge(told) => Err(Stop::Refused(told)),
-            Answer::Broken(told) => Err(Stop::Down(told)),
+            Answer::Bad(message) => Ok(Some(message)),
+            Answer::TooLarge(message) => Err(Stop::Refused(message)),
+            Answer::Broken(message) => Err(Stop::Down(message)),
         }
     }
 
@@ -134,26 +134,26 @@ impl Sender {
                         outcome.warning.get_or_insert(why);
                     }
                 }
-                Ok(Answer::TooLarge(told)) => {
+                Ok(Answer::TooLarge(message)) => {
                     if let Some(rest) = part.halve() {
                         open.extend([rest, part]);
                     } else if part.spans.first_mut().is_some_and(|(_, span)| shrink(span)) {
                         outcome.shortened += 1;
                         open.push(part);
                     } else {
-                        outcome.refuse(part, &told);
+                        outcome.refuse(part, &message);
                     }
                 }
                 // One that fails over some spans and takes others must not hold up all.
-                Ok(Answer::Broken(told)) if self.check().is_err() => {
+                Ok(Answer::Broken(message)) if self.check().is_err() => {
                     open.push(part);
-                    return Err(give_back(batch, open, outcome, updates, Stop::Down(told)));
+                    return Err(give_back(batch, open, outcome, updates, Stop::Down(message)));
                 }
-                Ok(Answer::Bad(told) | Answer::Broken(told)) => {
+                Ok(Answer::Bad(message) | Answer::Broken(message)) => {
                     let may_look = requests < MOST_REQUESTS;
                     match part.halve().filter(|_| may_look) {
                         Some(rest) => open.extend([rest, part]),
-                        None => outcome.refuse(part, &told),
+                        None => outcome.refuse(part, &message),
                     }
                 }
                 Err(stop) => {
@@ -185,20 +185,24 @@ impl Sender {
         };
         let mut failures = 0;
         loop {
-            let (told, asked, is_broken) = match self.once(bytes.clone(), is_packed) {
+            let (message, asked, is_broken) = match self.once(bytes.clone(), is_packed) {
                 Ok(response) => match judge(response) {
                     Judged::Final(answer) => return answer,
-                    Judged::Later(told, asked, is_broken) => (told, asked, is_broken),
+                    Judged::Later(message, asked, is_broken) => (message, asked, is_broken),
                 },
                 Err(error) => match cause(&error) {
-                    Ok(told) => (told, None, false),
+                    Ok(message) => (message, None, false),
                     Err(stop) => return Err(stop),
                 },
             };
             failures += 1;
             let wait = asked.unwrap_or_else(|| backoff(failures, chance()));
             if failures > self.target.tries || wait > LONGEST_ASKED {
-                return if is_broken { Ok(Answer::Broken(told)) } else { Err(Stop::Down(told)) };
+                return if is_broken {
+                    Ok(Answer::Broken(message))
+                } else {
+                    Err(Stop::Down(message))
+                };
             }
             std::thread::sleep(wait);
         }
@@ -228,10 +232,10 @@ fn give_back(
 }
 
 impl Sent {
-    fn refuse(&mut self, part: Batch, told: &str) {
+    fn refuse(&mut self, part: Batch, message: &str) {
         self.why.get_or_insert_with(|| {
             let name = part.spans.first().map(|(_, span)| span_name(span)).unwrap_or_default();
-            format!("{told}; the first of it is {name}")
+            format!("{message}; the first of it is {name}")
         });
         self.refused.join(part);
     }
@@ -261,21 +265,21 @@ fn judge(response: Response) -> Judged {
         let warning = kind.starts_with("application/x-protobuf").then(|| partial(&body)).flatten();
         return Judged::Final(Ok(Answer::Taken(warning)));
     }
-    let told = told(status, &body);
+    let message = describe(status, &body);
     Judged::Final(match status {
-        413 => Ok(Answer::TooLarge(told)),
-        400 | 422 => Ok(Answer::Bad(told)),
-        401 | 403 => Err(Stop::Denied(told)),
+        413 => Ok(Answer::TooLarge(message)),
+        400 | 422 => Ok(Answer::Bad(message)),
+        401 | 403 => Err(Stop::Denied(message)),
         300..400 => Err(Stop::Wrong(format!("it has moved to `{moved}`"))),
-        501 => Err(Stop::Wrong(told)),
+        501 => Err(Stop::Wrong(message)),
         408 | 429 | 500.. => {
             // Seconds. A date is as good as nothing said: the usual time will do.
             let after = after.and_then(|text| text.trim().parse::<f64>().ok());
             let is_broken = status == 500;
-            let after = after.and_then(|own| Duration::try_from_secs_f64(own).ok());
-            return Judged::Later(told, after, is_broken);
+            let after = after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            return Judged::Later(message, after, is_broken);
         }
-        _ => Err(Stop::Wrong(told)),
+        _ => Err(Stop::Wrong(message)),
     })
 }
 
@@ -288,10 +292,10 @@ fn partial(body: &[u8]) -> Option<(usize, String)> {
 }
 
 /// A status and the beginning of what comes with it.
-fn told(status: u16, body: &[u8]) -> String {
+fn describe(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = words.chars().filter(|own| !own.is_control()).take(200).collect();
+    let short: String = words.chars().filter(|letter| !letter.is_control()).take(200).collect();
     if short.is_empty() { status.to_string() } else { format!("{status} {short}") }
 }
 
@@ -301,17 +305,17 @@ fn cause(error: &reqwest::Error) -> Result<String, Stop> {
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let told = cause.to_string();
-    let has = |words: &[&str]| words.iter().any(|word| told.contains(word));
+    let message = cause.to_string();
+    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
     if error.is_builder() {
-        Err(Stop::Wrong(told))
+        Err(Stop::Wrong(message))
     } else if has(&["corrupt message", "InvalidContentType"]) {
         Err(Stop::Wrong("it does not speak TLS; is it `http://`?".to_owned()))
     } else if has(&["certificate", "UnknownIssuer", "CaUsedAsEndEntity"]) {
         let hint = "OTEL_EXPORTER_OTLP_CERTIFICATE names a file with one that is";
-        Err(Stop::Wrong(format!("its certificate is not trusted: {told}; {hint}")))
+        Err(Stop::Wrong(format!("its certificate is not trusted: {message}; {hint}")))
     } else {
-        Ok(told)
+        Ok(message)
     }
 }
 

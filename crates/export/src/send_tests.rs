@@ -51,9 +51,9 @@ fn what_did_not_arrive_comes_back() {
 
 #[test]
 fn an_answer_is_told_in_short_and_harmless_words() {
-    let text = told(500, format!("\u{1b}[31m  a\n\n b {}", "x".repeat(9_000)).as_bytes());
+    let text = describe(500, format!("\u{1b}[31m  a\n\n b {}", "x".repeat(9_000)).as_bytes());
     assert!(text.starts_with("500 [31m a b xxx") && text.chars().count() < 210, "{text}");
-    assert_eq!(told(503, b""), "503");
+    assert_eq!(describe(503, b""), "503");
 }
 
 #[test]

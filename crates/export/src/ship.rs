@@ -172,7 +172,7 @@ impl<'a> Shipper<'a> {
         closing.ended = closing.ended.max(known.ended);
         closing.agents.clone_from(&known.agents);
         let is_as_it_was =
-            state.position.as_ref().is_some_and(|own| own.look.as_ref() == Some(&look));
+            state.position.as_ref().is_some_and(|position| position.look.as_ref() == Some(&look));
         if is_as_it_was && !self.known.is_again && !self.is_in_doubt {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
@@ -236,8 +236,8 @@ impl<'a> Shipper<'a> {
         let (mut count, mut is_closed) = (0, false);
         let read = plan.spans(unit, &mut |span| {
             progress.step();
-            let Some(told) = telling.tell(&span) else { return Ok(()) };
-            let sent = wire::span(&span, told);
+            let Some(told_span) = telling.tell(&span) else { return Ok(()) };
+            let sent = wire::span(&span, told_span);
             if batch.is_full_for(&sent) && give(std::mem::take(batch)).is_err() {
                 is_closed = true;
                 return Err(io::ErrorKind::Interrupted.into());
@@ -345,11 +345,11 @@ pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing 
 
 /// Whether the last turn of a session is complete and says why it ended: the client writes the last lines late.
 pub fn is_settled(session: &Session) -> io::Result<bool> {
-    let own = Conversation::open(&session.path)?;
-    let turns = own.turns().live;
+    let conversation = Conversation::open(&session.path)?;
+    let turns = conversation.turns().live;
     let Some(last) = turns.last() else { return Ok(true) };
     let mut answers = last.steps.iter().filter_map(|step| match step {
-        Step::Answer { id, .. } => Some(own.table.answer(*id)),
+        Step::Answer { id, .. } => Some(conversation.table.answer(*id)),
         _ => None,
     });
     Ok(last.outcome.is_complete() && answers.next_back().is_none_or(Answer::is_final))

@@ -86,8 +86,8 @@ impl States {
     pub fn apply(&self, updates: &[Update]) -> io::Result<()> {
         let mut changed: BTreeMap<&str, State> = BTreeMap::new();
         for update in updates {
-            let own = changed.entry(&update.session);
-            own.or_insert_with(|| self.load(&update.session)).apply(update);
+            let entry = changed.entry(&update.session);
+            entry.or_insert_with(|| self.load(&update.session)).apply(update);
         }
         changed.iter().try_for_each(|(session, state)| self.save(session, state))
     }

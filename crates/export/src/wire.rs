@@ -101,9 +101,9 @@ impl Batch {
         let request = ExportTraceServiceRequest::decode(bytes)?;
         let mut batch = Batch { updates, ..Batch::default() };
         for group in request.resource_spans {
-            let attributes = group.resource.map(|own| own.attributes).unwrap_or_default();
-            let version = attributes.into_iter().find(|own| own.key == "service.version");
-            let version = match version.and_then(|own| own.value?.value) {
+            let attributes = group.resource.map(|resource| resource.attributes).unwrap_or_default();
+            let version = attributes.into_iter().find(|pair| pair.key == "service.version");
+            let version = match version.and_then(|pair| pair.value?.value) {
                 Some(Wire::StringValue(text)) => text,
                 _ => String::new(),
             };
@@ -155,28 +155,28 @@ pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 /// A span as it is sent.
-pub fn span(own: &Span, told: Told) -> Sent {
-    let error = told.error.map(|message| Status { message, code: StatusCode::Error.into() });
-    let kind = if told.is_client { SpanKind::Client } else { SpanKind::Internal };
-    let attributes = told.attributes.into_iter().map(|(key, value)| attribute(&key, value));
-    let events = told.events.into_iter().map(|(time, name)| Event {
+pub fn span(span: &Span, told_span: Told) -> Sent {
+    let error = told_span.error.map(|message| Status { message, code: StatusCode::Error.into() });
+    let kind = if told_span.is_client { SpanKind::Client } else { SpanKind::Internal };
+    let attributes = told_span.attributes.into_iter().map(|(key, value)| attribute(&key, value));
+    let events = told_span.events.into_iter().map(|(time, name)| Event {
         time_unix_nano: nanos(time),
         name,
         ..Event::default()
     });
     Sent {
-        trace_id: own.turn.trace.0.to_vec(),
-        span_id: own.id.0.to_vec(),
-        parent_span_id: own.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
-        name: told.name,
+        trace_id: span.turn.trace.0.to_vec(),
+        span_id: span.id.0.to_vec(),
+        parent_span_id: span.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
+        name: told_span.name,
         kind: kind.into(),
         // A time before 1970 is none.
-        start_time_unix_nano: nanos(if told.times[0].0 < 0 {
-            told.times[1]
+        start_time_unix_nano: nanos(if told_span.times[0].0 < 0 {
+            told_span.times[1]
         } else {
-            told.times[0]
+            told_span.times[0]
         }),
-        end_time_unix_nano: nanos(told.times[1].max(told.times[0])),
+        end_time_unix_nano: nanos(told_span.times[1].max(told_span.times[0])),
         attributes: attributes.collect(),
         events: events.collect(),
         status: error,
@@ -208,11 +208,12 @@ fn attribute(key: &str, value: Value) -> KeyValue {
 
 /// Makes the longest text of a span shorter by half, with a mark; nothing if there is none left that is long.
 pub(crate) fn shrink(span: &mut Sent) -> bool {
-    let texts =
-        span.attributes.iter_mut().filter_map(|own| match own.value.as_mut()?.value.as_mut()? {
+    let texts = span.attributes.iter_mut().filter_map(|pair| {
+        match pair.value.as_mut()?.value.as_mut()? {
             Wire::StringValue(text) => Some(text),
             _ => None,
-        });
+        }
+    });
     let Some(longest) = texts.max_by_key(|text| text.len()).filter(|text| text.len() > 512) else {
         return false;
     };

@@ -139,10 +139,10 @@ fn break_off(
     after: usize,
     pause: Duration,
 ) -> io::Result<()> {
-    let said: String = events.split_inclusive("\n\n").take(after).collect();
+    let first_events: String = events.split_inclusive("\n\n").take(after).collect();
     write!(
         connection,
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_cut\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_cut\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{first_events}",
         events.len()
     )?;
     connection.flush()?;

@@ -9,6 +9,7 @@ pub mod damage;
 pub mod messages;
 pub mod mutate;
 pub mod otlp;
+pub mod picture;
 pub mod session;
 pub mod tls;
 

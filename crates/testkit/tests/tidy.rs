@@ -33,7 +33,10 @@ fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|own| endings.iter().any(|one| own == *one)) {
+            } else if path
+                .extension()
+                .is_some_and(|ending| endings.iter().any(|one| ending == *one))
+            {
                 found.push(path);
             }
         }

@@ -61,7 +61,7 @@ impl Subject {
     /// The same with a file that is open.
     pub fn of_file(file: File, path: &Path, rules: Rules) -> io::Result<Subject> {
         let case = Case::open(file, path)?;
-        let found = outline(&case.own, rules, Some("..."))?;
+        let found = outline(&case.conversation, rules, Some("..."))?;
         Ok(Subject { case, rules, found, judged: OnceLock::new() })
     }
 
@@ -77,7 +77,7 @@ impl Subject {
 
     /// What another version makes of it.
     fn judged_as(&self, rules: Rules) -> io::Result<Judged> {
-        let found = outline(&self.case.own, rules, Some("..."))?;
+        let found = outline(&self.case.conversation, rules, Some("..."))?;
         self.case.judge(rules, found.as_ref().map_err(|refusal| *refusal))
     }
 
@@ -92,13 +92,13 @@ impl Subject {
     }
 
     /// The session itself.
-    pub fn own(&self) -> &Conversation {
-        &self.case.own
+    pub fn conversation(&self) -> &Conversation {
+        &self.case.conversation
     }
 
     /// What stands in its file from a byte on, by now, even if the file is no longer where it was.
     pub fn rest(&self, from: u64) -> io::Result<Vec<u8>> {
-        self.case.own.with_file(|file| {
+        self.case.conversation.with_file(|file| {
             let mut more = Vec::new();
             From::new(file, from).read_to_end(&mut more)?;
             Ok(more)
@@ -148,7 +148,7 @@ pub struct Deed {
 
 /// Everything stays: with new ids, another session that says the same.
 pub fn clone(subject: &Subject) -> Change {
-    Change::new(&subject.case.own)
+    Change::new(&subject.case.conversation)
 }
 
 /// Writes a session as a change leaves it, with new ids if there are any.
@@ -158,7 +158,7 @@ pub fn write(
     ids: Option<&Renames>,
     out: &mut dyn Write,
 ) -> io::Result<Written> {
-    write_file(&subject.case.own, change, ids, out)
+    write_file(&subject.case.conversation, change, ids, out)
 }
 
 /// Maps the ids in the bytes of a side file.
@@ -169,23 +169,27 @@ pub fn map_bytes(ids: &Renames, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Writes a sub-agent's file with the new ids of its session.
-pub fn write_agent(own: &Conversation, ids: &Renames, out: &mut dyn Write) -> io::Result<Written> {
-    write_file(own, &Change::new(own), Some(ids), out)
+pub fn write_agent(
+    conversation: &Conversation,
+    ids: &Renames,
+    out: &mut dyn Write,
+) -> io::Result<Written> {
+    write_file(conversation, &Change::new(conversation), Some(ids), out)
 }
 
 fn write_file(
-    own: &Conversation,
+    conversation: &Conversation,
     change: &Change,
     ids: Option<&Renames>,
     out: &mut dyn Write,
 ) -> io::Result<Written> {
-    own.with_file(|file| write::write(&own.table, file, change, ids, out))
+    conversation.with_file(|file| write::write(&conversation.table, file, change, ids, out))
 }
 
 impl Change {
-    fn new(own: &Conversation) -> Change {
+    fn new(conversation: &Conversation) -> Change {
         Change {
-            goes: vec![false; own.table.rows().len()],
+            goes: vec![false; conversation.table.rows().len()],
             edits: HashMap::new(),
             behind: HashMap::new(),
             end: Vec::new(),
@@ -214,16 +218,17 @@ impl Change {
     }
 
     /// Whether a session that says something would say nothing any more.
-    pub fn leaves_nothing(&self, own: &Conversation) -> bool {
+    pub fn leaves_nothing(&self, conversation: &Conversation) -> bool {
         let is_said = |kind: Kind| matches!(kind, Kind::User | Kind::Assistant);
-        let mut said = own.table.numbered().filter(|(_, row)| is_said(row.kind) && !row.is_side);
-        self.goes.contains(&true) && said.all(|(id, _)| self.goes(id))
+        let mut messages =
+            conversation.table.numbered().filter(|(_, row)| is_said(row.kind) && !row.is_side);
+        self.goes.contains(&true) && messages.all(|(id, _)| self.goes(id))
     }
 
     /// Whether a block of the session stays.
-    pub fn keeps(&self, own: &Conversation, block: BlockId) -> bool {
-        let row = own.table.part(block).row;
-        let place = own.table.place(block);
+    pub fn keeps(&self, conversation: &Conversation, block: BlockId) -> bool {
+        let row = conversation.table.part(block).row;
+        let place = conversation.table.place(block);
         let is_gone =
             |(at, edit): &(u32, BlockEdit)| *at as usize == place && *edit == BlockEdit::Gone;
         !self.goes(row) && self.edits.get(&row).is_none_or(|edit| !edit.blocks.iter().any(is_gone))
@@ -248,28 +253,28 @@ impl Change {
     /// The time that a record needs so that versions which go by the newest one go on from it; nothing if it has it.
     fn needed_time(
         &self,
-        own: &Conversation,
+        conversation: &Conversation,
         last: Option<RowId>,
         time: Option<Time>,
     ) -> Option<Time> {
         let is_candidate = |id: RowId| {
-            let row = own.table.row(id);
+            let row = conversation.table.row(id);
             let is_tree = matches!(
                 row.kind,
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::Progress
             );
             is_tree && !row.is_marked_side && row.uuid.is_some() && !self.goes(id)
         };
-        let others = own.table.numbered().map(|(id, _)| id);
+        let others = conversation.table.numbered().map(|(id, _)| id);
         let others = others.filter(|id| Some(*id) != last && is_candidate(*id));
-        let newest = others.filter_map(|id| own.table.row(id).time).max()?;
+        let newest = others.filter_map(|id| conversation.table.row(id).time).max()?;
         (Some(newest) >= time).then_some(Time(newest.0 + 1))
     }
 }
 
 /// The answer that a record is of, or whose calls it answers.
-fn answer_of(own: &Conversation, row: RowId) -> Option<AnswerId> {
-    let table = &own.table;
+fn answer_of(conversation: &Conversation, row: RowId) -> Option<AnswerId> {
+    let table = &conversation.table;
     let known = table.row(row);
     if known.answer.is_some() {
         return known.answer;
@@ -277,6 +282,6 @@ fn answer_of(own: &Conversation, row: RowId) -> Option<AnswerId> {
     if known.input != Some(Input::ToolResult) {
         return None;
     }
-    let mut calls = table.parts_of(row).filter_map(|part| own.pairs.of(part));
+    let mut calls = table.parts_of(row).filter_map(|part| conversation.pairs.of(part));
     calls.find_map(|call| table.row(table.part(call).row).answer)
 }

@@ -113,7 +113,7 @@ pub(crate) struct Judged {
 /// A session that is being judged.
 #[derive(Debug)]
 pub(crate) struct Case {
-    pub(crate) own: Conversation,
+    pub(crate) conversation: Conversation,
     pub(crate) examined: Examined,
     /// Where damage begins, in order.
     damage: Vec<u64>,
@@ -126,8 +126,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    fn new(own: Conversation, examined: Examined) -> Case {
-        let table = &own.table;
+    fn new(conversation: Conversation, examined: Examined) -> Case {
+        let table = &conversation.table;
         let is_damage = |mark: &&Mark| matches!(mark.what, What::Damaged(_) | What::Nul);
         let damage = examined.marks.iter().filter(is_damage).map(|mark| mark.offset).collect();
         let first_said =
@@ -141,14 +141,14 @@ impl Case {
         }
         let named = table.answers().iter().filter_map(|answer| Some((answer.id?, answer.first)));
         let answers = named.collect();
-        Case { own, examined, damage, first_said, results, answers }
+        Case { conversation, examined, damage, first_said, results, answers }
     }
 
     /// A session by its records alone: nobody looks for secrets.
     pub(crate) fn open(file: File, path: &Path) -> io::Result<Case> {
         let mut examined = Examined::default();
-        let own = Conversation::of_file(file, path, 0, &mut examined)?;
-        Ok(Case::new(own, examined))
+        let conversation = Conversation::of_file(file, path, 0, &mut examined)?;
+        Ok(Case::new(conversation, examined))
     }
 
     /// What one version makes of it, of which it is known what it would send.
@@ -157,7 +157,7 @@ impl Case {
         rules: Rules,
         found: Result<&History, Refusal>,
     ) -> io::Result<Judged> {
-        let mut shared = Findings::new(&self.own.table);
+        let mut shared = Findings::new(&self.conversation.table);
         judge::records(self, rules, &mut shared)?;
         let shared = shared.into_list();
         let mut judged = judge::judge(self, rules, found, Verdict::of(&shared))?;
@@ -168,7 +168,7 @@ impl Case {
 
     /// The row whose record begins there.
     pub(crate) fn row_at(&self, offset: u64) -> Option<RowId> {
-        let rows = self.own.table.rows();
+        let rows = self.conversation.table.rows();
         let at = rows.binary_search_by_key(&offset, |row| row.offset).ok()?;
         u32::try_from(at).ok().map(RowId)
     }
@@ -177,7 +177,7 @@ impl Case {
     pub(crate) fn marks(&self) -> impl Iterator<Item = (&Mark, Option<BlockId>)> {
         self.examined.marks.iter().map(|mark| {
             let block = mark.block.and_then(|block| {
-                self.own.table.parts_of(self.row_at(mark.offset)?).nth(block as usize)
+                self.conversation.table.parts_of(self.row_at(mark.offset)?).nth(block as usize)
             });
             (mark, block)
         })
@@ -185,12 +185,15 @@ impl Case {
 
     /// Whether a `last-prompt` record names a record that is there.
     fn is_named(&self) -> bool {
-        self.own.table.named_leaf.is_some_and(|id| self.own.graph.row_of(id).is_some())
+        self.conversation
+            .table
+            .named_leaf
+            .is_some_and(|id| self.conversation.graph.row_of(id).is_some())
     }
 
     /// Whether bytes between two records are damaged.
     fn is_damaged_between(&self, from: RowId, to: RowId) -> bool {
-        let offset = |row: RowId| self.own.table.row(row).offset;
+        let offset = |row: RowId| self.conversation.table.row(row).offset;
         let first = self.damage.partition_point(|at| *at < offset(from));
         self.damage.get(first).is_some_and(|at| *at < offset(to))
     }
@@ -210,9 +213,9 @@ pub fn check_with(
     redactor: &Arc<Redactor>,
 ) -> io::Result<Report> {
     let mut examined = Examined::with(redactor);
-    let own = Conversation::open_watched(&session.path, 0, &mut examined)?;
-    let case = Case::new(own, examined);
-    let mut shared = Findings::new(&case.own.table);
+    let conversation = Conversation::open_watched(&session.path, 0, &mut examined)?;
+    let case = Case::new(conversation, examined);
+    let mut shared = Findings::new(&case.conversation.table);
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
     let judged = judge_all(&case, rules, Verdict::of(&shared))?;
@@ -222,21 +225,21 @@ pub fn check_with(
 /// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
 /// for more.
 fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rules, Judged)>> {
-    let mut linked = case.own.table.rows().iter().filter(|row| row.uuid.is_some());
+    let mut linked = case.conversation.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
     let is_odd = |part: &Part| part.filling == Filling::OddContent;
-    let is_plain = is_timed && !case.own.table.parts().iter().any(is_odd);
+    let is_plain = is_timed && !case.conversation.table.parts().iter().any(is_odd);
     let is_alike = |rules: &Rules| is_plain && *rules != asked && ALIKE.contains(&rules.version);
     // The newest do most: they come first, and each thread takes the next one that nobody has.
     let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
     let next = Mutex::new(all);
-    let told = Told::default();
+    let cache = Told::default();
     let judge = || {
         let mut judged = Vec::new();
         loop {
             let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rules) = rules else { return Ok(judged) };
-            let found = outline_with(&case.own, rules, Some("..."), &told)?;
+            let found = outline_with(&case.conversation, rules, Some("..."), &cache)?;
             let found = found.as_ref().map_err(|refusal| *refusal);
             judged.push((rules, judge::judge(case, rules, found, shared)?));
         }
@@ -274,39 +277,39 @@ fn report(
     let versions: Vec<(String, Verdict)> =
         judged.iter().map(|(rules, judged)| (rules.name(), judged.verdict)).collect();
     let others = others(&judged, rules);
-    let Some((_, own)) = judged.into_iter().find(|(known, _)| *known == rules) else {
+    let Some((_, judged)) = judged.into_iter().find(|(known, _)| *known == rules) else {
         return Err(io::Error::other("rules that nobody observed"));
     };
     // A client that refuses a session may still have found where to resume it.
-    let leaf = own.leaf.or_else(|| history::leaf(&case.own.table, rules)).map(|leaf| {
-        let row = case.own.table.row(leaf);
-        (row.line, case.own.table.text(row.uuid).map(str::to_owned))
+    let leaf = judged.leaf.or_else(|| history::leaf(&case.conversation.table, rules)).map(|leaf| {
+        let row = case.conversation.table.row(leaf);
+        (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
-    let mut more = Findings::new(&case.own.table);
+    let mut more = Findings::new(&case.conversation.table);
     around::around(&case, rules, now, &mut more);
     if let Some(text) = others {
         more.add(Code::OtherVersions, Severity::Note, None, text);
     }
-    let mut findings = own.findings;
+    let mut findings = judged.findings;
     findings.extend(shared);
     findings.extend(more.into_list());
     if agents.is_empty() {
-        let mut more = Findings::new(&case.own.table);
-        around::calls_without_agents(&case.own.table, &|_| false, &mut more);
+        let mut more = Findings::new(&case.conversation.table);
+        around::calls_without_agents(&case.conversation.table, &|_| false, &mut more);
         findings.extend(more.into_list());
     } else {
         findings.extend(of_agents(case, agents));
     }
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
-    Ok(Report { verdict, version: rules.name(), leaf, reach: own.reach, findings, versions })
+    Ok(Report { verdict, version: rules.name(), leaf, reach: judged.reach, findings, versions })
 }
 
 /// What there is to say about the sub-agents of a session.
 fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
-    let (family, seen) = Family::around(case.own, agents, &case.examined);
+    let (family, seen) = Family::around(case.conversation, agents, &case.examined);
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
-        Body::File(own) => Some(around::name(&own.path)),
+        Body::File(conversation) => Some(around::name(&conversation.path)),
         Body::Side(_) => None,
     });
     let examined: Vec<(String, Examined)> = files.zip(seen).collect();
@@ -318,19 +321,19 @@ fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
 /// What the other versions would do differently, in a sentence.
 fn others(judged: &[(Rules, Judged)], rules: Rules) -> Option<String> {
     let outcome = |judged: &Judged| (judged.verdict, judged.reach.lost);
-    let (_, own) = judged.iter().find(|(known, _)| *known == rules)?;
+    let (_, baseline) = judged.iter().find(|(known, _)| *known == rules)?;
     let mut groups: Vec<((Verdict, usize), Vec<String>)> = Vec::new();
-    for (known, found) in judged.iter().filter(|(_, found)| outcome(found) != outcome(own)) {
+    for (known, found) in judged.iter().filter(|(_, found)| outcome(found) != outcome(baseline)) {
         match groups.iter_mut().find(|(known, _)| *known == outcome(found)) {
             Some((_, names)) => names.push(known.name()),
             None => groups.push((outcome(found), vec![known.name()])),
         }
     }
-    let told = groups.into_iter().map(|((verdict, lost), names)| {
+    let phrases = groups.into_iter().map(|((verdict, lost), names)| {
         let lost =
             if lost > 0 { format!(" ({} lost)", judge::messages(lost)) } else { String::new() };
         format!("{}: {}{lost}", names.join(", "), verdict.words())
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let phrases: Vec<String> = phrases.collect();
+    (!phrases.is_empty()).then(|| phrases.join("; "))
 }

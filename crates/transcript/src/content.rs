@@ -212,7 +212,7 @@ impl<'a> Block<'a> {
             return self.json.get(name);
         }
         let members = &self.members[..usize::from(self.count)];
-        members.iter().rfind(|(own, _)| *own == name.as_bytes()).map(|(_, value)| *value)
+        members.iter().rfind(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
     /// A member that is none of these.

@@ -84,7 +84,7 @@ impl Window {
 
 /// Looks at one record after the other.
 pub(crate) struct Look<'a> {
-    own: &'a Conversation,
+    conversation: &'a Conversation,
     window: Window,
 }
 
@@ -95,7 +95,7 @@ impl Look<'_> {
         row: RowId,
         see: impl FnOnce(&Entry<'_>) -> T,
     ) -> io::Result<T> {
-        self.own.look_by(&mut self.window, row, see)
+        self.conversation.look_by(&mut self.window, row, see)
     }
 
     /// One block that can be read alone; nothing else of its record is read.
@@ -104,10 +104,10 @@ impl Look<'_> {
         block: BlockId,
         see: impl FnOnce(Block<'_>) -> T,
     ) -> io::Result<Option<T>> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let Some(range) = table.range(block) else { return Ok(None) };
         let offset = table.row(table.part(block).row).offset + range.start as u64;
-        self.own.with_file(|file| {
+        self.conversation.with_file(|file| {
             let bytes = self.window.get(file, offset, range.len() as u64)?;
             let block = Block::of(Json::trusted(&bytes));
             let whole = block.filter(|block| block.json().raw().len() == bytes.len());
@@ -184,11 +184,11 @@ impl Conversation {
         offset: u64,
         watch: &mut impl Watch,
     ) -> io::Result<Conversation> {
-        let mut own = Conversation::unlinked(file, path, offset, watch)?;
-        own.graph = Graph::new(&own.table);
-        own.table.mark_repeats(&repeats(&own.table, &own.graph));
-        own.pairs = Pairs::new(&own.table);
-        Ok(own)
+        let mut conversation = Conversation::unlinked(file, path, offset, watch)?;
+        conversation.graph = Graph::new(&conversation.table);
+        conversation.table.mark_repeats(&repeats(&conversation.table, &conversation.graph));
+        conversation.pairs = Pairs::new(&conversation.table);
+        Ok(conversation)
     }
 
     /// Reads a file for those who ask neither how records hang together nor for turns.
@@ -270,7 +270,7 @@ impl Conversation {
         let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads * 8).max(FEW)).collect();
         let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
         threads::each(pieces.len(), threads, |at| {
-            let mut look = Look { own: self, window: Window::default() };
+            let mut look = Look { conversation: self, window: Window::default() };
             *lock(&found[at]) = pieces[at].iter().map(|row| see(&mut look, *row)).collect();
         });
         let mut all = Vec::with_capacity(rows.len());

@@ -55,7 +55,7 @@ impl Touched {
     /// How many lines came and went.
     pub fn counts(&self) -> [usize; 2] {
         let lines = || self.hunks.iter().flat_map(|hunk| &hunk.lines);
-        ['+', '-'].map(|sign| lines().filter(|(own, _)| *own == sign).count())
+        ['+', '-'].map(|sign| lines().filter(|(mark, _)| *mark == sign).count())
     }
 }
 
@@ -65,23 +65,24 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// How many lines around a change are kept where a diff is worked out.
 const AROUND: usize = 3;
 
-/// The file that a call touched, if its tool is one that touches files. `told` is what the model was told came of it.
+/// The file that a call touched, if its tool is one that touches files. `output` is what the model was told came of it.
 pub fn touched(
     tool: &str,
     input: Json<'_>,
     structured: Option<Json<'_>>,
-    told: &str,
+    output: &str,
 ) -> Option<Touched> {
     let input = input.object()?;
-    let result = structured.filter(|own| own.shape() == Shape::Object).and_then(Json::object);
-    let of_result = |name: &str| result.as_ref().and_then(|own| own.text(name));
+    let result = structured.filter(|json| json.shape() == Shape::Object).and_then(Json::object);
+    let of_result = |name: &str| result.as_ref().and_then(|result| result.text(name));
     let path = of_result("filePath").or_else(|| {
         ["file_path", "notebook_path", "path"].iter().find_map(|name| input.text(name))
     });
     let path = || path.clone().map(std::borrow::Cow::into_owned);
     match tool {
         "Read" => {
-            let inner = result.as_ref().and_then(|own| own.get("file")?.get("filePath")?.text());
+            let inner =
+                result.as_ref().and_then(|result| result.get("file")?.get("filePath")?.text());
             let path = inner.map(std::borrow::Cow::into_owned).or_else(path)?;
             Some(Touched { path, action: Action::Read, hunks: Vec::new() })
         }
@@ -89,7 +90,7 @@ pub fn touched(
             let updated = match of_result("type") {
                 Some(kind) => kind == "update",
                 // Sub-agents' files have no structured result.
-                None => told.contains("has been updated") || told.contains("overwritten"),
+                None => output.contains("has been updated") || output.contains("overwritten"),
             };
             let action = if updated { Action::Changed } else { Action::Created };
             let content =

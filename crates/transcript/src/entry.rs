@@ -83,8 +83,8 @@ impl<'a> Entry<'a> {
 
     /// The type as the record itself gives it; the role of its message where it gives none.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
-        let own = self.get("type").and_then(Json::text);
-        own.or_else(|| self.message.as_ref()?.text("role"))
+        let name = self.get("type").and_then(Json::text);
+        name.or_else(|| self.message.as_ref()?.text("role"))
     }
 
     /// The kind within the kind: the subtype of a `system` record, the type of an attachment or of

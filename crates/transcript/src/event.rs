@@ -24,7 +24,7 @@ pub fn event(entry: &Entry<'_>) -> Event {
         Kind::Attachment => entry
             .get("attachment")
             .and_then(Json::object)
-            .and_then(|own| attachment(&own, &subtype)),
+            .and_then(|object| attachment(&object, &subtype)),
         _ => {
             let name = entry.type_name().unwrap_or_default();
             return Event { text: format!("a record of type `{name}`"), matters: false };
@@ -41,11 +41,11 @@ fn system(entry: &Entry<'_>, subtype: &str) -> Option<String> {
         "microcompact_boundary" => Some("old results were cleared".to_owned()),
         "api_error" => {
             let error = entry.get("error").and_then(Json::object);
-            let status = error.as_ref().and_then(|own| own.get("status")?.integer());
+            let status = error.as_ref().and_then(|error| error.get("status")?.integer());
             let status = status.map(|status| format!(" {status}")).unwrap_or_default();
-            let message = error.as_ref().and_then(|own| {
-                let cause = || own.get("cause")?.get("code")?.text();
-                own.text("formatted").or_else(|| own.text("message")).or_else(cause)
+            let message = error.as_ref().and_then(|error| {
+                let cause = || error.get("cause")?.get("code")?.text();
+                error.text("formatted").or_else(|| error.text("message")).or_else(cause)
             });
             let message = message.map(|text| format!(": {text}")).unwrap_or_default();
             let attempt = number("retryAttempt").zip(number("maxRetries"));
@@ -65,32 +65,37 @@ fn system(entry: &Entry<'_>, subtype: &str) -> Option<String> {
     }
 }
 
-fn attachment(own: &Object<'_>, subtype: &str) -> Option<String> {
-    let name = || own.text("displayPath").or_else(|| own.text("filename"));
+fn attachment(object: &Object<'_>, subtype: &str) -> Option<String> {
+    let name = || object.text("displayPath").or_else(|| object.text("filename"));
     match subtype {
         "file" | "compact_file_reference" => Some(format!("attached {}", name()?)),
         "edited_text_file" => Some(format!("{} was edited outside", name()?)),
         "opened_file_in_ide" => Some(format!("{} is open in the editor", name()?)),
         "selected_lines_in_ide" => Some(format!("lines of {} are selected in the editor", name()?)),
-        "nested_memory" => Some(format!("memory {}", own.text("path").or_else(name)?)),
+        "nested_memory" => Some(format!("memory {}", object.text("path").or_else(name)?)),
         "plan_mode" => Some("plan mode".to_owned()),
         "plan_mode_exit" => Some("end of plan mode".to_owned()),
         "max_turns_reached" => Some("the limit of turns was reached".to_owned()),
         "hook_additional_context" | "hook_system_message" | "hook_blocking_error" => {
-            let said = own.get("content")?;
-            let texts: Vec<_> = crate::content::blocks(said)
+            let content = object.get("content")?;
+            let texts: Vec<_> = crate::content::blocks(content)
                 .filter_map(|block| block.text().or_else(|| block.json().text()))
                 .collect();
-            Some(format!("hook {}: {}", own.text("hookName").unwrap_or_default(), texts.join(" ")))
+            Some(format!(
+                "hook {}: {}",
+                object.text("hookName").unwrap_or_default(),
+                texts.join(" ")
+            ))
         }
         "hook_success" | "async_hook_response" => {
-            let failed = own.get("exitCode").and_then(Json::integer).is_some_and(|code| code != 0);
+            let failed =
+                object.get("exitCode").and_then(Json::integer).is_some_and(|code| code != 0);
             // What other hooks print goes nowhere unless they fail.
-            let hook = own.text("hookEvent").unwrap_or_default();
+            let hook = object.text("hookEvent").unwrap_or_default();
             let heard = failed || matches!(&*hook, "SessionStart" | "UserPromptSubmit");
-            let said = own.text("content").filter(|said| heard && !said.is_empty());
-            let said = said.or_else(|| own.text("stderr").filter(|_| failed))?;
-            Some(format!("hook {}: {}", own.text("hookName").unwrap_or_default(), said.trim()))
+            let output = object.text("content").filter(|output| heard && !output.is_empty());
+            let output = output.or_else(|| object.text("stderr").filter(|_| failed))?;
+            Some(format!("hook {}: {}", object.text("hookName").unwrap_or_default(), output.trim()))
         }
         _ => None,
     }

@@ -168,10 +168,10 @@ impl Family {
         for file in agents {
             let mut watch = like.another();
             match Conversation::open_watched(&file.path, 0, &mut watch) {
-                Ok(mut own) => {
-                    own.close();
+                Ok(mut conversation) => {
+                    conversation.close();
                     seen.push(watch);
-                    let (agent, call) = of_file(file, own);
+                    let (agent, call) = of_file(file, conversation);
                     family.agents.push(agent);
                     sidecars.push(call);
                 }
@@ -194,7 +194,7 @@ impl Family {
     /// The conversation that a sub-agent's records are in.
     pub fn body<'a>(&'a self, agent: &'a SubAgent) -> &'a Conversation {
         match &agent.body {
-            Body::File(own) => own,
+            Body::File(conversation) => conversation,
             Body::Side(_) => &self.main,
         }
     }
@@ -202,11 +202,11 @@ impl Family {
     /// The turns of a sub-agent.
     pub fn turns(&self, agent: &SubAgent) -> Vec<Turn> {
         match &agent.body {
-            Body::File(own) => own.turns().live,
+            Body::File(conversation) => conversation.turns().live,
             Body::Side(chains) => {
                 let path = chains.last().map(|last| self.main.graph.path(*last));
-                let own = path.into_iter().flatten().filter(|chain| chains.contains(chain));
-                self.main.turns_in(&own.collect::<Vec<_>>())
+                let path_chains = path.into_iter().flatten().filter(|chain| chains.contains(chain));
+                self.main.turns_in(&path_chains.collect::<Vec<_>>())
             }
         }
     }
@@ -223,8 +223,8 @@ impl Family {
             let input = self.of(start.owner).call(start.call)?.input;
             let input = Json::parse(&input).and_then(Json::object);
             for (known, name) in found.iter_mut().zip(["subagent_type", "description"]) {
-                let told = || Some(input.as_ref()?.text(name)?.into_owned());
-                *known = known.take().or_else(told);
+                let from_input = || Some(input.as_ref()?.text(name)?.into_owned());
+                *known = known.take().or_else(from_input);
             }
         }
         Ok(found)
@@ -269,11 +269,12 @@ impl Family {
 }
 
 /// A sub-agent in a file of its own, and the call that its `.meta.json` names.
-fn of_file(file: Agent, own: Conversation) -> (SubAgent, Option<String>) {
+fn of_file(file: Agent, conversation: Conversation) -> (SubAgent, Option<String>) {
     let bytes = file.meta().unwrap_or_default();
     let meta = Json::parse(&bytes).and_then(Json::object);
     let text = |name: &str| Some(meta.as_ref()?.text(name)?.into_owned());
-    let warm_up = first_prompt(&own).is_some_and(|row| own.table.says(row, "Warmup"));
+    let warm_up =
+        first_prompt(&conversation).is_some_and(|row| conversation.table.says(row, "Warmup"));
     let purpose = match file.id.as_str() {
         id if id.starts_with("acompact") => Purpose::Compaction,
         id if id.starts_with("aprompt_suggestion") => Purpose::Suggestion,
@@ -288,15 +289,15 @@ fn of_file(file: Agent, own: Conversation) -> (SubAgent, Option<String>) {
         is_background: false,
         notified: None,
         id: file.id,
-        body: Body::File(Box::new(own)),
+        body: Body::File(Box::new(conversation)),
     };
     (agent, text("toolUseId"))
 }
 
 /// The first thing said in a file, if it is a prompt.
-fn first_prompt(own: &Conversation) -> Option<RowId> {
-    let mut said = own.table.numbered().filter(|(_, row)| row.input.is_some());
-    said.next().filter(|(_, row)| row.input != Some(Input::ToolResult)).map(|(row, _)| row)
+fn first_prompt(conversation: &Conversation) -> Option<RowId> {
+    let mut inputs = conversation.table.numbered().filter(|(_, row)| row.input.is_some());
+    inputs.next().filter(|(_, row)| row.input != Some(Input::ToolResult)).map(|(row, _)| row)
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ fn agents_of(folder: &Path) -> String {
     for agent in &family.agents {
         write!(text, "{} {}", agent.id, agent.purpose.name()).unwrap();
         if let Some(start) = agent.start {
-            let own = family.of(start.owner);
-            let call = own.table.text(own.table.part(start.call).id).unwrap();
+            let conversation = family.of(start.owner);
+            let call = conversation.table.text(conversation.table.part(start.call).id).unwrap();
             let owner = match start.owner {
                 Owner::Main => "main".to_owned(),
                 Owner::Agent(at) => family.agents[at].id.clone(),
@@ -173,8 +173,8 @@ fn agents_that_name_each_other_and_one_that_was_gone_on_with() {
         .record("user", "r2", "c2", &result("again", "t2"));
     put(folder, "s.jsonl", main.text());
     put(folder, "s/subagents/agent-again.jsonl", agent("one").text());
-    let naming = |own: &str, other: &str| {
-        agent(own).block("x", own, "mx", &spawn("tx", "?")).record(
+    let naming = |prompt: &str, other: &str| {
+        agent(prompt).block("x", prompt, "mx", &spawn("tx", "?")).record(
             "user",
             "y",
             "x",

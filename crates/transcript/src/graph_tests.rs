@@ -14,9 +14,9 @@ fn table(script: &Script) -> Table {
 fn chains(script: &Script) -> String {
     let table = table(script);
     let graph = Graph::new(&table);
-    let name = |row: RowId| {
-        let own = table.row(row);
-        table.text(own.uuid).map_or_else(|| format!("line{}", own.line), str::to_owned)
+    let name = |id: RowId| {
+        let row = table.row(id);
+        table.text(row.uuid).map_or_else(|| format!("line{}", row.line), str::to_owned)
     };
     let mut text = String::new();
     for (id, chain) in graph.numbered() {

@@ -246,50 +246,50 @@ const DEFAULT_MODEL: &str = "claude-opus-5-5";
 
 /// What a client would send. Errors of reading, and refusals.
 pub fn history(
-    own: &Conversation,
+    conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, None), None)
+    build(conversation, rules, (then, None), None)
 }
 
 /// The same if the user has chosen another model than the one that spoke last.
 pub fn history_for(
-    own: &Conversation,
+    conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
     model: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, model), None)
+    build(conversation, rules, (then, model), None)
 }
 
 /// The same without the texts, and without those that the client puts behind references to tools: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
 pub fn outline(
-    own: &Conversation,
+    conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    outline_with(own, rules, then, &Told::default())
+    outline_with(conversation, rules, then, &Told::default())
 }
 
 /// The same for one of several versions: what one read of attachments the others need not read again.
 pub(crate) fn outline_with(
-    own: &Conversation,
+    conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
-    told: &Told,
+    cache: &Told,
 ) -> io::Result<Result<History, Refusal>> {
-    build(own, rules, (then, None), Some(told))
+    build(conversation, rules, (then, None), Some(cache))
 }
 
-/// With `told`, an outline.
+/// With `cache`, an outline.
 fn build(
-    own: &Conversation,
+    conversation: &Conversation,
     rules: Rules,
     (then, chosen): (Option<&str>, Option<&str>),
-    told: Option<&Told>,
+    cache: Option<&Told>,
 ) -> io::Result<Result<History, Refusal>> {
-    let table = &own.table;
+    let table = &conversation.table;
     let mut notes = Vec::new();
     let tree = Tree::new(table, rules, &mut notes);
     let chain = match tree.chain(&mut notes) {
@@ -299,10 +299,11 @@ fn build(
     // Gaps elsewhere are nobody's business.
     let on: HashSet<RowId> = chain.rows.iter().copied().collect();
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
-    let is_told =
-        |row: RowId| told.is_some_and(|told| Line::is_told(table.row(row)) || told.has(row, rules));
+    let is_told = |row: RowId| {
+        cache.is_some_and(|cache| Line::is_told(table.row(row)) || cache.has(row, rules))
+    };
     let untold: Vec<_> = chain.rows.iter().copied().filter(|row| !is_told(*row)).collect();
-    let read = own.look_all(&untold, |look, row| {
+    let read = conversation.look_all(&untold, |look, row| {
         if Line::is_plain(row, table) {
             return Line::of_blocks(row, table, look, rules);
         }
@@ -311,10 +312,10 @@ fn build(
     let mut read = read.into_iter().peekable();
     let mut lines = Vec::with_capacity(chain.rows.len());
     for row in &chain.rows {
-        let own = read.next_if(|line| line.row == Some(*row));
-        let mut line = own.unwrap_or_else(|| Line::outline(*row, table, rules));
-        if let Some(told) = told.filter(|_| line.kind == Kind::Attachment) {
-            line.sent = told.in_short(*row, rules, line.sent);
+        let line = read.next_if(|line| line.row == Some(*row));
+        let mut line = line.unwrap_or_else(|| Line::outline(*row, table, rules));
+        if let Some(cache) = cache.filter(|_| line.kind == Kind::Attachment) {
+            line.sent = cache.in_short(*row, rules, line.sent);
         }
         lines.push(line);
     }
@@ -454,7 +455,8 @@ impl Line {
     /// Blocks become what the client makes of them.
     fn fit(&mut self, rules: Rules) {
         let blocks = std::mem::take(&mut self.blocks).into_iter();
-        let blocks = blocks.map(|own| if rules.mends_surrogates { own.mended() } else { own });
+        let blocks =
+            blocks.map(|block| if rules.mends_surrogates { block.mended() } else { block });
         self.blocks = blocks.map(|block| tools::fitted(block, rules)).collect();
         self.blocks.extend(tools::loaded(&self.blocks, rules));
     }

@@ -123,16 +123,17 @@ pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     // What an editor adds stands in blocks of its own before what was typed.
     let texts: Vec<Cow<'a, str>> = texts.collect();
     let is_added = |text: &str| text.starts_with("<ide_") || is_reminder(text);
-    let own: Vec<&str> = texts.iter().map(Cow::as_ref).filter(|text| !is_added(text)).collect();
-    let said = if own.is_empty() {
+    let user_texts: Vec<&str> =
+        texts.iter().map(Cow::as_ref).filter(|text| !is_added(text)).collect();
+    let full_text = if user_texts.is_empty() {
         texts.iter().find(|text| !text.starts_with("<ide_"))?.to_string()
     } else {
-        own.join("\n\n")
+        user_texts.join("\n\n")
     };
-    let begins = |tag: &str| said.starts_with(&format!("<{tag}>"));
+    let begins = |tag: &str| full_text.starts_with(&format!("<{tag}>"));
     let between = |tag: &str| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-        let (_, rest) = said.split_once(&open)?;
+        let (_, rest) = full_text.split_once(&open)?;
         Some(rest.split_once(&close)?.0.trim().to_owned())
     };
     let joined = |tags: &[&str], seam: &str| {
@@ -152,7 +153,7 @@ pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     } else {
         None
     };
-    Some(typed.unwrap_or_else(|| said.trim().to_owned())).filter(|text| !text.is_empty())
+    Some(typed.unwrap_or_else(|| full_text.trim().to_owned())).filter(|text| !text.is_empty())
 }
 
 /// Whether a text is one that the client adds: a prompt may begin like it, but is not closed.
@@ -174,7 +175,7 @@ fn tagged(text: &str) -> Option<Input> {
 /// What the record says; nothing if it says nothing.
 pub(crate) fn input(entry: &Entry<'_>) -> Option<Input> {
     match entry.kind() {
-        Kind::User => Some(said(entry)),
+        Kind::User => Some(user_input(entry)),
         Kind::Attachment => queued(entry),
         Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
             let text = entry.text("content").unwrap_or_default();
@@ -185,7 +186,7 @@ pub(crate) fn input(entry: &Entry<'_>) -> Option<Input> {
     }
 }
 
-fn said(entry: &Entry<'_>) -> Input {
+fn user_input(entry: &Entry<'_>) -> Input {
     let message = entry.message();
     let old_result = entry.get("type").is_some_and(|name| name.is("tool_result"));
     if old_result || message.is_some_and(Message::has_tool_result) {
@@ -239,7 +240,7 @@ fn said(entry: &Entry<'_>) -> Input {
 
 /// The text of a prompt that an attachment holds: a string, or blocks.
 pub(crate) fn attached_prompt(entry: &Entry<'_>) -> String {
-    let prompt = entry.get("attachment").and_then(|own| own.get("prompt"));
+    let prompt = entry.get("attachment").and_then(|attachment| attachment.get("prompt"));
     let texts =
         prompt.into_iter().flat_map(blocks).filter_map(|block| Some(block.text()?.into_owned()));
     texts.collect::<Vec<_>>().join("\n")

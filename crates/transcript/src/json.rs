@@ -180,7 +180,9 @@ impl<'a> Object<'a> {
     pub fn places(&self) -> Vec<[Range<usize>; 2]> {
         match &self.members {
             Some(noted) => noted.iter().map(|one| [one.key.clone(), one.value.clone()]).collect(),
-            None => Scanner::new(self.raw).members().map(|(key, own)| [key.range, own]).collect(),
+            None => {
+                Scanner::new(self.raw).members().map(|(key, value)| [key.range, value]).collect()
+            }
         }
     }
 
@@ -277,7 +279,8 @@ static SURROGATES: LazyLock<[Finder<'static>; 2]> =
 /// The bytes of a value in which every escaped half of a surrogate pair that stands alone is U+FFFD; nothing if there is none.
 pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
     // Nearly nothing has any.
-    if memchr::memchr(b'\\', raw).is_none() || !SURROGATES.iter().any(|own| own.find(raw).is_some())
+    if memchr::memchr(b'\\', raw).is_none()
+        || !SURROGATES.iter().any(|finder| finder.find(raw).is_some())
     {
         return None;
     }

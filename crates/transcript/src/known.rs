@@ -49,8 +49,8 @@ impl Place {
     /// The member of that name, its own or its base's.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         let place = place(self.name)?;
-        let own = place.fields.iter().find(|field| field.name == name);
-        own.or_else(|| crate::known::place(place.base?)?.field(name))
+        let field = place.fields.iter().find(|field| field.name == name);
+        field.or_else(|| crate::known::place(place.base?)?.field(name))
     }
 }
 

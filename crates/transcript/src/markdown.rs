@@ -75,40 +75,40 @@ impl<'a, W: Write> Writer<'a, W> {
     /// Writes where the turns of a dead branch begin.
     pub fn dead_end(&mut self, chain: Option<ChainId>) -> io::Result<()> {
         let Some(chain) = chain else { return Ok(()) };
-        let own = &self.family.main;
-        let line = own.table.row(own.graph.chain(chain).first).line;
+        let conversation = &self.family.main;
+        let line = conversation.table.row(conversation.graph.chain(chain).first).line;
         writeln!(self.out, "\n---\n\n*Not on the live chain: from line {line} on*")
     }
 
     /// Writes one turn.
     pub fn turn(&mut self, owner: Owner, turn: &Turn, number: usize) -> io::Result<()> {
-        let own = self.family.of(owner);
+        let conversation = self.family.of(owner);
         let level = if owner == Owner::Main { "##" } else { "####" };
         let time = turn.times.map(|[start, _]| format!(", {}", stamp(start))).unwrap_or_default();
         writeln!(self.out, "\n{level} Turn {number}{time}\n")?;
         for step in &turn.steps {
             match step {
-                Step::Said(row) => self.said(owner, *row)?,
+                Step::Said(row) => self.write_input(owner, *row)?,
                 Step::Answer { blocks, .. } => {
                     for block in blocks {
-                        if own.table.part(*block).kind.is_call() {
+                        if conversation.table.part(*block).kind.is_call() {
                             self.call(owner, *block)?;
                         } else {
-                            for piece in own.pieces(&[*block])? {
+                            for piece in conversation.pieces(&[*block])? {
                                 self.piece(&piece)?;
                             }
                         }
                     }
                 }
                 Step::Orphan(block) => {
-                    let (pieces, _) = own.result(*block)?;
+                    let (pieces, _) = conversation.result(*block)?;
                     writeln!(self.out, "- a result without its call\n")?;
                     let text = words(&pieces);
                     let text = self.mask.text(&text);
                     self.fenced("", &text, "  ")?;
                 }
                 Step::Event(row) => {
-                    let seen = own.look(*row, event)?;
+                    let seen = conversation.look(*row, event)?;
                     if seen.matters {
                         let text = self.mask.text(&seen.text);
                         writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))?;
@@ -122,13 +122,13 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    fn said(&mut self, owner: Owner, row: RowId) -> io::Result<()> {
-        let own = self.family.of(owner);
-        let input = own.table.row(row).input;
+    fn write_input(&mut self, owner: Owner, row: RowId) -> io::Result<()> {
+        let conversation = self.family.of(owner);
+        let input = conversation.table.row(row).input;
         if matches!(input, Some(Input::Meta | Input::Preface)) && !self.options.full {
             return Ok(());
         }
-        let pieces = own.said(row)?;
+        let pieces = conversation.pieces_of(row)?;
         let texts = pieces.iter().filter_map(|piece| match &piece.what {
             What::Text(text) => Some(text.as_str().into()),
             _ => None,
@@ -185,10 +185,12 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn call(&mut self, owner: Owner, block: BlockId) -> io::Result<()> {
-        let own = self.family.of(owner);
-        let call = own.call(block)?;
+        let conversation = self.family.of(owner);
+        let call = conversation.call(block)?;
         let mut facts = Vec::new();
-        if let Some(touched) = call.touched.as_ref().filter(|own| own.action != Action::Read) {
+        if let Some(touched) =
+            call.touched.as_ref().filter(|touched| touched.action != Action::Read)
+        {
             let [added, removed] = touched.counts();
             facts.push(format!("+{added} −{removed}"));
         }
@@ -277,7 +279,9 @@ fn closed(text: &str) -> String {
         let run = line.chars().take_while(|c| *c == mark).count();
         match open {
             None if run >= 3 => open = Some((mark, run)),
-            Some((own, least)) if own == mark && run >= least && line[run..].trim().is_empty() => {
+            Some((open_mark, least))
+                if open_mark == mark && run >= least && line[run..].trim().is_empty() =>
+            {
                 open = None;
             }
             _ => {}

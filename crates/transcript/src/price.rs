@@ -32,8 +32,8 @@ struct Rates {
 
 impl Rates {
     /// The members whose names end so. What is not listed follows from the price of input.
-    fn read(own: &Object<'_>, end: &str) -> Option<Rates> {
-        let number = |name: &str| own.get(&format!("{name}{end}")).and_then(Json::float);
+    fn read(object: &Object<'_>, end: &str) -> Option<Rates> {
+        let number = |name: &str| object.get(&format!("{name}{end}")).and_then(Json::float);
         let input = number("input")?;
         Some(Rates {
             input,
@@ -49,11 +49,11 @@ impl Rates {
 const LONG: u64 = 200_000;
 
 impl Price {
-    fn read(own: &Object<'_>) -> Option<Price> {
-        let count = |name: &str| u64::try_from(own.get(name)?.integer()?).ok();
+    fn read(object: &Object<'_>) -> Option<Price> {
+        let count = |name: &str| u64::try_from(object.get(name)?.integer()?).ok();
         Some(Price {
-            usual: Rates::read(own, "")?,
-            long: Rates::read(own, "_above_200k"),
+            usual: Rates::read(object, "")?,
+            long: Rates::read(object, "_above_200k"),
             max_input_tokens: count("max_input_tokens"),
             max_output_tokens: count("max_output_tokens"),
         })
@@ -65,7 +65,8 @@ static PRICES: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
         Json::parse(include_bytes!("../data/prices.json")).and_then(|all| all.get("models"));
     let models = models.and_then(Json::object);
     let each = models.iter().flat_map(Object::members);
-    each.filter_map(|(name, own)| Some((name.into_owned(), Price::read(&own.object()?)?))).collect()
+    each.filter_map(|(name, json)| Some((name.into_owned(), Price::read(&json.object()?)?)))
+        .collect()
 });
 
 /// A thousand searches of the web.

@@ -98,8 +98,8 @@ struct Seen {
 /// The sessions that records of a file name, as their own or as what they were copied from, with the number of records; most first.
 pub fn named_sessions(table: &Table) -> Vec<(String, u64)> {
     let mut counts: HashMap<Id, u64> = HashMap::new();
-    let own = table.rows().iter().filter_map(|row| row.session);
-    for id in own.chain(table.forked_from.iter().map(|(_, id)| *id)) {
+    let session_ids = table.rows().iter().filter_map(|row| row.session);
+    for id in session_ids.chain(table.forked_from.iter().map(|(_, id)| *id)) {
         *counts.entry(id).or_default() += 1;
     }
     let mut named: Vec<_> =
@@ -109,9 +109,13 @@ pub fn named_sessions(table: &Table) -> Vec<(String, u64)> {
 }
 
 /// The sessions among `others` that are related to one.
-pub fn relatives(session: &Session, own: &Conversation, others: &[Session]) -> Vec<Relative> {
+pub fn relatives(
+    session: &Session,
+    conversation: &Conversation,
+    others: &[Session],
+) -> Vec<Relative> {
     let mut rows: HashMap<Id, RowId> = HashMap::new();
-    for (id, row) in own.table.numbered() {
+    for (id, row) in conversation.table.numbered() {
         if let Some(uuid) = row.uuid {
             rows.entry(uuid).or_insert(id);
         }
@@ -120,8 +124,8 @@ pub fn relatives(session: &Session, own: &Conversation, others: &[Session]) -> V
     let mut found: Vec<Relative> = Vec::new();
     for other in others.iter().filter(|other| other.path != session.path) {
         // A file that cannot be read is said to be so elsewhere; here it tells nothing.
-        if let Ok(seen) = look(session, own, &rows, other)
-            && let Some((relation, sign)) = judge(own, other, &seen, total)
+        if let Ok(seen) = look(session, conversation, &rows, other)
+            && let Some((relation, sign)) = judge(conversation, other, &seen, total)
         {
             let (shared, beyond, last) = (seen.shared, seen.beyond, seen.last);
             found.push(Relative { session: other.clone(), relation, sign, shared, beyond, last });
@@ -132,7 +136,7 @@ pub fn relatives(session: &Session, own: &Conversation, others: &[Session]) -> V
 
 fn look(
     session: &Session,
-    own: &Conversation,
+    conversation: &Conversation,
     rows: &HashMap<Id, RowId>,
     other: &Session,
 ) -> io::Result<Seen> {
@@ -149,7 +153,7 @@ fn look(
             let from = entry.get("forkedFrom").and_then(|from| from.get("sessionId")?.text());
             seen.forked_from_us |= from.as_deref() == Some(&session.id);
             let Some(uuid) = entry.uuid() else { continue };
-            let Some(row) = own.table.ids.find(&uuid).and_then(|id| rows.get(&id)) else {
+            let Some(row) = conversation.table.ids.find(&uuid).and_then(|id| rows.get(&id)) else {
                 seen.beyond += 1;
                 continue;
             };
@@ -158,8 +162,8 @@ fn look(
             }
             seen.shared += 1;
             seen.last = seen.last.max(Some(*row));
-            let here = own.table.row(*row);
-            let named_here = own.table.text(here.session);
+            let here = conversation.table.row(*row);
+            let named_here = conversation.table.text(here.session);
             seen.names[0] += u64::from(named_here == Some(&other.id));
             seen.names[1] += u64::from(named.as_deref() == Some(&session.id));
             if let (Some(ours), Some(theirs)) = (here.time, entry.time()) {
@@ -171,8 +175,13 @@ fn look(
     Ok(seen)
 }
 
-fn judge(own: &Conversation, other: &Session, seen: &Seen, total: u64) -> Option<(Relation, Sign)> {
-    let table = &own.table;
+fn judge(
+    conversation: &Conversation,
+    other: &Session,
+    seen: &Seen,
+    total: u64,
+) -> Option<(Relation, Sign)> {
+    let table = &conversation.table;
     let is_other = |id: Id| table.ids.text(id) == other.id;
     if table.forked_from.iter().any(|(_, from)| is_other(*from)) {
         return Some((Relation::From, Sign::ForkedFrom));

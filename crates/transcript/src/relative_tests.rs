@@ -17,8 +17,8 @@ fn kin(files: &[(&str, String)]) -> Vec<String> {
         put(folder.path(), &format!("{name}.jsonl"), text);
     }
     let session = Session::at(&folder.path().join("own.jsonl")).unwrap();
-    let own = Conversation::open(&session.path).unwrap();
-    let mut found: Vec<String> = relatives(&session, &own, &sessions_in(folder.path()))
+    let conversation = Conversation::open(&session.path).unwrap();
+    let mut found: Vec<String> = relatives(&session, &conversation, &sessions_in(folder.path()))
         .iter()
         .map(|one| {
             let (relation, sign) = (one.relation.name(), one.sign.name());
@@ -39,10 +39,10 @@ fn talk(session: &str, names: &[&str], seconds: u64) -> String {
 
 #[test]
 fn shared_ids_make_relatives_and_what_tells_the_older_one_is_said() {
-    let own = talk("own", &["a", "b", "c"], 0);
+    let text = talk("own", &["a", "b", "c"], 0);
     assert_eq!(
         kin(&[
-            ("own", own.clone()),
+            ("own", text.clone()),
             ("stranger", talk("stranger", &["x", "y"], 0)),
             // A fork that left the old session id on what it copied.
             ("fork", talk("own", &["a", "b"], 0) + &talk("fork", &["d"], 9)),
@@ -66,14 +66,14 @@ fn the_other_way_round_it_comes_from_them() {
     let marked =
         r#"{"type":"user","uuid":"f","forkedFrom":{"sessionId":"marked","messageUuid":"m"}}"#;
     // Leaving plan mode: the first record is the old session's, the rest is new.
-    let own = talk("plan", &["p"], 0)
+    let text = talk("plan", &["p"], 0)
         + &talk("own", &["a", "b"], 0)
         + &talk("kept", &["k", "k2"], 0)
         + marked
         + "\n";
     assert_eq!(
         kin(&[
-            ("own", own),
+            ("own", text),
             ("plan", talk("plan", &["q"], 0)),
             ("kept", talk("kept", &["k", "k2"], 0)),
             ("marked", talk("marked", &["m"], 0)),

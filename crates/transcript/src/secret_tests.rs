@@ -38,14 +38,15 @@ fn the_table_can_be_read() {
 #[test]
 fn anchors_are_found_wherever_they_stand() {
     let table::Table { anchors, finder, .. } = &*table::TABLE;
-    for (number, anchor) in anchors.iter().enumerate().filter(|(_, own)| !own.text.is_empty()) {
+    for (number, anchor) in anchors.iter().enumerate().filter(|(_, anchor)| !anchor.text.is_empty())
+    {
         let upper = anchor.any_case.then(|| anchor.text.to_ascii_uppercase());
-        for own in upper.into_iter().chain([anchor.text.clone()]) {
+        for spelling in upper.into_iter().chain([anchor.text.clone()]) {
             for [before, after] in (0..40).flat_map(|before| [[before, 1], [before, 40]]) {
-                let text = [vec![b' '; before], own.clone(), vec![b' '; after]].concat();
-                let mut told = Vec::new();
-                finder.each(anchors, &text, |number, start| told.push((number, start)));
-                assert!(told.contains(&(number, before)), "{anchor:?} {before} {after}");
+                let text = [vec![b' '; before], spelling.clone(), vec![b' '; after]].concat();
+                let mut hits = Vec::new();
+                finder.each(anchors, &text, |number, start| hits.push((number, start)));
+                assert!(hits.contains(&(number, before)), "{anchor:?} {before} {after}");
             }
         }
     }
@@ -74,8 +75,8 @@ fn every_row_finds_its_own() {
                 shape::Part::Sign(sign) => text.push(char::from(*sign)),
             }
         }
-        let said = format!("it is {text} there");
-        let kinds: Vec<&str> = found(&said).iter().map(|(kind, _)| *kind).collect();
+        let sentence = format!("it is {text} there");
+        let kinds: Vec<&str> = found(&sentence).iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [anchor.kind], "{text}");
     }
 }

@@ -140,15 +140,15 @@ fn a_record_is_read_again_where_it_stands() {
         .unwrap();
     let table = Table::read(Lines::new(File::open(&path).unwrap())).unwrap();
     let file = File::open(&path).unwrap();
-    let said = |row| {
+    let text_at = |row| {
         table.look(&file, row, |entry| entry.message().unwrap().first_text().unwrap().into_owned())
     };
     assert_eq!(
-        (said(RowId(0)).unwrap(), said(RowId(1)).unwrap()),
+        (text_at(RowId(0)).unwrap(), text_at(RowId(1)).unwrap()),
         ("one".to_owned(), "two".to_owned())
     );
     File::options().write(true).open(&path).unwrap().set_len(10).unwrap();
-    assert_eq!(said(RowId(1)).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(text_at(RowId(1)).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
 #[test]

@@ -56,11 +56,11 @@ pub fn about(tool: &str, input: Json<'_>) -> String {
         _ => {}
     }
     let telling = TELLING.iter().find(|(name, _)| *name == tool).map(|(_, names)| *names);
-    let said: Vec<Cow<'_, str>> = match telling {
+    let texts: Vec<Cow<'_, str>> = match telling {
         Some(names) => names.iter().filter_map(|name| input.text(name)).collect(),
         None => input.members().filter_map(|(_, value)| value.text()).take(1).collect(),
     };
-    said.join(" ")
+    texts.join(" ")
 }
 
 fn todos(input: &Object<'_>) -> String {
@@ -98,7 +98,7 @@ pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
         "Bash" | "PowerShell" => shell(&result),
         "BashOutput" => Some(result.text("status")?.into_owned()),
         "WebSearch" => {
-            let results = result.get("results").filter(|own| own.shape() == Shape::Array)?;
+            let results = result.get("results").filter(|json| json.shape() == Shape::Array)?;
             Some(plural(i64::try_from(results.elements().count()).ok()?, "result"))
         }
         "WebFetch" => Some(format!("{} {}", number("code")?, result.text("codeText")?)),
@@ -113,8 +113,8 @@ pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
         }
         "AskUserQuestion" => {
             let answers = result.get("answers")?.object()?;
-            let said: Vec<_> = answers.members().filter_map(|(_, answer)| answer.text()).collect();
-            Some(said.join("; "))
+            let texts: Vec<_> = answers.members().filter_map(|(_, answer)| answer.text()).collect();
+            Some(texts.join("; "))
         }
         _ => None,
     }
@@ -128,8 +128,8 @@ fn shell(result: &Object<'_>) -> Option<String> {
     if result.flag("interrupted") {
         return Some("interrupted".to_owned());
     }
-    if let Some(said) = result.text("returnCodeInterpretation") {
-        return Some(said.into_owned());
+    if let Some(interpretation) = result.text("returnCodeInterpretation") {
+        return Some(interpretation.into_owned());
     }
     let lines = |name: &str| result.text(name).map_or(0, |text| text.lines().count());
     let count = lines("stdout") + lines("stderr");

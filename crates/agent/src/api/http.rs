@@ -86,9 +86,9 @@ impl Http {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
         let secret = |value: &str| {
-            let told = "the API key has characters that no key has";
+            let message = "the API key has characters that no key has";
             let mut value =
-                HeaderValue::from_str(value).map_err(|_| ApiError::new(Why::Setup, told))?;
+                HeaderValue::from_str(value).map_err(|_| ApiError::new(Why::Setup, message))?;
             value.set_sensitive(true);
             Ok(value)
         };
@@ -100,8 +100,8 @@ impl Http {
                 headers.insert("x-api-key", secret(key.trim())?);
             }
             (None, None) => {
-                let told = "there is no API key: set ANTHROPIC_API_KEY, or try `--offline`";
-                return Err(ApiError::new(Why::Setup, told));
+                let message = "there is no API key: set ANTHROPIC_API_KEY, or try `--offline`";
+                return Err(ApiError::new(Why::Setup, message));
             }
         }
         for line in self.settings.headers.lines().filter(|line| !line.trim().is_empty()) {
@@ -109,8 +109,8 @@ impl Http {
             let name = parts.and_then(|(name, _)| name.trim().parse::<HeaderName>().ok());
             let value = parts.and_then(|(_, value)| HeaderValue::from_str(value.trim()).ok());
             let Some((name, value)) = name.zip(value) else {
-                let told = "ANTHROPIC_CUSTOM_HEADERS has a line that is no header";
-                return Err(ApiError::new(Why::Setup, told));
+                let message = "ANTHROPIC_CUSTOM_HEADERS has a line that is no header";
+                return Err(ApiError::new(Why::Setup, message));
             };
             headers.insert(name, value);
         }
@@ -150,10 +150,10 @@ impl Model for Http {
         let status = response.status().as_u16();
         if (300..400).contains(&status) {
             let to = text_header(&response, LOCATION.as_str()).unwrap_or_default();
-            let told = format!(
+            let message = format!(
                 "the API has moved to `{to}`: set ANTHROPIC_BASE_URL to that if you trust it"
             );
-            return Err(ApiError::new(Why::Setup, told));
+            return Err(ApiError::new(Why::Setup, message));
         }
         if status != 200 {
             let retry_after = retry_after(&response);
@@ -166,8 +166,9 @@ impl Model for Http {
         }
         let kind = text_header(&response, CONTENT_TYPE.as_str()).unwrap_or_default();
         if !kind.is_empty() && !kind.starts_with("text/event-stream") {
-            let told = format!("what answers sends `{kind}`, no events: check ANTHROPIC_BASE_URL");
-            return Err(ApiError::new(Why::Setup, told));
+            let message =
+                format!("what answers sends `{kind}`, no events: check ANTHROPIC_BASE_URL");
+            return Err(ApiError::new(Why::Setup, message));
         }
         if hear(Heard::Accepted(id.as_deref().unwrap_or_default())).is_break() {
             return Ok(());
@@ -234,8 +235,8 @@ fn listen(
     let mut last = begin;
     while flow.is_continue() {
         let count = response.read(&mut buffer).map_err(|error| {
-            let own = error.get_ref().and_then(|own| own.downcast_ref::<reqwest::Error>());
-            if own.is_some_and(reqwest::Error::is_timeout) {
+            let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<reqwest::Error>());
+            if cause.is_some_and(reqwest::Error::is_timeout) {
                 return ApiError::new(Why::Idle, "the stream is silent");
             }
             ApiError::new(Why::Cut, error.to_string())

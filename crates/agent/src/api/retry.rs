@@ -40,8 +40,8 @@ impl Retry {
 
 /// Whether the same request may succeed later.
 fn is_passing(error: &ApiError) -> bool {
-    if let Some(told) = error.should_retry {
-        return told;
+    if let Some(should_retry) = error.should_retry {
+        return should_retry;
     }
     match error.why {
         Why::Status(status) => matches!(status, 408 | 409 | 429 | 500..),

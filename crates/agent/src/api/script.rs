@@ -110,10 +110,10 @@ impl Script {
         let mut rules = Vec::new();
         for (at, rule) in list("rules", take("rules"))?.into_iter().enumerate() {
             let at = format!("rules[{at}]");
-            let mut own: Rule = part(&at, rule)?;
-            let wanted = std::mem::take(&mut own.replies);
-            own.played = self::replies(&format!("{at}.replies"), Some(wanted))?;
-            rules.push(own);
+            let mut rule: Rule = part(&at, rule)?;
+            let wanted = std::mem::take(&mut rule.replies);
+            rule.played = self::replies(&format!("{at}.replies"), Some(wanted))?;
+            rules.push(rule);
         }
         let default = take("default").map(|default| part("default", default)).transpose()?;
         let state = State { replies, rules, counts: Map::new() };
@@ -302,7 +302,7 @@ impl Model for Script {
 impl Failing {
     fn error(&self, request: String) -> ApiError {
         let header = |name: &str| {
-            let found = self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+            let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         };
         let seconds = header("retry-after").and_then(|value| value.parse().ok());
@@ -435,9 +435,9 @@ mod tests {
     use super::*;
 
     fn why(text: &str) -> String {
-        let told = Script::read(text, &[]).unwrap_err().to_string();
-        assert!(told.starts_with("a script is an object with `replies`"), "{told}");
-        told.split_once("; ").unwrap().1.to_owned()
+        let message = Script::read(text, &[]).unwrap_err().to_string();
+        assert!(message.starts_with("a script is an object with `replies`"), "{message}");
+        message.split_once("; ").unwrap().1.to_owned()
     }
 
     #[test]

@@ -47,10 +47,10 @@ impl Limits {
     /// tokens.
     pub fn of(max_tokens: u64) -> Limits {
         let tokens = usize::try_from(max_tokens.min(1_000_000)).unwrap_or_default();
-        let said = tokens * 40;
+        let bytes = tokens * 40;
         Limits {
-            content: said + (8 << 20),
-            block: said + (4 << 20),
+            content: bytes + (8 << 20),
+            block: bytes + (4 << 20),
             wire: tokens * 256 + (16 << 20),
             blocks: 1_000,
         }
@@ -171,12 +171,12 @@ impl Stream {
 
     /// What is missing when the stream is at its end.
     pub fn end(&self) -> Option<ApiError> {
-        let told = match (self.is_started, self.is_ended) {
+        let message = match (self.is_started, self.is_ended) {
             (_, true) => return None,
             (false, _) => "no answer came",
             (true, _) => "its end is missing",
         };
-        Some(ApiError::new(Why::Cut, told))
+        Some(ApiError::new(Why::Cut, message))
     }
 }
 

@@ -42,9 +42,9 @@ impl<'a> Events<'a> {
             return left.into_iter().chain([event]).collect();
         };
         let piece = value["delta"][member].as_str().unwrap_or_default().to_owned();
-        let told = self.piece(&piece);
-        let is_same = told == piece;
-        value["delta"][member] = json!(told);
+        let redacted = self.piece(&piece);
+        let is_same = redacted == piece;
+        value["delta"][member] = json!(redacted);
         let event = if is_same { event.to_owned() } else { value.to_string() };
         value["delta"][member] = Value::Null;
         self.last = value;
@@ -66,15 +66,15 @@ impl<'a> Events<'a> {
             end = bytes.len();
         }
         let from = self.passed.len();
-        let mut told = String::new();
+        let mut redacted = String::new();
         let mut at = from;
         for place in found.iter().filter(|place| place.end > from) {
-            told.push_str(all.get(at..place.start.max(at)).unwrap_or_default());
-            told.push_str(super::INSTEAD);
+            redacted.push_str(all.get(at..place.start.max(at)).unwrap_or_default());
+            redacted.push_str(super::INSTEAD);
             at = place.end;
         }
         let end = end.max(at);
-        told.push_str(all.get(at..end).unwrap_or_default());
+        redacted.push_str(all.get(at..end).unwrap_or_default());
         all.get(end..).unwrap_or_default().clone_into(&mut self.held);
         let mut keep =
             end.saturating_sub(ALIKE - 1).max(found.last().map_or(0, |last| last.end.min(end)));
@@ -82,7 +82,7 @@ impl<'a> Events<'a> {
             keep += 1;
         }
         all[keep..end].clone_into(&mut self.passed);
-        told
+        redacted
     }
 
     /// What still waits when its block is at its end.

@@ -82,11 +82,11 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     }
     let asked = number(call, "timeout").map_or(USUAL, |asked| asked as u64);
     let most = Duration::from_millis(asked.min(LONGEST));
-    let mut told = Duration::ZERO;
+    let mut reported_at = Duration::ZERO;
     let mut times = 0;
     let status = site.shells.wait(&id, most, |taken| {
-        if taken >= told + SILENT {
-            told = taken;
+        if taken >= reported_at + SILENT {
+            reported_at = taken;
             site.tell(&call.id, &progress(&id, taken, site), times);
             times += 1;
         }
@@ -102,12 +102,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 fn in_background(id: &str, site: &Site) -> Answer {
     site.shells.set_news(id, true);
     let path = site.shells.output(id);
-    let told = format!(
+    let message = format!(
         "Command running in background with ID: {id}. Output is being written to: {}",
         path.display()
     );
     let detail = Detail { background_task_id: Some(id.to_owned()), ..Detail::new(String::new()) };
-    Answer { content: Content::Text(told), is_error: Some(false), detail: raw(&detail) }
+    Answer { content: Content::Text(message), is_error: Some(false), detail: raw(&detail) }
 }
 
 /// What the model is told when a command in the background has ended; nothing if none has.
@@ -156,23 +156,23 @@ impl Ended {
         let (output, len) = head(&path, TOLD, &site.secrets).map_err(unreadable)?;
         let output = output.trim_end_matches('\n').to_owned();
         let mut detail = Detail::new(output.clone());
-        let mut told = if len > TOLD as u64 {
+        let mut message = if len > TOLD as u64 {
             let kept = kept(&self.id, site).map_err(unreadable)?;
-            let told = match self.status {
+            let preview = match self.status {
                 Status::Ended(0) => shortened(&output, len, &kept),
                 // Why it failed stands at the end, mostly.
                 _ => ends(&output, &path, &kept, site).map_err(unreadable)?,
             };
             (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
-            told
+            preview
         } else {
             output
         };
         site.shells.forget(&self.id);
         if strayed {
             detail.stderr = format!("Shell cwd was reset to {}", site.root.display());
-            let newline = if told.is_empty() { "" } else { "\n" };
-            told = format!("{told}{newline}{}", detail.stderr);
+            let newline = if message.is_empty() { "" } else { "\n" };
+            message = format!("{message}{newline}{}", detail.stderr);
         }
         let failed = match self.status {
             Status::Ended(0) => None,
@@ -183,12 +183,12 @@ impl Ended {
         };
         match failed {
             None => Ok(Answer {
-                content: Content::Text(told),
+                content: Content::Text(message),
                 is_error: Some(false),
                 detail: raw(&detail),
             }),
-            Some(first) if told.is_empty() => Err(Trouble::failed(first)),
-            Some(first) => Err(Trouble::failed(format!("{first}\n{told}"))),
+            Some(first) if message.is_empty() => Err(Trouble::failed(first)),
+            Some(first) => Err(Trouble::failed(format!("{first}\n{message}"))),
         }
     }
 }

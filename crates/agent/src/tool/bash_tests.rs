@@ -28,7 +28,7 @@ fn call(input: &Value) -> Call {
     Call { id: "c".to_owned(), name: "Bash".to_owned(), input, cancel: Cancel::default() }
 }
 
-fn told(answer: Result<Answer, Trouble>) -> (String, Option<bool>, String) {
+fn parts(answer: Result<Answer, Trouble>) -> (String, Option<bool>, String) {
     let answer = answer.unwrap_or_else(Trouble::answer);
     let Content::Text(text) = answer.content else { panic!() };
     (text, answer.is_error, answer.detail.get().to_owned())
@@ -38,14 +38,14 @@ fn told(answer: Result<Answer, Trouble>) -> (String, Option<bool>, String) {
 fn output_of_both_kinds_in_its_order() {
     let lab = lab();
     let (text, is_error, detail) =
-        told(run(&call(&json!({"command": "echo a; echo b >&2; echo c"})), &lab.site));
+        parts(run(&call(&json!({"command": "echo a; echo b >&2; echo c"})), &lab.site));
     assert_eq!((text.as_str(), is_error), ("a\nb\nc", Some(false)));
     assert_eq!(
         detail,
         r#"{"stdout":"a\nb\nc","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}"#
     );
     let (text, is_error, detail) =
-        told(run(&call(&json!({"command": "echo oops >&2; exit 1"})), &lab.site));
+        parts(run(&call(&json!({"command": "echo oops >&2; exit 1"})), &lab.site));
     assert_eq!((text.as_str(), is_error), ("Exit code 1\noops", Some(true)));
     assert_eq!(detail, r#""Error: Exit code 1\noops""#);
 }
@@ -53,14 +53,14 @@ fn output_of_both_kinds_in_its_order() {
 #[test]
 fn the_folder_is_kept_from_command_to_command() {
     let lab = lab();
-    told(run(&call(&json!({"command": "mkdir -p 'a b' && cd 'a b'"})), &lab.site));
-    let (text, ..) = told(run(&call(&json!({"command": "pwd; exit 3"})), &lab.site));
+    parts(run(&call(&json!({"command": "mkdir -p 'a b' && cd 'a b'"})), &lab.site));
+    let (text, ..) = parts(run(&call(&json!({"command": "pwd; exit 3"})), &lab.site));
     assert_eq!(text, format!("Exit code 3\n{}/a b", lab.site.root.display()));
     // Not out of the session's folders: what comes next is meant there.
-    let (text, ..) = told(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
+    let (text, ..) = parts(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
     let root = lab.site.root.display();
     assert_eq!(text, format!("Exit code 7\nShell cwd was reset to {root}"));
-    let (text, _, detail) = told(run(&call(&json!({"command": "pwd; cd /"})), &lab.site));
+    let (text, _, detail) = parts(run(&call(&json!({"command": "pwd; cd /"})), &lab.site));
     assert_eq!(text, format!("{root}\nShell cwd was reset to {root}"));
     assert!(detail.contains(r#""stderr":"Shell cwd was reset to"#), "{detail}");
     drop(lab.folder);
@@ -73,11 +73,11 @@ fn time_and_people_end_commands_with_all_that_they_started() {
     let mark = lab.site.root.join("mark");
     let command = format!("(sleep 1; touch {}) & echo begun; sleep 60", mark.display());
     let (text, is_error, _) =
-        told(run(&call(&json!({"command": command, "timeout": 300.0})), &lab.site));
+        parts(run(&call(&json!({"command": command, "timeout": 300.0})), &lab.site));
     assert_eq!((text.as_str(), is_error), ("Command timed out after 0s\nbegun", Some(true)));
     let stopped = call(&json!({"command": command}));
     stopped.cancel.set();
-    let (text, ..) = told(run(&stopped, &lab.site));
+    let (text, ..) = parts(run(&stopped, &lab.site));
     assert!(text.starts_with("Exit code 137\nStopped by the user"), "{text}");
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(!mark.exists());
@@ -87,7 +87,7 @@ fn time_and_people_end_commands_with_all_that_they_started() {
 #[test]
 fn long_output_is_kept_whole() {
     let lab = lab();
-    let (text, _, detail) = told(run(&call(&json!({"command": "seq 1 20000"})), &lab.site));
+    let (text, _, detail) = parts(run(&call(&json!({"command": "seq 1 20000"})), &lab.site));
     assert!(
         text.starts_with("<persisted-output>\nOutput too large (106KB). Full output saved to: ")
     );
@@ -115,14 +115,14 @@ fn of_long_output_the_end_is_told() {
     let lab = lab();
     let begin = |command: &str| {
         let started =
-            told(run(&call(&json!({"command": command, "run_in_background": true})), &lab.site));
+            parts(run(&call(&json!({"command": command, "run_in_background": true})), &lab.site));
         let detail: Value = serde_json::from_str(&started.2).unwrap();
         detail["backgroundTaskId"].as_str().unwrap().to_owned()
     };
     let ask = |id: &str, block: bool| {
         let input = json!({"task_id": id, "block": block});
         let call = Call { name: "TaskOutput".to_owned(), ..call(&input) };
-        told(crate::tool::task_output::run(&call, &lab.site))
+        parts(crate::tool::task_output::run(&call, &lab.site))
     };
     let id = begin("seq 1 20000");
     let (text, _, detail) = ask(&id, true);
@@ -155,9 +155,9 @@ fn a_command_that_takes_long_is_told_about() {
         let progress = serde_json::to_value(&progress).unwrap();
         ear.lock().unwrap().push((call.to_owned(), progress, number));
     }));
-    told(run(&call(&json!({"command": "echo quick"})), &lab.site));
+    parts(run(&call(&json!({"command": "echo quick"})), &lab.site));
     assert!(heard.lock().unwrap().is_empty());
-    told(run(&call(&json!({"command": "echo one; echo two; sleep 2.5"})), &lab.site));
+    parts(run(&call(&json!({"command": "echo one; echo two; sleep 2.5"})), &lab.site));
     let heard = heard.lock().unwrap();
     let [(call, progress, 0), ..] = heard.as_slice() else { panic!("{heard:?}") };
     assert_eq!(call, "c");
@@ -179,10 +179,10 @@ fn background_commands_are_asked_about_and_ended() {
     let lab = lab();
     let begin = |command: &str| {
         let input = json!({"command": command, "run_in_background": true});
-        let detail: Value = serde_json::from_str(&told(run(&call(&input), &lab.site)).2).unwrap();
+        let detail: Value = serde_json::from_str(&parts(run(&call(&input), &lab.site)).2).unwrap();
         detail["backgroundTaskId"].as_str().unwrap().to_owned()
     };
-    let started = told(run(
+    let started = parts(run(
         &call(
             &json!({"command": "echo one; sleep 60", "run_in_background": true, "description": "wait"}),
         ),
@@ -193,13 +193,13 @@ fn background_commands_are_asked_about_and_ended() {
     assert!(started.0.starts_with(&format!("Command running in background with ID: {id}. ")));
     let ask = |input| {
         let call = Call { name: "TaskOutput".to_owned(), ..call(&input) };
-        told(crate::tool::task_output::run(&call, &lab.site))
+        parts(crate::tool::task_output::run(&call, &lab.site))
     };
     std::thread::sleep(Duration::from_millis(300));
     let (text, ..) = ask(json!({"task_id": id, "block": false}));
     assert!(text.contains("<status>running</status>\n\n<output>\none\n</output>"), "{text}");
     let stop = call(&json!({"task_id": id}));
-    let (text, ..) = told(crate::tool::task_stop::run(&stop, &lab.site));
+    let (text, ..) = parts(crate::tool::task_stop::run(&stop, &lab.site));
     assert!(text.contains("Successfully stopped task"));
     let (text, _, detail) = ask(json!({"task_id": id}));
     assert!(
@@ -215,16 +215,16 @@ fn background_commands_are_asked_about_and_ended() {
 #[test]
 fn output_without_an_end_is_ended_and_told() {
     let lab = lab();
-    let (text, is_error, _) = told(run(&call(&json!({"command": "yes"})), &lab.site));
+    let (text, is_error, _) = parts(run(&call(&json!({"command": "yes"})), &lab.site));
     assert_eq!(is_error, Some(true));
-    let told = "Exit code 137\nStopped: it put out more than 1 MB\ny\ny\n";
-    assert!(text.starts_with(told) && text.len() < 20_000, "{text}");
+    let expected = "Exit code 137\nStopped: it put out more than 1 MB\ny\ny\n";
+    assert!(text.starts_with(expected) && text.len() < 20_000, "{text}");
 }
 
 #[test]
 fn of_a_long_failure_the_end_is_told_too() {
     let lab = lab();
-    let (text, ..) = told(run(&call(&json!({"command": "seq 1 20000; exit 3"})), &lab.site));
+    let (text, ..) = parts(run(&call(&json!({"command": "seq 1 20000; exit 3"})), &lab.site));
     assert!(text.starts_with("Exit code 3\n1\n2\n") && text.ends_with("\n19999\n20000"), "{text}");
     assert!(text.contains(" bytes are left out; all of it is in "), "{text}");
     assert!(text.len() < 11_000);
@@ -235,7 +235,7 @@ fn what_ends_in_the_background_is_told_once() {
     let lab = lab();
     let background =
         json!({"command": "echo done", "run_in_background": true, "description": "Work"});
-    told(run(&call(&background), &lab.site));
+    parts(run(&call(&background), &lab.site));
     assert!(lab.site.shells.awaits_news());
     let news = (0..200).find_map(|_| {
         std::thread::sleep(Duration::from_millis(20));

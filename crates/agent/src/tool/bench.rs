@@ -80,7 +80,7 @@ impl Bench {
     }
 
     /// A text with `/demo` where the folder is in it.
-    fn told(&self, text: &str) -> String {
+    fn with_demo_path(&self, text: &str) -> String {
         text.replace(self.site.root.to_str().unwrap(), "/demo")
     }
 
@@ -102,7 +102,7 @@ impl Bench {
             Content::Text(text) => text,
             Content::Blocks(blocks) => serde_json::to_string(&blocks).unwrap(),
         };
-        (self.told(&content), self.told(answer.detail.get()))
+        (self.with_demo_path(&content), self.with_demo_path(answer.detail.get()))
     }
 
     /// The same of a call that nobody waits for.
@@ -115,6 +115,6 @@ impl Bench {
     /// Why not: whether the call is to blame, and the text.
     pub(crate) fn refusal(&self, run: Run, input: &Value) -> (bool, String) {
         let trouble = run(&self.call(input), &self.site).unwrap_err();
-        (trouble.is_tagged, self.told(&trouble.text))
+        (trouble.is_tagged, self.with_demo_path(&trouble.text))
     }
 }

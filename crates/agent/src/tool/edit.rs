@@ -68,12 +68,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         user_modified: false,
         replace_all,
     };
-    let told = if replace_all {
+    let message = if replace_all {
         format!("The file {name} has been updated. All occurrences were successfully replaced.")
     } else {
         format!("The file {name} has been updated successfully.")
     };
-    Ok(Answer::text(told, &detail))
+    Ok(Answer::text(message, &detail))
 }
 
 /// What comes in: `\n` as line end, and no white space before it, which means something in Markdown only.
@@ -101,7 +101,7 @@ fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<Range<usize>
         return if within.is_empty() { Ok(vec![Range::default()]) } else { Err(none) };
     }
     let plain = old.replace("\r\n", "\n");
-    let exact = within.match_indices(&plain).map(|(at, own)| at..at + own.len());
+    let exact = within.match_indices(&plain).map(|(at, matched)| at..at + matched.len());
     let mut at: Vec<Range<usize>> = exact.collect();
     if at.is_empty() {
         at = alike(within, &plain);
@@ -125,11 +125,13 @@ fn alike(within: &str, old: &str) -> Vec<Range<usize>> {
     let plain: String = within.chars().map(straight).collect();
     let old: String = old.chars().map(straight).collect();
     // Quotes that are not straight have more bytes: back to where each character stood.
-    let mut places =
-        within.char_indices().zip(plain.char_indices()).map(|((at, _), (own, _))| (own, at));
+    let mut places = within
+        .char_indices()
+        .zip(plain.char_indices())
+        .map(|((at, _), (plain_at, _))| (plain_at, at));
     let ends = std::iter::once((plain.len(), within.len()));
     let places: HashMap<usize, usize> = places.by_ref().chain(ends).collect();
-    let found = plain.match_indices(&old).map(|(at, own)| at..at + own.len());
+    let found = plain.match_indices(&old).map(|(at, matched)| at..at + matched.len());
     found.filter_map(|found| Some(*places.get(&found.start)?..*places.get(&found.end)?)).collect()
 }
 

@@ -15,8 +15,8 @@ fn input(old: &str, new: &str) -> Value {
 fn a_word_for_another() {
     let bench = Bench::new();
     let path = bench.known("notes.txt", "alpha\nbeta\ngamma\n");
-    let (told, detail) = bench.run(run, &input("beta", "delta"));
-    assert_eq!(told, "The file /demo/notes.txt has been updated successfully.");
+    let (output, detail) = bench.run(run, &input("beta", "delta"));
+    assert_eq!(output, "The file /demo/notes.txt has been updated successfully.");
     assert_eq!(
         detail,
         r#"{"filePath":"/demo/notes.txt","oldString":"beta","newString":"delta","originalFile":"alpha\nbeta\ngamma\n","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":3,"lines":[" alpha","-beta","+delta"," gamma"]}],"userModified":false,"replaceAll":false}"#
@@ -31,9 +31,9 @@ fn all_of_them() {
     bench.known("notes.txt", "a b a\na");
     let mut input = input("a", "cc");
     input["replace_all"] = true.into();
-    let (told, detail) = bench.run(run, &input);
+    let (output, detail) = bench.run(run, &input);
     assert_eq!(
-        told,
+        output,
         "The file /demo/notes.txt has been updated. All occurrences were successfully replaced."
     );
     assert!(detail.ends_with(r#""userModified":false,"replaceAll":true}"#), "{detail}");

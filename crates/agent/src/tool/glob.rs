@@ -55,7 +55,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let shown = found.split_off(all.saturating_sub(MOST));
     let names: Vec<String> =
         shown.iter().map(|(_, path)| path.to_string_lossy().into_owned()).collect();
-    let told = match all {
+    let output = match all {
         0 => "No files found".to_owned(),
         1..=MOST => names.join("\n"),
         _ => {
@@ -69,7 +69,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         num_files: names.len(),
         truncated: all > MOST,
     };
-    Ok(Answer::text(told, &detail))
+    Ok(Answer::text(output, &detail))
 }
 
 /// Where a call wants to search.

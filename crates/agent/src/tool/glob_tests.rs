@@ -13,7 +13,7 @@ fn detail(bench: &Bench, input: &Value) -> String {
     format!(r#"{before}"durationMs":0{after}"#)
 }
 
-fn told(bench: &Bench, pattern: &str) -> String {
+fn search(bench: &Bench, pattern: &str) -> String {
     bench.run(run, &json!({"pattern": pattern})).0
 }
 
@@ -40,7 +40,7 @@ fn nothing() {
         detail(&bench, &input),
         r#"{"filenames":[],"durationMs":0,"numFiles":0,"truncated":false}"#
     );
-    assert_eq!(told(&bench, "nowhere/*.rs"), "No files found");
+    assert_eq!(search(&bench, "nowhere/*.rs"), "No files found");
 }
 
 #[test]
@@ -50,20 +50,20 @@ fn patterns() {
     bench.aged("one/a.txt", "", 2);
     bench.aged("one/two/a.txt", "", 3);
     let all = "/demo/a.txt\n/demo/one/a.txt\n/demo/one/two/a.txt";
-    assert_eq!(told(&bench, "a.txt"), all);
-    assert_eq!(told(&bench, "**/a.*"), all);
-    assert_eq!(told(&bench, "./a.txt"), "/demo/a.txt");
-    assert_eq!(told(&bench, "one/*.txt"), "/demo/one/a.txt");
-    assert_eq!(told(&bench, "one/**"), "/demo/one/a.txt\n/demo/one/two/a.txt");
-    assert_eq!(told(&bench, "{one,two}/two/?.{txt,md}"), "/demo/one/two/a.txt");
-    assert_eq!(told(&bench, "/demo/one/a.txt"), "/demo/one/a.txt");
-    assert_eq!(told(&bench, "/demo/*/a.txt"), "/demo/one/a.txt");
-    let (told, _) = bench.run(run, &json!({"pattern": "two/*.txt", "path": "./one"}));
-    assert_eq!(told, "/demo/one/two/a.txt");
-    let (told, _) = bench.run(run, &json!({"pattern": "../*.txt", "path": "one/./two/"}));
-    assert_eq!(told, "/demo/one/a.txt");
-    let (told, _) = bench.run(run, &json!({"pattern": "*/../../*.txt", "path": "one"}));
-    assert_eq!(told, "No files found");
+    assert_eq!(search(&bench, "a.txt"), all);
+    assert_eq!(search(&bench, "**/a.*"), all);
+    assert_eq!(search(&bench, "./a.txt"), "/demo/a.txt");
+    assert_eq!(search(&bench, "one/*.txt"), "/demo/one/a.txt");
+    assert_eq!(search(&bench, "one/**"), "/demo/one/a.txt\n/demo/one/two/a.txt");
+    assert_eq!(search(&bench, "{one,two}/two/?.{txt,md}"), "/demo/one/two/a.txt");
+    assert_eq!(search(&bench, "/demo/one/a.txt"), "/demo/one/a.txt");
+    assert_eq!(search(&bench, "/demo/*/a.txt"), "/demo/one/a.txt");
+    let (output, _) = bench.run(run, &json!({"pattern": "two/*.txt", "path": "./one"}));
+    assert_eq!(output, "/demo/one/two/a.txt");
+    let (output, _) = bench.run(run, &json!({"pattern": "../*.txt", "path": "one/./two/"}));
+    assert_eq!(output, "/demo/one/a.txt");
+    let (output, _) = bench.run(run, &json!({"pattern": "*/../../*.txt", "path": "one"}));
+    assert_eq!(output, "No files found");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn hidden_and_ignored_files_but_no_history() {
     bench.aged("built/x", "", 2);
     bench.aged(".hidden/x", "", 3);
     bench.aged(".git/x", "", 4);
-    assert_eq!(told(&bench, "x"), "/demo/built/x\n/demo/.hidden/x");
-    assert_eq!(told(&bench, ".git/*"), "/demo/.git/x");
+    assert_eq!(search(&bench, "x"), "/demo/built/x\n/demo/.hidden/x");
+    assert_eq!(search(&bench, ".git/*"), "/demo/.git/x");
 }
 
 #[test]
@@ -83,11 +83,12 @@ fn of_too_many_the_newest() {
     for n in 0..103 {
         bench.aged(&format!("{n}.txt"), "", n);
     }
-    let told = told(&bench, "*.txt");
-    assert!(told.starts_with("/demo/3.txt\n/demo/4.txt\n"), "{told}");
+    let output = search(&bench, "*.txt");
+    assert!(output.starts_with("/demo/3.txt\n/demo/4.txt\n"), "{output}");
     assert!(
-        told.ends_with("\n/demo/102.txt\n(The newest 100 of 103. Use a narrower pattern or path.)"),
-        "{told}"
+        output
+            .ends_with("\n/demo/102.txt\n(The newest 100 of 103. Use a narrower pattern or path.)"),
+        "{output}"
     );
     let detail = detail(&bench, &json!({"pattern": "*.txt"}));
     assert!(detail.ends_with(r#""durationMs":0,"numFiles":100,"truncated":true}"#), "{detail}");
@@ -105,7 +106,7 @@ fn what_it_refuses() {
         bench.refusal(run, &json!({"pattern": "*", "path": "a.txt"})),
         (true, "/demo/a.txt is not a folder.".into())
     );
-    let (is_tagged, told) = bench.refusal(run, &json!({"pattern": "a[", "path": ""}));
-    assert!(is_tagged && told.starts_with("Bad pattern: "), "{told}");
+    let (is_tagged, message) = bench.refusal(run, &json!({"pattern": "a[", "path": ""}));
+    assert!(is_tagged && message.starts_with("Bad pattern: "), "{message}");
     assert_eq!(bench.cancelled(run, &json!({"pattern": "a"})), "The search was cancelled.");
 }

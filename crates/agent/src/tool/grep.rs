@@ -185,8 +185,8 @@ fn content(
     }
     let page = lines.page;
     let shown = page.lines.join("\n");
-    let told = if shown.is_empty() { "No matches found" } else { &shown };
-    let told = format!("{told}{}", page.note());
+    let body = if shown.is_empty() { "No matches found" } else { &shown };
+    let output = format!("{body}{}", page.note());
     let detail = Detail {
         mode: "content",
         num_lines: Some(page.lines.len()),
@@ -194,7 +194,7 @@ fn content(
         content: shown,
         ..Detail::default()
     };
-    Ok(Answer::text(told, &detail))
+    Ok(Answer::text(output, &detail))
 }
 
 /// How many lines match in each file.
@@ -213,9 +213,9 @@ fn count(
         page.push(format!("{}:{count}", site.short(&path).display()));
     }
     let content = page.lines.join("\n");
-    let told = if content.is_empty() { "No matches found" } else { &content };
-    let told = format!(
-        "{told}\n\nFound {num_matches} total {} across {num_files} {}.{}",
+    let body = if content.is_empty() { "No matches found" } else { &content };
+    let output = format!(
+        "{body}\n\nFound {num_matches} total {} across {num_files} {}.{}",
         if num_matches == 1 { "occurrence" } else { "occurrences" },
         if num_files == 1 { "file" } else { "files" },
         page.note(),
@@ -228,7 +228,7 @@ fn count(
         applied_limit: page.applied(),
         ..Detail::default()
     };
-    Ok(Answer::text(told, &detail))
+    Ok(Answer::text(output, &detail))
 }
 
 /// Files in which a line matches, the newest first.
@@ -250,7 +250,7 @@ fn names(
     for (_, path) in &found {
         page.push(site.short(path).to_string_lossy().into_owned());
     }
-    let told = match page.lines.len() {
+    let output = match page.lines.len() {
         0 => "No files found".to_owned(),
         1 => format!("Found 1 file\n{}", page.lines[0]),
         count => format!("Found {count} files\n{}", page.lines.join("\n")),
@@ -261,7 +261,7 @@ fn names(
         num_files: page.lines.len(),
         applied_limit: page.applied(),
     };
-    Ok(Answer::text(told + &page.note(), &detail))
+    Ok(Answer::text(output + &page.note(), &detail))
 }
 
 /// Files in which lines match, and how many of them, counted up to some number.
@@ -316,20 +316,20 @@ impl Lines {
             self.page.push("--".to_owned());
         }
         self.is_first = false;
-        let mut told = String::new();
+        let mut shown_line = String::new();
         if !self.name.is_empty() {
-            told = format!("{}{sign}", self.name);
+            shown_line = format!("{}{sign}", self.name);
         }
         if let Some(number) = number.filter(|_| self.is_numbered) {
-            let _ = write!(told, "{number}{sign}");
+            let _ = write!(shown_line, "{number}{sign}");
         }
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches(['\r', '\n']);
         match line.char_indices().nth(WIDTH) {
-            Some((end, _)) => told.extend([&line[..end], "… [line cut]"]),
-            None => told += line,
+            Some((end, _)) => shown_line.extend([&line[..end], "… [line cut]"]),
+            None => shown_line += line,
         }
-        self.page.push(told)
+        self.page.push(shown_line)
     }
 }
 

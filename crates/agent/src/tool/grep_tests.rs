@@ -15,15 +15,15 @@ fn demo() -> Bench {
     bench
 }
 
-fn told(bench: &Bench, input: &Value) -> String {
+fn search(bench: &Bench, input: &Value) -> String {
     bench.run(run, input).0
 }
 
 #[test]
 fn lines() {
     let input = json!({"pattern": "return", "output_mode": "content", "-n": true});
-    let (told, detail) = demo().run(run, &input);
-    assert_eq!(told, "src/util.py:2:    return n * 2\nsrc/widget.py:2:    return len(items)");
+    let (output, detail) = demo().run(run, &input);
+    assert_eq!(output, "src/util.py:2:    return n * 2\nsrc/widget.py:2:    return len(items)");
     assert_eq!(
         detail,
         r#"{"mode":"content","numFiles":0,"filenames":[],"content":"src/util.py:2:    return n * 2\nsrc/widget.py:2:    return len(items)","numLines":2}"#
@@ -34,8 +34,8 @@ fn lines() {
 fn files_the_newest_first() {
     let bench = demo();
     let input = json!({"pattern": "def", "output_mode": "files_with_matches"});
-    let (told, detail) = bench.run(run, &input);
-    assert_eq!(told, "Found 2 files\nsrc/util.py\nsrc/widget.py");
+    let (output, detail) = bench.run(run, &input);
+    assert_eq!(output, "Found 2 files\nsrc/util.py\nsrc/widget.py");
     assert_eq!(
         detail,
         r#"{"mode":"files_with_matches","filenames":["src/util.py","src/widget.py"],"numFiles":2}"#
@@ -43,37 +43,40 @@ fn files_the_newest_first() {
     bench.aged("src/widget.py", "def count(items):\n", 4);
     assert_eq!(bench.run(run, &input).0, "Found 2 files\nsrc/widget.py\nsrc/util.py");
     // It is what is done if nothing is said, too.
-    let (told, _) = bench.run(run, &json!({"pattern": "twice"}));
-    assert_eq!(told, "Found 1 file\nsrc/util.py");
+    let (output, _) = bench.run(run, &json!({"pattern": "twice"}));
+    assert_eq!(output, "Found 1 file\nsrc/util.py");
 }
 
 #[test]
 fn counts() {
     let bench = demo();
-    let (told, detail) = bench.run(run, &json!({"pattern": "def", "output_mode": "count"}));
-    assert_eq!(told, "src/util.py:1\nsrc/widget.py:1\n\nFound 2 total occurrences across 2 files.");
+    let (output, detail) = bench.run(run, &json!({"pattern": "def", "output_mode": "count"}));
+    assert_eq!(
+        output,
+        "src/util.py:1\nsrc/widget.py:1\n\nFound 2 total occurrences across 2 files."
+    );
     assert_eq!(
         detail,
         r#"{"mode":"count","numFiles":2,"filenames":[],"content":"src/util.py:1\nsrc/widget.py:1","numMatches":2}"#
     );
-    let (told, _) = bench.run(run, &json!({"pattern": "twice", "output_mode": "count"}));
-    assert_eq!(told, "src/util.py:1\n\nFound 1 total occurrence across 1 file.");
+    let (output, _) = bench.run(run, &json!({"pattern": "twice", "output_mode": "count"}));
+    assert_eq!(output, "src/util.py:1\n\nFound 1 total occurrence across 1 file.");
 }
 
 #[test]
 fn nothing() {
     let bench = demo();
-    let (told, detail) = bench.run(run, &json!({"pattern": "zzz", "output_mode": "content"}));
-    assert_eq!(told, "No matches found");
+    let (output, detail) = bench.run(run, &json!({"pattern": "zzz", "output_mode": "content"}));
+    assert_eq!(output, "No matches found");
     assert_eq!(
         detail,
         r#"{"mode":"content","numFiles":0,"filenames":[],"content":"","numLines":0}"#
     );
-    let (told, detail) = bench.run(run, &json!({"pattern": "zzz"}));
-    assert_eq!(told, "No files found");
+    let (output, detail) = bench.run(run, &json!({"pattern": "zzz"}));
+    assert_eq!(output, "No files found");
     assert_eq!(detail, r#"{"mode":"files_with_matches","filenames":[],"numFiles":0}"#);
-    let (told, _) = bench.run(run, &json!({"pattern": "zzz", "output_mode": "count"}));
-    assert_eq!(told, "No matches found\n\nFound 0 total occurrences across 0 files.");
+    let (output, _) = bench.run(run, &json!({"pattern": "zzz", "output_mode": "count"}));
+    assert_eq!(output, "No matches found\n\nFound 0 total occurrences across 0 files.");
 }
 
 #[test]
@@ -87,15 +90,15 @@ fn lines_around() {
         input
     };
     assert_eq!(
-        told(&bench, &input(json!({"-C": 1}))),
+        search(&bench, &input(json!({"-C": 1}))),
         "a.txt-2-2\na.txt:3:hit\na.txt-4-4\n--\na.txt-6-6\na.txt:7:hit\na.txt-8-8\n--\nb.txt:1:hit"
     );
     assert_eq!(
-        told(&bench, &input(json!({"-A": 1, "-n": false, "path": "a.txt"}))),
+        search(&bench, &input(json!({"-A": 1, "-n": false, "path": "a.txt"}))),
         "hit\n4\n--\nhit\n8"
     );
     assert_eq!(
-        told(&bench, &input(json!({"-B": 2, "path": "a.txt"}))),
+        search(&bench, &input(json!({"-B": 2, "path": "a.txt"}))),
         "1-1\n2-2\n3:hit\n--\n5-5\n6-6\n7:hit"
     );
 }
@@ -105,9 +108,9 @@ fn parts() {
     let bench = Bench::new();
     bench.file("a.txt", "x1\nx2\nx3\nx4\n");
     let input = json!({"pattern": "x", "output_mode": "content", "head_limit": 2, "offset": 1});
-    let (told, detail) = bench.run(run, &input);
+    let (output, detail) = bench.run(run, &input);
     assert_eq!(
-        told,
+        output,
         "a.txt:2:x2\na.txt:3:x3\n\n[Showing results with pagination = limit: 2, offset: 1]"
     );
     assert_eq!(
@@ -117,8 +120,8 @@ fn parts() {
     let all = json!({"pattern": "x", "output_mode": "content", "head_limit": 4});
     assert_eq!(bench.run(run, &all).0, "a.txt:1:x1\na.txt:2:x2\na.txt:3:x3\na.txt:4:x4");
     bench.aged("b.txt", "x", 0);
-    let (told, detail) = bench.run(run, &json!({"pattern": "x", "head_limit": 1}));
-    assert_eq!(told, "Found 1 file\na.txt\n\n[Showing results with pagination = limit: 1]");
+    let (output, detail) = bench.run(run, &json!({"pattern": "x", "head_limit": 1}));
+    assert_eq!(output, "Found 1 file\na.txt\n\n[Showing results with pagination = limit: 1]");
     assert_eq!(
         detail,
         r#"{"mode":"files_with_matches","filenames":["a.txt"],"numFiles":1,"appliedLimit":1}"#
@@ -130,22 +133,22 @@ fn too_much_is_cut() {
     let bench = Bench::new();
     bench.file("wide.txt", "é".repeat(600));
     let wide = json!({"pattern": "é", "output_mode": "content"});
-    assert_eq!(told(&bench, &wide), format!("wide.txt:1:{}… [line cut]", "é".repeat(500)));
+    assert_eq!(search(&bench, &wide), format!("wide.txt:1:{}… [line cut]", "é".repeat(500)));
     bench.file("long.txt", "0123456789\n".repeat(5_000));
-    let told = told(&bench, &json!({"pattern": "0", "output_mode": "content"}));
+    let output = search(&bench, &json!({"pattern": "0", "output_mode": "content"}));
     assert!(
-        told.ends_with(
+        output.ends_with(
             ":0123456789\n\n(There is more. Use offset, or a narrower pattern, path or glob.)"
         ),
-        "{told}"
+        "{output}"
     );
-    assert!(told.len() < 20_200);
+    assert!(output.len() < 20_200);
 }
 
 #[test]
 fn case_lines_globs_and_types() {
     let bench = demo();
-    let files = |input: Value| told(&bench, &input);
+    let files = |input: Value| search(&bench, &input);
     assert_eq!(files(json!({"pattern": "DEF T", "-i": true})), "Found 1 file\nsrc/util.py");
     assert_eq!(
         files(json!({"pattern": "n\\):.*return", "multiline": true, "output_mode": "content"})),
@@ -177,10 +180,10 @@ fn what_is_left_out() {
     bench.file(".git/x", "hit");
     bench.file("binary", b"hit\0");
     bench.file(".hidden/x", "hit");
-    assert_eq!(told(&bench, &json!({"pattern": "hit"})), "Found 1 file\n.hidden/x");
-    assert_eq!(told(&bench, &json!({"pattern": "hit", "path": ".git"})), "Found 1 file\n.git/x");
+    assert_eq!(search(&bench, &json!({"pattern": "hit"})), "Found 1 file\n.hidden/x");
+    assert_eq!(search(&bench, &json!({"pattern": "hit", "path": ".git"})), "Found 1 file\n.git/x");
     assert_eq!(
-        told(&bench, &json!({"pattern": "hit", "path": "built/x"})),
+        search(&bench, &json!({"pattern": "hit", "path": "built/x"})),
         "Found 1 file\nbuilt/x"
     );
 }
@@ -196,13 +199,13 @@ fn what_it_refuses() {
         bench.refusal(run, &json!({"pattern": "a", "output_mode": "lines"})),
         (true, "There is no output_mode lines.".into())
     );
-    let (is_tagged, told) = bench.refusal(run, &json!({"pattern": "a("}));
-    assert!(!is_tagged && told.starts_with("regex parse error:\n"), "{told}");
-    assert!(told.ends_with("error: unclosed group"), "{told}");
-    let (is_tagged, told) = bench.refusal(run, &json!({"pattern": "a", "type": "none"}));
-    assert!(is_tagged && told.starts_with("Bad type: "), "{told}");
-    let (is_tagged, told) = bench.refusal(run, &json!({"pattern": "a", "glob": "a["}));
-    assert!(is_tagged && told.starts_with("Bad glob: "), "{told}");
+    let (is_tagged, message) = bench.refusal(run, &json!({"pattern": "a("}));
+    assert!(!is_tagged && message.starts_with("regex parse error:\n"), "{message}");
+    assert!(message.ends_with("error: unclosed group"), "{message}");
+    let (is_tagged, message) = bench.refusal(run, &json!({"pattern": "a", "type": "none"}));
+    assert!(is_tagged && message.starts_with("Bad type: "), "{message}");
+    let (is_tagged, message) = bench.refusal(run, &json!({"pattern": "a", "glob": "a["}));
+    assert!(is_tagged && message.starts_with("Bad glob: "), "{message}");
     assert_eq!(bench.cancelled(run, &json!({"pattern": "a"})), "The search was cancelled.");
 }
 
@@ -214,9 +217,9 @@ fn what_names_what_is_left_out() {
     for name in ["a.log", "b.log", "keep.log", "sub/a.log", "sub/c.txt", "excluded"] {
         bench.file(name, "hit");
     }
-    let found = |bench: &Bench| told(bench, &json!({"pattern": "hit", "output_mode": "count"}));
-    let names = |told: &str| {
-        let lines = told.lines().filter(|line| line.contains(':'));
+    let found = |bench: &Bench| search(bench, &json!({"pattern": "hit", "output_mode": "count"}));
+    let names = |output: &str| {
+        let lines = output.lines().filter(|line| line.contains(':'));
         lines.map(|line| line.split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     // Git's files count in a repository.
@@ -229,7 +232,7 @@ fn what_names_what_is_left_out() {
     bench.file(".ignore", "keep.log\n!b.log\n");
     assert_eq!(names(&found(&bench)), ["b.log", "sub/a.log", "sub/c.txt"]);
     let logs = json!({"pattern": "hit", "output_mode": "count", "glob": "*.log"});
-    assert_eq!(names(&told(&bench, &logs)).len(), 4);
+    assert_eq!(names(&search(&bench, &logs)).len(), 4);
 }
 
 /// Whoever made the folder made these files too.
@@ -246,5 +249,5 @@ fn ignore_files_that_are_no_files_name_nothing() {
         std::os::unix::fs::symlink(to, bench.path(name)).unwrap();
         std::os::unix::fs::symlink(to, bench.path("sub").join(".ignore")).ok();
     }
-    assert_eq!(told(&bench, &json!({"pattern": "hit"})), "Found 1 file\nsub/x");
+    assert_eq!(search(&bench, &json!({"pattern": "hit"})), "Found 1 file\nsub/x");
 }

@@ -44,7 +44,7 @@ struct Done {
     updated: String,
     cell_id: String,
     cell_type: String,
-    told: &'static str,
+    verb: &'static str,
 }
 
 pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
@@ -92,7 +92,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         original_file: &original,
         updated_file: &done.updated,
     };
-    Ok(Answer::text(format!("{} cell {}.", done.told, done.cell_id), &detail))
+    Ok(Answer::text(format!("{} cell {}.", done.verb, done.cell_id), &detail))
 }
 
 /// A notebook's text, and where its cells are.
@@ -119,7 +119,7 @@ impl Sheet<'_> {
             updated: self.spliced(start, end, &new.written(&self.style)),
             cell_id: name(index, new.text("id").as_deref()),
             cell_type: kind,
-            told: "Updated",
+            verb: "Updated",
         })
     }
 
@@ -145,7 +145,7 @@ impl Sheet<'_> {
             self.spliced(start, end, &format!("[{inner}{new}{outer}]"))
         };
         let cell_id = name(place, id.as_deref());
-        Ok(Done { updated, cell_id, cell_type: kind.to_owned(), told: "Inserted" })
+        Ok(Done { updated, cell_id, cell_type: kind.to_owned(), verb: "Inserted" })
     }
 
     fn delete(&self, call: &Call) -> Result<Done, Trouble> {
@@ -165,7 +165,7 @@ impl Sheet<'_> {
             updated,
             cell_id: name(index, gone.text("id").as_deref()),
             cell_type: gone.text("cell_type").unwrap_or_default(),
-            told: "Deleted",
+            verb: "Deleted",
         })
     }
 

@@ -78,9 +78,9 @@ fn input(more: &Value) -> Value {
 #[test]
 fn a_cell_is_replaced_and_its_results_go() {
     let bench = bench(NOTEBOOK);
-    let (told, detail) =
+    let (output, detail) =
         bench.run(run, &input(&json!({"cell_id": "sum", "new_source": "é = 1\nprint(é)\n"})));
-    assert_eq!(told, "Updated cell sum.");
+    assert_eq!(output, "Updated cell sum.");
     let expected = NOTEBOOK.replace("\"execution_count\": 3", "\"execution_count\": null").replace(
         RESULTS,
         "   \"outputs\": [],\n   \"source\": [\n    \"é = 1\\n\",\n    \"print(é)\\n\"\n   ]\n",
@@ -118,13 +118,13 @@ fn a_cell_becomes_another_kind() {
 #[test]
 fn cells_are_inserted() {
     let bench = bench(NOTEBOOK);
-    let (told, detail) = bench.run(
+    let (output, detail) = bench.run(
         run,
         &input(&json!({"edit_mode": "insert", "cell_id": "intro", "cell_type": "code", "new_source": "1"})),
     );
     let detail: Value = serde_json::from_str(&detail).unwrap();
     let id = detail["cell_id"].as_str().unwrap();
-    assert_eq!(told, format!("Inserted cell {id}."));
+    assert_eq!(output, format!("Inserted cell {id}."));
     assert_eq!(id.len(), 8);
     let new = format!(
         "  {{\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"{id}\",\n   \"metadata\": {{}},\n   \"outputs\": [],\n   \"source\": [\n    \"1\"\n   ]\n  }},\n"
@@ -146,9 +146,9 @@ fn cells_are_inserted() {
 #[test]
 fn cells_are_deleted() {
     let bench = bench(NOTEBOOK);
-    let (told, detail) =
+    let (output, detail) =
         bench.run(run, &input(&json!({"edit_mode": "delete", "cell_id": "intro"})));
-    assert_eq!(told, "Deleted cell intro.");
+    assert_eq!(output, "Deleted cell intro.");
     assert!(detail.starts_with(
         r#"{"new_source":"","cell_type":"markdown","language":"python","edit_mode":"delete","cell_id":"intro","#
     ));
@@ -182,11 +182,11 @@ fn an_old_notebook_on_one_line() {
     let bench = bench(old);
     bench.run(run, &input(&json!({"cell_id": "cell-0", "new_source": "b\nc"})));
     assert_eq!(bench.text("a.ipynb"), old.replace("\"a\"", "\"b\\nc\""));
-    let (told, _) = bench.run(
+    let (output, _) = bench.run(
         run,
         &input(&json!({"edit_mode": "insert", "cell_id": "cell-0", "cell_type": "markdown", "new_source": "d"})),
     );
-    assert_eq!(told, "Inserted cell cell-1.");
+    assert_eq!(output, "Inserted cell cell-1.");
     assert_eq!(
         bench.text("a.ipynb"),
         r#"{"cells": [{"cell_type": "raw", "metadata": {}, "source": "b\nc"}, {"cell_type": "markdown", "metadata": {}, "source": ["d"]}], "nbformat": 4, "nbformat_minor": 2}"#
@@ -231,7 +231,7 @@ fn what_it_refuses() {
         wrong("File has not been read yet. Read it first before writing to it.")
     );
     bench.known("c.ipynb", "{}");
-    let (is_tagged, told) = refusal(json!({"notebook_path": "/demo/c.ipynb"}));
-    assert!(!is_tagged && told.starts_with("/demo/c.ipynb is not a notebook: "), "{told}");
+    let (is_tagged, message) = refusal(json!({"notebook_path": "/demo/c.ipynb"}));
+    assert!(!is_tagged && message.starts_with("/demo/c.ipynb is not a notebook: "), "{message}");
     assert_eq!(bench.text("a.ipynb"), NOTEBOOK);
 }

@@ -130,7 +130,7 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
     let (lines, total) = cut(file, start, limit.unwrap_or(LINES))
         .map_err(|why| unreadable(path, &why))?
         .ok_or_else(|| too_long("Use offset and limit to read a smaller part, or Grep."))?;
-    let told = if is_empty {
+    let output = if is_empty {
         reminder("The file is empty.")
     } else if lines.is_empty() {
         reminder(&format!("The file has only {total} lines."))
@@ -139,9 +139,9 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
         let last = start + lines.len() - 1;
         // Whoever asked for a part knows that it is one.
         if limit.is_none() && last < total {
-            let told =
+            let hint =
                 format!("These are lines {start} to {last} of {total}: use offset for more.");
-            format!("{shown}\n\n{}", reminder(&told))
+            format!("{shown}\n\n{}", reminder(&hint))
         } else {
             shown
         }
@@ -153,7 +153,7 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
         start_line: start,
         total_lines: total,
     };
-    Ok(Answer::text(told, &Detail { r#type: "text", file: part }))
+    Ok(Answer::text(output, &Detail { r#type: "text", file: part }))
 }
 
 fn reminder(text: &str) -> String {
@@ -194,7 +194,7 @@ fn cut(
             continue;
         }
         if is_shown {
-            let text = told(&line, number);
+            let text = shown_line(&line, number);
             held += text.len();
             if held > MOST {
                 return Ok(None);
@@ -210,7 +210,7 @@ fn cut(
 }
 
 /// A line as it is shown.
-fn told(line: &[u8], number: usize) -> String {
+fn shown_line(line: &[u8], number: usize) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.strip_suffix('\r').unwrap_or(&text);
     let text = if number == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };

@@ -27,8 +27,8 @@ fn part(name: &str, offset: u64, limit: u64) -> Value {
 fn a_text_with_line_numbers() {
     let bench = Bench::new();
     let path = bench.file("README.md", "# Demo\n\nA small widget counter.\n");
-    let (told, detail) = bench.run(run, &input("README.md"));
-    assert_eq!(told, "     1→# Demo\n     2→\n     3→A small widget counter.\n     4→");
+    let (output, detail) = bench.run(run, &input("README.md"));
+    assert_eq!(output, "     1→# Demo\n     2→\n     3→A small widget counter.\n     4→");
     assert_eq!(
         detail,
         r##"{"type":"text","file":{"filePath":"/demo/README.md","content":"# Demo\n\nA small widget counter.\n","numLines":4,"startLine":1,"totalLines":4}}"##
@@ -40,14 +40,15 @@ fn a_text_with_line_numbers() {
 fn some_lines_of_a_large_text() {
     let bench = Bench::new();
     bench.file("big.txt", "row lorem ipsum\n".repeat(40_000));
-    let (told, detail) = bench.run(run, &part("big.txt", 100, 2));
-    assert_eq!(told, "   100→row lorem ipsum\n   101→row lorem ipsum");
+    let (output, detail) = bench.run(run, &part("big.txt", 100, 2));
+    assert_eq!(output, "   100→row lorem ipsum\n   101→row lorem ipsum");
     assert_eq!(
         detail,
         r#"{"type":"text","file":{"filePath":"/demo/big.txt","content":"row lorem ipsum\nrow lorem ipsum","numLines":2,"startLine":100,"totalLines":40001}}"#
     );
-    let (told, detail) = bench.run(run, &json!({"file_path": "/demo/big.txt", "offset": 40_001.0}));
-    assert_eq!(told, " 40001→");
+    let (output, detail) =
+        bench.run(run, &json!({"file_path": "/demo/big.txt", "offset": 40_001.0}));
+    assert_eq!(output, " 40001→");
     assert!(detail.contains(r#""numLines":1,"startLine":40001"#), "{detail}");
     assert_eq!(
         bench.refusal(run, &input("big.txt")),
@@ -69,9 +70,9 @@ fn some_lines_of_a_large_text() {
 fn two_thousand_lines_are_shown() {
     let bench = Bench::new();
     bench.file("long.txt", "x\n".repeat(2_500));
-    let (told, detail) = bench.run(run, &input("long.txt"));
+    let (output, detail) = bench.run(run, &input("long.txt"));
     let more = "\n  2000→x\n\n<system-reminder>These are lines 1 to 2000 of 2501: use offset for more.</system-reminder>";
-    assert!(told.ends_with(more), "{told}");
+    assert!(output.ends_with(more), "{output}");
     assert!(detail.ends_with(r#""numLines":2000,"startLine":1,"totalLines":2501}}"#), "{detail}");
 }
 
@@ -80,36 +81,36 @@ fn long_lines_are_cut() {
     let bench = Bench::new();
     let long = "é".repeat(9_000);
     bench.file("wide.txt", format!("{long}\nend"));
-    let (told, detail) = bench.run(run, &input("wide.txt"));
+    let (output, detail) = bench.run(run, &input("wide.txt"));
     let cut = "é".repeat(2_000);
-    assert_eq!(told, format!("     1→{cut}… [line cut]\n     2→end"));
+    assert_eq!(output, format!("     1→{cut}… [line cut]\n     2→end"));
     assert!(detail.contains(&format!(r#""content":"{cut}… [line cut]\nend","#)));
     bench.file("exact.txt", "x".repeat(2_000));
-    let (told, _) = bench.run(run, &input("exact.txt"));
-    assert_eq!(told.len(), "     1→".len() + 2_000);
+    let (output, _) = bench.run(run, &input("exact.txt"));
+    assert_eq!(output.len(), "     1→".len() + 2_000);
 }
 
 #[test]
 fn line_ends_and_odd_bytes() {
     let bench = Bench::new();
     bench.file("dos.txt", b"\xef\xbb\xbfcaf\xe9\r\ntwo\r\n");
-    let (told, _) = bench.run(run, &input("dos.txt"));
-    assert_eq!(told, "     1→caf\u{fffd}\n     2→two\n     3→");
+    let (output, _) = bench.run(run, &input("dos.txt"));
+    assert_eq!(output, "     1→caf\u{fffd}\n     2→two\n     3→");
 }
 
 #[test]
 fn there_may_be_nothing_to_show() {
     let bench = Bench::new();
     bench.file("empty.txt", "");
-    let (told, detail) = bench.run(run, &input("empty.txt"));
-    assert_eq!(told, "<system-reminder>The file is empty.</system-reminder>");
+    let (output, detail) = bench.run(run, &input("empty.txt"));
+    assert_eq!(output, "<system-reminder>The file is empty.</system-reminder>");
     assert_eq!(
         detail,
         r#"{"type":"text","file":{"filePath":"/demo/empty.txt","content":"","numLines":1,"startLine":1,"totalLines":1}}"#
     );
     bench.file("short.txt", "a\nb\n");
-    let (told, detail) = bench.run(run, &part("short.txt", 9, 5));
-    assert_eq!(told, "<system-reminder>The file has only 3 lines.</system-reminder>");
+    let (output, detail) = bench.run(run, &part("short.txt", 9, 5));
+    assert_eq!(output, "<system-reminder>The file has only 3 lines.</system-reminder>");
     assert!(
         detail.contains(r#""content":"","numLines":0,"startLine":9,"totalLines":3"#),
         "{detail}"
@@ -156,10 +157,10 @@ fn a_picture() {
     let bench = Bench::new();
     // The name does not matter.
     bench.file("plot.jpg", png());
-    let (told, detail) = bench.run(run, &input("plot.jpg"));
+    let (output, detail) = bench.run(run, &input("plot.jpg"));
     let data = STANDARD.encode(png());
     assert_eq!(
-        told,
+        output,
         format!(
             r#"[{{"type":"image","source":{{"type":"base64","data":"{data}","media_type":"image/png"}}}}]"#
         )
@@ -190,18 +191,18 @@ fn a_picture_that_the_api_would_refuse() {
         (false, "The picture has 32784x9 pixels, at most 8000x8000 can be read.".into())
     );
     bench.file("torn.png", &png()[..18]);
-    let (_, told) = bench.refusal(run, &input("torn.png"));
-    assert!(told.starts_with("The picture is broken: "), "{told}");
+    let (_, message) = bench.refusal(run, &input("torn.png"));
+    assert!(message.starts_with("The picture is broken: "), "{message}");
 }
 
 #[test]
 fn a_document() {
     let bench = Bench::new();
     bench.file("paper.pdf", "%PDF-1.7\n%%EOF\n");
-    let (told, detail) = bench.run(run, &input("paper.pdf"));
+    let (output, detail) = bench.run(run, &input("paper.pdf"));
     let data = STANDARD.encode("%PDF-1.7\n%%EOF\n");
     assert_eq!(
-        told,
+        output,
         format!(
             r#"[{{"type":"text","text":"PDF file read: /demo/paper.pdf (0KB)"}},{{"type":"document","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}]"#
         )
@@ -236,9 +237,9 @@ fn a_notebook() {
         "metadata": {"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5,
     });
     bench.file("a.ipynb", notebook.to_string());
-    let (told, detail) = bench.run(run, &input("a.ipynb"));
+    let (output, detail) = bench.run(run, &input("a.ipynb"));
     assert_eq!(
-        told,
+        output,
         "<cell id=\"intro\"><cell_type>markdown</cell_type># Title\ntext</cell id=\"intro\">\n<cell id=\"cell-1\">1/0</cell id=\"cell-1\">\nhello\n<Figure>\n[image/png]\nZeroDivisionError: division\nline 1\nline 2"
     );
     assert_eq!(
@@ -246,8 +247,8 @@ fn a_notebook() {
         r##"{"type":"notebook","file":{"filePath":"/demo/a.ipynb","cells":[{"cellType":"markdown","source":"# Title\ntext","cell_id":"intro"},{"cellType":"code","source":"1/0","execution_count":3,"cell_id":"cell-1","language":"python","outputs":[{"output_type":"stream","text":"hello\n"},{"output_type":"display_data","text":"<Figure>\n[image/png]"},{"output_type":"error","text":"ZeroDivisionError: division\nline 1\nline 2"}]}]}}"##
     );
     bench.file("b.ipynb", "{}");
-    let (_, told) = bench.refusal(run, &input("b.ipynb"));
-    assert!(told.starts_with("/demo/b.ipynb is not a notebook: "), "{told}");
+    let (_, message) = bench.refusal(run, &input("b.ipynb"));
+    assert!(message.starts_with("/demo/b.ipynb is not a notebook: "), "{message}");
 }
 
 #[cfg(unix)]
@@ -271,8 +272,8 @@ fn a_file_that_may_not_be_read() {
 fn what_has_no_size_is_not_empty() {
     let bench = Bench::new();
     if std::path::Path::new("/proc/self/status").exists() {
-        let (told, _) = bench.run(run, &json!({"file_path": "/proc/self/status"}));
-        assert!(told.starts_with("     1→Name:"), "{told}");
+        let (output, _) = bench.run(run, &json!({"file_path": "/proc/self/status"}));
+        assert!(output.starts_with("     1→Name:"), "{output}");
     }
 }
 
@@ -298,9 +299,11 @@ fn documents_that_the_api_would_refuse() {
     bench.file("long.pdf", format!("%PDF-1.4\n{}", page.repeat(100)));
     bench.run(run, &input("long.pdf"));
     bench.file("longer.pdf", format!("%PDF-1.4\n{}<</Type/Page>>", page.repeat(100)));
-    let (is_tagged, told) = bench.refusal(run, &input("longer.pdf"));
-    assert!(!is_tagged && told.starts_with("The document has 101 pages, at most 100 can be read."));
+    let (is_tagged, message) = bench.refusal(run, &input("longer.pdf"));
+    assert!(
+        !is_tagged && message.starts_with("The document has 101 pages, at most 100 can be read.")
+    );
     bench.file("secret.pdf", "%PDF-1.4\ntrailer <</Root 1 0 R /Encrypt 5 0 R>>");
-    let told = "The document is encrypted. Decrypt it with Bash and qpdf.".to_owned();
-    assert_eq!(bench.refusal(run, &input("secret.pdf")), (false, told));
+    let expected = "The document is encrypted. Decrypt it with Bash and qpdf.".to_owned();
+    assert_eq!(bench.refusal(run, &input("secret.pdf")), (false, expected));
 }

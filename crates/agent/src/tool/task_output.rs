@@ -73,17 +73,17 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         (Status::Running, false) => "not_ready",
         _ => "success",
     };
-    let mut told = format!(
+    let mut message = format!(
         "<retrieval_status>{got}</retrieval_status>\n\n<task_id>{id}</task_id>\n\n<task_type>local_bash</task_type>\n\n<status>{status}</status>"
     );
     if let Some(code) = code {
-        let _ = write!(told, "\n\n<exit_code>{code}</exit_code>");
+        let _ = write!(message, "\n\n<exit_code>{code}</exit_code>");
     }
     if !output.is_empty() {
-        let _ = write!(told, "\n\n<output>\n{}\n</output>", output.trim_end_matches('\n'));
+        let _ = write!(message, "\n\n<output>\n{}\n</output>", output.trim_end_matches('\n'));
     }
     if known.status == Status::Flooded {
-        let _ = write!(told, "\n\n<error>{}</error>", flooded());
+        let _ = write!(message, "\n\n<error>{}</error>", flooded());
     }
     let task = Task {
         task_id: id,
@@ -93,5 +93,5 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         output: &output,
         exit_code: code,
     };
-    Ok(Answer::text(told, &Detail { retrieval_status: got, task }))
+    Ok(Answer::text(message, &Detail { retrieval_status: got, task }))
 }

@@ -31,6 +31,6 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         task_type: "local_bash",
         command: &known.command,
     };
-    let told = super::raw(&detail).get().to_owned();
-    Ok(Answer::text(told, &detail))
+    let json = super::raw(&detail).get().to_owned();
+    Ok(Answer::text(json, &detail))
 }

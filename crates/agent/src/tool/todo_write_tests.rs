@@ -12,8 +12,8 @@ fn a_list_takes_the_place_of_the_last() {
         {"content": "Count widgets", "status": "in_progress", "activeForm": "Counting widgets"},
         {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"},
     ]});
-    let (told, detail) = bench.run(run, &first);
-    assert_eq!(told, "The todo list is updated. Keep it up to date as you go on.");
+    let (output, detail) = bench.run(run, &first);
+    assert_eq!(output, "The todo list is updated. Keep it up to date as you go on.");
     assert_eq!(
         detail,
         r#"{"oldTodos":[],"newTodos":[{"content":"Count widgets","status":"in_progress","activeForm":"Counting widgets"},{"content":"Write tests","status":"pending","activeForm":"Writing tests"}]}"#

@@ -51,7 +51,7 @@ struct Way {
 
 impl Way {
     fn is_proxied(&self) -> bool {
-        let is_proxy = |name: &OsStr| PROXIES.iter().any(|own| name == *own);
+        let is_proxy = |name: &OsStr| PROXIES.iter().any(|proxy| name == *proxy);
         !self.proxies.is_empty() || std::env::vars_os().any(|(name, _)| is_proxy(&name))
     }
 }
@@ -75,19 +75,19 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         .map_err(|error| Trouble::wrong(format!("`{named}` is no address: {error}")))?;
     let way = Way { near: site.near_hosts.clone(), proxies: site.proxies.clone() };
     let found = in_time(start, url, way, &call.cancel)?;
-    let mut told: String = found.text.chars().take(TOLD).collect();
-    if told.len() < found.text.len() {
-        told.push_str("\n\n[the rest of the page is left out]");
+    let mut excerpt: String = found.text.chars().take(TOLD).collect();
+    if excerpt.len() < found.text.len() {
+        excerpt.push_str("\n\n[the rest of the page is left out]");
     }
     let detail = Detail {
         bytes: found.bytes,
         code: found.code,
         code_text: found.code_text,
-        result: &told,
+        result: &excerpt,
         duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
         url: named,
     };
-    Ok(Answer::text(told.clone(), &detail))
+    Ok(Answer::text(excerpt.clone(), &detail))
 }
 
 /// Fetches a page on a thread of its own, and waits for it no longer than anybody wants it.

@@ -77,18 +77,18 @@ fn input(port: u16, path: &str) -> serde_json::Value {
 #[test]
 fn pages_and_texts() {
     let (bench, port) = (near(), server());
-    let (told, detail) = bench.run(run, &input(port, "/page"));
-    assert_eq!(told, "# One\n\nSome **bold** text");
+    let (output, detail) = bench.run(run, &input(port, "/page"));
+    assert_eq!(output, "# One\n\nSome **bold** text");
     let detail: serde_json::Value = serde_json::from_str(&detail).unwrap();
     assert_eq!((&detail["code"], &detail["codeText"]), (&json!(200), &json!("OK")));
-    assert_eq!((&detail["bytes"], &detail["result"]), (&json!(40), &json!(told)));
+    assert_eq!((&detail["bytes"], &detail["result"]), (&json!(40), &json!(output)));
     assert_eq!(bench.run(run, &input(port, "/plain")).0, "<h1>as it is</h1>\n");
     assert_eq!(bench.run(run, &input(port, "/drawing")).0, "<svg/>");
     assert_eq!(bench.run(run, &input(port, "/latin")).0, "café");
     assert_eq!(bench.run(run, &input(port, "/deep")).0, "");
-    let (told, detail) = bench.run(run, &input(port, "/long"));
+    let (output, detail) = bench.run(run, &input(port, "/long"));
     let left = "\n\n[the rest of the page is left out]";
-    assert_eq!((told.len(), told.ends_with(left)), (TOLD + left.len(), true));
+    assert_eq!((output.len(), output.ends_with(left)), (TOLD + left.len(), true));
     assert!(detail.starts_with(r#"{"bytes":200000,"#));
     assert!(bench.site.spent.lock().unwrap().is_empty());
 }
@@ -97,14 +97,14 @@ fn pages_and_texts() {
 fn pages_that_have_moved() {
     let (bench, port) = (near(), server());
     assert_eq!(bench.run(run, &input(port, "/near")).0, "# One\n\nSome **bold** text");
-    let told =
+    let expected =
         format!("The page has moved to another host: fetch http://localhost:{port}/page instead.");
-    assert_eq!(bench.refusal(run, &input(port, "/far")), (false, told));
-    let told =
+    assert_eq!(bench.refusal(run, &input(port, "/far")), (false, expected));
+    let expected =
         "The page has moved to another port or scheme: fetch http://127.0.0.1:1/page instead.";
-    assert_eq!(bench.refusal(run, &input(port, "/port")), (false, told.to_owned()));
-    let told = "The page leads from one address to the next without an end.".to_owned();
-    assert_eq!(bench.refusal(run, &input(port, "/loop")), (false, told));
+    assert_eq!(bench.refusal(run, &input(port, "/port")), (false, expected.to_owned()));
+    let expected = "The page leads from one address to the next without an end.".to_owned();
+    assert_eq!(bench.refusal(run, &input(port, "/loop")), (false, expected));
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn what_is_no_page() {
     assert_eq!(refusal("/gone"), "The page cannot be fetched: 404 Not Found");
     assert_eq!(refusal("/picture"), "It is no text, but image/png.");
     assert_eq!(refusal("/bytes"), "It is no text, but application/octet-stream.");
-    let told = "Only http and https addresses can be fetched.".to_owned();
+    let expected = "Only http and https addresses can be fetched.".to_owned();
     let input = json!({"url": "file:///etc/passwd", "prompt": ""});
-    assert_eq!(bench.refusal(run, &input), (true, told));
-    let (is_tagged, told) = bench.refusal(run, &json!({"url": "nothing", "prompt": ""}));
-    assert!(is_tagged && told.starts_with("`nothing` is no address: "), "{told}");
+    assert_eq!(bench.refusal(run, &input), (true, expected));
+    let (is_tagged, message) = bench.refusal(run, &json!({"url": "nothing", "prompt": ""}));
+    assert!(is_tagged && message.starts_with("`nothing` is no address: "), "{message}");
     // Nobody listens there any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     assert!(refusal_of(&bench, port).starts_with("The page cannot be fetched: error sending"));
@@ -132,18 +132,18 @@ fn refusal_of(bench: &Bench, port: u16) -> String {
 fn nobody_waits_without_an_end() {
     let (mut bench, port) = (near(), server());
     let start = Instant::now();
-    let (_, told) = bench.refusal(run, &input(port, "/silent"));
-    assert!(told.starts_with("The page cannot be fetched: error sending"), "{told}");
-    let (_, told) = bench.refusal(run, &input(port, "/slow"));
-    assert_eq!(told, "The page cannot be fetched: it takes too long");
+    let (_, message) = bench.refusal(run, &input(port, "/silent"));
+    assert!(message.starts_with("The page cannot be fetched: error sending"), "{message}");
+    let (_, message) = bench.refusal(run, &input(port, "/slow"));
+    assert_eq!(message, "The page cannot be fetched: it takes too long");
     assert!(start.elapsed() < SILENT + LONGEST + Duration::from_secs(5));
     let start = Instant::now();
-    let told = bench.cancelled(run, &input(port, "/silent"));
-    assert_eq!(told, "The page cannot be fetched: the fetch was cancelled");
+    let message = bench.cancelled(run, &input(port, "/silent"));
+    assert_eq!(message, "The page cannot be fetched: the fetch was cancelled");
     assert!(start.elapsed() < SILENT);
     bench.site.is_offline = true;
-    let (_, told) = bench.refusal(run, &input(port, "/page"));
-    assert_eq!(told, "This session is offline: nothing comes from the web.");
+    let (_, message) = bench.refusal(run, &input(port, "/page"));
+    assert_eq!(message, "This session is offline: nothing comes from the web.");
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn nobody_near_is_asked() {
         "224.0.0.1",
         "255.255.255.255",
     ] {
-        let told = refusal(&format!("http://{host}:{port}/page"));
-        assert!(told.contains("is not on the public internet"), "{host}: {told}");
+        let message = refusal(&format!("http://{host}:{port}/page"));
+        assert!(message.contains("is not on the public internet"), "{host}: {message}");
     }
     for url in ["https://me:pass@example.com/", "http://me@example.com/"] {
         assert!(refusal(url).contains("user name or a password"), "{url}");

@@ -29,19 +29,19 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let start = Instant::now();
     let query = text(call, "query");
     let blocks = ask(call, site, query)?;
-    let mut told = format!("Web search results for query: \"{query}\"\n");
+    let mut output = format!("Web search results for query: \"{query}\"\n");
     let mut results = Vec::new();
     for block in blocks.iter().filter_map(|block| serde_json::from_str::<Value>(block).ok()) {
         match block["type"].as_str() {
             Some("text") => {
                 let words = block["text"].as_str().unwrap_or_default();
-                let _ = write!(told, "\n{words}");
+                let _ = write!(output, "\n{words}");
                 results.push(json!(words));
             }
             Some("web_search_tool_result") => {
                 if let Some(code) = block["content"]["error_code"].as_str() {
                     let words = format!("Web search error: {code}");
-                    let _ = write!(told, "\n{words}\n");
+                    let _ = write!(output, "\n{words}\n");
                     results.push(json!(words));
                     continue;
                 }
@@ -50,14 +50,14 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
                     .iter()
                     .map(|page| json!({"title": page["title"], "url": page["url"]}))
                     .collect();
-                let _ = write!(told, "\nLinks: {}\n", Value::from(pages.clone()));
+                let _ = write!(output, "\nLinks: {}\n", Value::from(pages.clone()));
                 results.push(json!({"tool_use_id": block["tool_use_id"], "content": pages}));
             }
             _ => {}
         }
     }
     let detail = Detail { query, results, duration_seconds: start.elapsed().as_secs_f64() };
-    Ok(Answer::text(told, &detail))
+    Ok(Answer::text(output, &detail))
 }
 
 /// Asks the model to search. Gives the blocks of its answer.

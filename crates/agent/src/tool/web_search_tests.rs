@@ -70,9 +70,9 @@ fn spent(bench: &Bench) -> Vec<(String, Usage)> {
 #[test]
 fn what_was_found_and_what_it_took() {
     let (bench, model) = bench(events(), None);
-    let (told, detail) = bench.run(run, &json!({"query": "rust", "allowed_domains": ["a.org"]}));
+    let (output, detail) = bench.run(run, &json!({"query": "rust", "allowed_domains": ["a.org"]}));
     assert_eq!(
-        told,
+        output,
         "Web search results for query: \"rust\"\n\nLinks: [{\"title\":\"Rust\",\"url\":\"https://rust-lang.org\"}]\n\nIt is a language."
     );
     let start = r#"{"query":"rust","results":[{"tool_use_id":"s1","content":[{"title":"Rust","url":"https://rust-lang.org"}]},"It is a language."],"durationSeconds":"#;
@@ -110,8 +110,8 @@ fn half_an_answer_is_none_but_counts() {
     let usage = Usage { input: 10, output: 1, ..Usage::default() };
     assert_eq!(spent(&bench), [("claude-y".to_owned(), usage)]);
     let (bench, _) = self::bench(Vec::new(), None);
-    let (_, told) = bench.refusal(run, &json!({"query": "rust"}));
-    assert_eq!(told, "API Error: the answer was cut off (no answer came).");
+    let (_, message) = bench.refusal(run, &json!({"query": "rust"}));
+    assert_eq!(message, "API Error: the answer was cut off (no answer came).");
     assert_eq!(spent(&bench), []);
 }
 
@@ -123,17 +123,17 @@ fn errors_are_told() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}),
     );
     let (bench, _) = self::bench(failing, None);
-    let told = "API Error: Busy. Try again in a while.".to_owned();
-    assert_eq!(bench.refusal(run, &json!({"query": "rust"})), (false, told));
+    let expected = "API Error: Busy. Try again in a while.".to_owned();
+    assert_eq!(bench.refusal(run, &json!({"query": "rust"})), (false, expected));
     let (bench, _) = self::bench(Vec::new(), Some(ApiError::new(Why::Status(529), "Busy")));
-    let told = "API Error: 529 Busy. Try again in a while.".to_owned();
-    assert_eq!(bench.refusal(run, &json!({"query": "rust"})), (false, told));
+    let expected = "API Error: 529 Busy. Try again in a while.".to_owned();
+    assert_eq!(bench.refusal(run, &json!({"query": "rust"})), (false, expected));
     let mut none = events();
     none[3]["content_block"]["content"] =
         json!({"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"});
     let (bench, _) = self::bench(none, None);
-    let (told, _) = bench.run(run, &json!({"query": "rust"}));
-    assert!(told.contains("\nWeb search error: max_uses_exceeded\n"), "{told}");
+    let (output, _) = bench.run(run, &json!({"query": "rust"}));
+    assert!(output.contains("\nWeb search error: max_uses_exceeded\n"), "{output}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn nobody_is_asked_who_is_not_wanted() {
     assert_eq!(bench.cancelled(run, &json!({"query": "rust"})), "The search was cancelled.");
     model.asked.lock().unwrap().clear();
     bench.site.is_offline = true;
-    let (_, told) = bench.refusal(run, &json!({"query": "rust"}));
-    assert_eq!(told, "This session is offline: nothing comes from the web.");
+    let (_, message) = bench.refusal(run, &json!({"query": "rust"}));
+    assert_eq!(message, "This session is offline: nothing comes from the web.");
     assert!(model.asked.lock().unwrap().is_empty());
 }

@@ -16,8 +16,8 @@ use crate::seen::Print;
 fn a_new_file_with_its_folders() {
     let bench = Bench::new();
     let input = json!({"file_path": "/demo/a/b/notes.txt", "content": "alpha\nbeta\ngamma\n"});
-    let (told, detail) = bench.run(run, &input);
-    assert_eq!(told, "File created successfully at: /demo/a/b/notes.txt");
+    let (output, detail) = bench.run(run, &input);
+    assert_eq!(output, "File created successfully at: /demo/a/b/notes.txt");
     assert_eq!(
         detail,
         r#"{"type":"create","filePath":"/demo/a/b/notes.txt","content":"alpha\nbeta\ngamma\n","structuredPatch":[],"originalFile":null}"#
@@ -31,10 +31,10 @@ fn a_new_file_with_its_folders() {
 fn a_file_is_replaced_and_kept() {
     let bench = Bench::new();
     let path = bench.known("notes.txt", "alpha\ndelta\ngamma\n");
-    let (told, detail) =
+    let (output, detail) =
         bench.run(run, &json!({"file_path": "/demo/notes.txt", "content": "all new\n"}));
     assert_eq!(
-        told,
+        output,
         "The file /demo/notes.txt has been updated. Here's the result of running `cat -n` on a snippet of the edited file:\n     1→all new\n     2→"
     );
     assert_eq!(
@@ -55,8 +55,8 @@ fn a_long_text_is_shown_in_part() {
     let bench = Bench::new();
     bench.known("long.txt", "");
     let content = "0123456789012345678\n".repeat(1_000);
-    let (told, _) = bench.run(run, &json!({"file_path": "/demo/long.txt", "content": content}));
-    assert!(told.ends_with("\n   150→0123456789012345678\n(851 more lines)"), "{told}");
+    let (output, _) = bench.run(run, &json!({"file_path": "/demo/long.txt", "content": content}));
+    assert!(output.ends_with("\n   150→0123456789012345678\n(851 more lines)"), "{output}");
     assert_eq!(bench.text("long.txt"), content);
 }
 
@@ -123,9 +123,9 @@ fn what_was_not_read_or_has_changed_stays() {
         bench.refusal(run, &json!({"file_path": "/demo", "content": ""})),
         (true, "/demo is a folder.".into())
     );
-    let (is_tagged, told) =
+    let (is_tagged, message) =
         bench.refusal(run, &json!({"file_path": "/demo/unread.txt/x", "content": ""}));
-    assert!(!is_tagged && told.starts_with("Cannot read /demo/unread.txt/x: "), "{told}");
+    assert!(!is_tagged && message.starts_with("Cannot read /demo/unread.txt/x: "), "{message}");
 }
 
 #[cfg(unix)]
@@ -198,9 +198,9 @@ fn a_huge_file_is_replaced_but_not_recorded() {
     let path = bench.known("huge.bin", "");
     fs::File::options().write(true).open(&path).unwrap().set_len(super::LARGEST + 1).unwrap();
     bench.site.seen.note(&path, Print::of(&fs::read(&path).unwrap()));
-    let (told, detail) =
+    let (output, detail) =
         bench.run(run, &json!({"file_path": "/demo/huge.bin", "content": "small\n"}));
-    assert!(told.starts_with("The file /demo/huge.bin has been updated."));
+    assert!(output.starts_with("The file /demo/huge.bin has been updated."));
     assert_eq!(
         detail,
         r#"{"type":"update","filePath":"/demo/huge.bin","content":"small\n","structuredPatch":[],"originalFile":null}"#

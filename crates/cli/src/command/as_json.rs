@@ -48,8 +48,8 @@ pub(super) fn runs(family: &Family, found: Turns) -> Vec<Run<'_>> {
     for (at, agent) in family.agents.iter().enumerate() {
         let place = Place { owner: Owner::Agent(at), agent: Some(agent), ..main };
         match &agent.body {
-            Body::File(own) => {
-                let Turns { live, dead, .. } = own.turns();
+            Body::File(conversation) => {
+                let Turns { live, dead, .. } = conversation.turns();
                 runs.push(Run { place, turns: live });
                 runs.extend(dead.into_iter().map(|one| aside(place, one)));
             }
@@ -96,34 +96,34 @@ struct Loose {
 
 /// The session, before its turns.
 pub(super) fn session(id: &str, family: &Family, turns: &Turns) -> impl Serialize {
-    let own = &family.main;
+    let conversation = &family.main;
     let loose = |blocks: Vec<BlockId>| {
         let one = |block: BlockId| {
-            let part = own.table.part(block);
-            Loose { id: text(own, part.id), line: own.table.row(part.row).line }
+            let part = conversation.table.part(block);
+            Loose { id: text(conversation, part.id), line: conversation.table.row(part.row).line }
         };
         blocks.into_iter().map(one).collect()
     };
-    let leaf = own.leaf().map(|row| own.table.row(row));
+    let leaf = conversation.leaf().map(|row| conversation.table.row(row));
     SessionHead {
         v: JSON_VERSION,
         r#type: "session",
         id,
-        path: own.path.to_string_lossy().into_owned(),
-        lines: own.table.lines,
-        records: own.table.rows().len(),
-        damaged: own.table.damaged,
+        path: conversation.path.to_string_lossy().into_owned(),
+        lines: conversation.table.lines,
+        records: conversation.table.rows().len(),
+        damaged: conversation.table.damaged,
         turns: turns.live.len(),
         dead_turns: turns.dead.iter().map(|(_, turns)| turns.len()).sum(),
-        chains: own.graph.chains().len(),
-        branches: own.graph.branches().len(),
-        compactions: own.graph.compactions(&own.table),
+        chains: conversation.graph.chains().len(),
+        branches: conversation.graph.branches().len(),
+        compactions: conversation.graph.compactions(&conversation.table),
         agents: family.agents.len(),
-        leaf: leaf.and_then(|row| text(own, row.uuid)),
+        leaf: leaf.and_then(|row| text(conversation, row.uuid)),
         leaf_line: leaf.map(|row| row.line),
         consumed: turns.consumed,
-        orphans: loose(own.pairs.orphans(&own.table)),
-        open: loose(own.pairs.open(&own.table)),
+        orphans: loose(conversation.pairs.orphans(&conversation.table)),
+        open: loose(conversation.pairs.open(&conversation.table)),
     }
 }
 
@@ -155,15 +155,15 @@ pub(super) struct StartOf {
 
 pub(super) fn start(family: &Family, agent: &SubAgent) -> Option<StartOf> {
     let start = agent.start?;
-    let own = family.of(start.owner);
-    let part = own.table.part(start.call);
+    let conversation = family.of(start.owner);
+    let part = conversation.table.part(start.call);
     Some(StartOf {
         agent: match start.owner {
             Owner::Main => None,
             Owner::Agent(at) => family.agents.get(at).map(|agent| agent.id.clone()),
         },
-        call: text(own, part.id),
-        line: own.table.row(part.row).line,
+        call: text(conversation, part.id),
+        line: conversation.table.row(part.row).line,
         how: start.how.name(),
         guess: start.is_guess,
     })
@@ -176,17 +176,17 @@ pub(super) fn agent<'a>(
     turns: &[Turn],
 ) -> io::Result<impl Serialize> {
     let [kind, description] = family.task(agent)?;
-    let own = family.body(agent);
+    let conversation = family.body(agent);
     let mut tokens = Tokens::default();
     for turn in turns {
-        tokens.add(turn.tokens(&own.table));
+        tokens.add(turn.tokens(&conversation.table));
     }
     let is_file = matches!(agent.body, Body::File(_));
     Ok(AgentHead {
         v: JSON_VERSION,
         r#type: "agent",
         id: &agent.id,
-        path: is_file.then(|| own.path.to_string_lossy().into_owned()),
+        path: is_file.then(|| conversation.path.to_string_lossy().into_owned()),
         purpose: agent.purpose.name(),
         kind,
         description,
@@ -214,8 +214,8 @@ impl From<Tokens> for TokensOf {
     }
 }
 
-fn text(own: &Conversation, id: Option<Id>) -> Option<String> {
-    own.table.text(id).map(str::to_owned)
+fn text(conversation: &Conversation, id: Option<Id>) -> Option<String> {
+    conversation.table.text(id).map(str::to_owned)
 }
 
 /// A moment, as JSON output has them.

@@ -75,13 +75,13 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         }
     }
     if !args.json && files.len() > EACH {
-        let told = [Verdict::Full, Verdict::Loss, Verdict::Rejected, Verdict::Refused]
+        let parts = [Verdict::Full, Verdict::Loss, Verdict::Rejected, Verdict::Refused]
             .into_iter()
             .zip(counts)
             .filter(|(_, count)| *count > 0)
             .map(|(verdict, count)| format!("{count} {}", short(verdict)));
-        let told: Vec<String> = told.collect();
-        writeln!(world.out, "{}: {}", count(files.len() as u64, "session"), told.join(", "))?;
+        let parts: Vec<String> = parts.collect();
+        writeln!(world.out, "{}: {}", count(files.len() as u64, "session"), parts.join(", "))?;
         if secrets > 0 {
             writeln!(world.out, "{} with secrets in clear text", count(secrets, "session"))?;
         }
@@ -124,7 +124,7 @@ fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<
         let (count, more) =
             same.fold((0, finding.more), |(count, more), other| (count + 1, more + other.more + 1));
         let is_new = told_codes.insert(finding.code);
-        page.paragraph(&Lead::hanging(Span::plain("  ")), &told(finding, more, is_new))?;
+        page.paragraph(&Lead::hanging(Span::plain("  ")), &finding_spans(finding, more, is_new))?;
         rest = &after[count..];
     }
     Ok(page.blank()?)
@@ -135,7 +135,7 @@ fn summary(report: &Report) -> String {
     let reach = report.reach;
     let Some((line, _)) = &report.leaf else { return String::new() };
     let mut text =
-        format!(": goes on from line {line} with {} of {} messages", reach.sent, reach.said);
+        format!(": goes on from line {line} with {} of {} messages", reach.sent, reach.recorded);
     let rest = [
         (reach.summed_up, "summed up by a compaction"),
         (reach.left, "left on other branches"),
@@ -151,7 +151,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
         == (other.code, other.severity, &other.file, other.line, &other.text)
 }
 
-fn told(finding: &Finding, more: u64, is_new: bool) -> Vec<Span> {
+fn finding_spans(finding: &Finding, more: u64, is_new: bool) -> Vec<Span> {
     let style = match finding.severity {
         Severity::Refused | Severity::Rejected => BAD,
         Severity::Loss => WARN,
@@ -192,7 +192,7 @@ struct Json<'a> {
 
 #[derive(Serialize)]
 struct Messages {
-    said: usize,
+    recorded: usize,
     sent: usize,
     summed_up: usize,
     left: usize,
@@ -238,7 +238,7 @@ impl<'a> Json<'a> {
             leaf: report.leaf.as_ref().and_then(|(_, id)| id.as_deref()),
             leaf_line: report.leaf.as_ref().map(|(line, _)| *line),
             messages: Messages {
-                said: reach.said,
+                recorded: reach.recorded,
                 sent: reach.sent,
                 summed_up: reach.summed_up,
                 left: reach.left,

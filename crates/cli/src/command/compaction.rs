@@ -6,13 +6,13 @@ use transcript::table::Boundary;
 use crate::text::{count, short_number};
 
 /// What there is to say about it: who asked for it, the tokens, what it keeps.
-pub(super) fn facts(own: &Conversation, boundary: &Boundary) -> Vec<String> {
+pub(super) fn facts(conversation: &Conversation, boundary: &Boundary) -> Vec<String> {
     let mut facts = vec![if boundary.is_auto { "by itself" } else { "asked for" }.to_owned()];
     if let [Some(from), to] = boundary.tokens {
         let to = to.map(|to| format!(" to {}", short_number(to))).unwrap_or_default();
         facts.push(format!("from {}{to} tokens", short_number(from)));
     }
-    let kept = own.graph.kept(boundary).len();
+    let kept = conversation.graph.kept(boundary).len();
     facts.extend((kept > 0).then(|| format!("{} kept", count(kept as u64, "record"))));
     facts
 }

@@ -81,8 +81,8 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     for (number, turn) in (1..).zip(&family.main.turns().live) {
         writer.turn(Owner::Main, turn, number).map_err(failed)?;
     }
-    let told = hidden(writer.hidden());
-    Ok(told.map_or(Ok(()), |told| world.out.note(&told))?)
+    let note = hidden(writer.hidden());
+    Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
 }
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
@@ -95,8 +95,8 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let mut out = JsonMask::new(&mut mask, HarmlessJson(&mut world.out));
     document(&session, &family, &mut out)?;
     out.finish()?;
-    let told = hidden(mask.hidden());
-    Ok(told.map_or(Ok(()), |told| world.out.note(&told))?)
+    let note = hidden(mask.hidden());
+    Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
 }
 
 fn document(session: &Session, family: &Family, out: &mut impl Write) -> Result<(), Failure> {

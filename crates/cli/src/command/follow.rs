@@ -90,9 +90,9 @@ fn brief(out: &Out, record: &Record<'_>) -> String {
 
 fn gist(entry: &Entry<'_>) -> String {
     let Some(message) = entry.message() else {
-        let said = ["content", "summary", "customTitle", "aiTitle", "lastPrompt", "operation"];
-        let said = said.into_iter().find_map(|name| entry.text(name));
-        return said.map(|text| one_line(&text)).unwrap_or_default();
+        let names = ["content", "summary", "customTitle", "aiTitle", "lastPrompt", "operation"];
+        let text = names.into_iter().find_map(|name| entry.text(name));
+        return text.map(|text| one_line(&text)).unwrap_or_default();
     };
     let parts = message.blocks().map(|block| block_gist(&block));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")

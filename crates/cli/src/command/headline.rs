@@ -11,18 +11,20 @@ use crate::text::one_line;
 const LONGEST: usize = 1_000;
 
 /// What was asked, on one line; in brackets, what stands in for it.
-pub(super) fn of(own: &Conversation, turn: &Turn) -> Result<String, Failure> {
-    let said = turn.steps.iter().filter_map(|step| match step {
+pub(super) fn of(conversation: &Conversation, turn: &Turn) -> Result<String, Failure> {
+    let rows = turn.steps.iter().filter_map(|step| match step {
         Step::Said(row) => Some(*row),
         _ => None,
     });
     let opening = |input: Option<Input>| input == turn.input || input.is_none_or(Input::opens);
-    let mut said = said.filter(|row| opening(own.table.row(*row).input));
-    let Some(row) = said.next() else { return Ok("(goes on)".to_owned()) };
+    let mut rows = rows.filter(|row| opening(conversation.table.row(*row).input));
+    let Some(row) = rows.next() else { return Ok("(goes on)".to_owned()) };
     if turn.input == Some(Input::Summary) {
         return Ok("(goes on after a compaction)".to_owned());
     }
-    let pieces = own.said(row).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let pieces = conversation
+        .pieces_of(row)
+        .map_err(|error| Failure::unreadable(&conversation.path, error))?;
     Ok(words(&pieces).unwrap_or_else(|| "(no text)".to_owned()))
 }
 

@@ -39,25 +39,27 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let then = args.then.as_deref();
-    let (own, messages, notes, leaf) = if args.version == "seed" {
-        let own = Conversation::open(&session.path).map_err(unreadable)?;
-        let messages = history::seed(&own, then).map_err(unreadable)?;
-        (own, messages, Vec::new(), None)
+    let (conversation, messages, notes, leaf) = if args.version == "seed" {
+        let conversation = Conversation::open(&session.path).map_err(unreadable)?;
+        let messages = history::seed(&conversation, then).map_err(unreadable)?;
+        (conversation, messages, Vec::new(), None)
     } else {
         let rules = version::rules(&args.version, "a version like 2.1.325, or `seed`")?;
-        let own = history::open(&session.path, rules).map_err(unreadable)?;
-        match history::history(&own, rules, then).map_err(unreadable)? {
-            Ok(History { messages, notes, leaf, .. }) => (own, messages, notes, leaf),
-            Err(refusal) => return Err(Failure::refused(&why(&own, refusal), &rules.name())),
+        let conversation = history::open(&session.path, rules).map_err(unreadable)?;
+        match history::history(&conversation, rules, then).map_err(unreadable)? {
+            Ok(History { messages, notes, leaf, .. }) => (conversation, messages, notes, leaf),
+            Err(refusal) => {
+                return Err(Failure::refused(&why(&conversation, refusal), &rules.name()));
+            }
         }
     };
-    let notes: Vec<String> = notes.iter().map(|note| told(&own, note)).collect();
+    let notes: Vec<String> = notes.iter().map(|note| sentence(&conversation, note)).collect();
     if args.json {
         let head = Head {
             v: JSON_VERSION,
             r#as: &args.version,
-            leaf: leaf.and_then(|row| own.table.text(own.table.row(row).uuid)),
-            leaf_line: leaf.map(|row| own.line(row)).transpose().map_err(unreadable)?,
+            leaf: leaf.and_then(|row| conversation.table.text(conversation.table.row(row).uuid)),
+            leaf_line: leaf.map(|row| conversation.line(row)).transpose().map_err(unreadable)?,
             notes: &notes,
         };
         json(world, &head, &messages)
@@ -67,14 +69,18 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
 }
 
 /// The number of a record's line; its byte, if not all lines were read.
-fn place(own: &Conversation, row: RowId) -> String {
-    let row = own.table.row(row);
-    if own.table.start == 0 { format!("line {}", row.line) } else { format!("byte {}", row.offset) }
+fn place(conversation: &Conversation, row: RowId) -> String {
+    let row = conversation.table.row(row);
+    if conversation.table.start == 0 {
+        format!("line {}", row.line)
+    } else {
+        format!("byte {}", row.offset)
+    }
 }
 
 /// Why a client does not go on.
-fn why(own: &Conversation, refusal: Refusal) -> String {
-    let line = |row| place(own, row);
+fn why(conversation: &Conversation, refusal: Refusal) -> String {
+    let line = |row| place(conversation, row);
     match refusal {
         Refusal::Nothing => "there is no conversation in it".to_owned(),
         Refusal::NoEnd => "nothing in it is an end to go on from".to_owned(),
@@ -92,13 +98,15 @@ fn why(own: &Conversation, refusal: Refusal) -> String {
 }
 
 /// A note in a sentence.
-fn told(own: &Conversation, note: &Note) -> String {
-    let line = |row: &RowId| place(own, *row);
+fn sentence(conversation: &Conversation, note: &Note) -> String {
+    let line = |row: &RowId| place(conversation, *row);
     let of = |block: &Option<BlockId>| {
-        block.map_or_else(String::new, |block| place(own, own.table.part(block).row))
+        block.map_or_else(String::new, |block| {
+            place(conversation, conversation.table.part(block).row)
+        })
     };
     let number = |number: &usize, noun: &str| count(*number as u64, noun);
-    let name = |id: &Option<Id>| own.table.text(*id).unwrap_or("without an id").to_owned();
+    let name = |id: &Option<Id>| conversation.table.text(*id).unwrap_or("without an id").to_owned();
     match note {
         Note::Missing { row, bridged: Some(to) } => {
             format!("{}: its parent is missing; it is hung on {}", line(row), line(to))

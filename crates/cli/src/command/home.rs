@@ -134,7 +134,7 @@ fn state(
         return Ok(());
     }
     let Health { checked, bad, silent, .. } = health;
-    let of = |verdict: Verdict| bad.iter().filter(|(_, own)| *own == verdict).count();
+    let of = |wanted: Verdict| bad.iter().filter(|(_, verdict)| *verdict == wanted).count();
     let verb = |number: usize, one: &str, many: &str| {
         (number > 0).then(|| format!("{number} {}", if number == 1 { one } else { many }))
     };
@@ -150,9 +150,9 @@ fn state(
         parts.push("all resume fully".to_owned());
     }
     parts.extend(verb(*silent, "holds no conversation", "hold no conversation"));
-    let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    let summary = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let style = if bad.is_empty() { GOOD } else { WARN };
-    let line = world.out.style(style, &format!("{checked} of {filled} checked{told}"));
+    let line = world.out.style(style, &format!("{checked} of {filled} checked{summary}"));
     let empty = verb(sessions.len() - filled, "more is empty", "more are empty");
     let empty = empty.map_or(String::new(), |empty| format!("  {}", world.out.style(DIM, &empty)));
     writeln!(world.out, "\n{line}{empty}")?;

@@ -180,8 +180,8 @@ fn write_sessions(world: &mut World, counted: &[Counted<'_>]) -> Result<(), Fail
         let names: BTreeSet<String> =
             counted.iter().flat_map(|(_, one)| counts(one).keys().cloned()).collect();
         let columns = names.into_iter().map(|name| {
-            let own = name.clone();
-            let get = move |one: &Inventory| counts(one).get(&own).copied().unwrap_or_default();
+            let key = name.clone();
+            let get = move |one: &Inventory| counts(one).get(&key).copied().unwrap_or_default();
             (name, Box::new(get) as Get)
         });
         let title = world.out.style(BOLD, title);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -14,7 +14,7 @@ use crate::world::World;
 /// Print the manual page
 #[derive(clap::Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command into this folder instead
+    /// Write a page for each command and subcommand into this folder instead
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -28,14 +28,17 @@ pub(crate) fn man(world: &mut World, args: &ManArgs) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
     let mut root = Cli::command();
     root.build();
-    let pages = std::iter::once(&root).chain(root.get_subcommands());
-    for command in pages.filter(|command| command.get_name() != "help") {
-        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-        let path = folder.join(format!("{name}.1"));
-        let mut page = Vec::new();
-        Man::new(command.clone()).title(name).render(&mut page)?;
-        let written = File::create(&path).and_then(|mut file| file.write_all(&page));
-        written.map_err(|error| Failure::unwritable(&path, error))?;
-    }
-    Ok(())
+    write_pages(folder, &root)
+}
+
+/// The pages of a command and of those below it. Hidden ones have none.
+fn write_pages(folder: &Path, command: &clap::Command) -> Result<(), Failure> {
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    let path = folder.join(format!("{name}.1"));
+    let mut page = Vec::new();
+    Man::new(command.clone()).title(name).render(&mut page)?;
+    let written = File::create(&path).and_then(|mut file| file.write_all(&page));
+    written.map_err(|error| Failure::unwritable(&path, error))?;
+    let listed = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    command.get_subcommands().filter(listed).try_for_each(|below| write_pages(folder, below))
 }

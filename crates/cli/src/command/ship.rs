@@ -195,7 +195,7 @@ fn send(
     if outcome.is_ok() {
         let bar = bar(sessions);
         let now = world.now;
-        let (told, delivered) = side_by_side(&mut outbox, |give| {
+        let (shipped, delivered) = side_by_side(&mut outbox, |give| {
             let mut shipper =
                 Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
             let mut before = 0;
@@ -216,7 +216,7 @@ fn send(
         });
         bar.finish_and_clear();
         // Whoever closed has said why.
-        drop(told);
+        drop(shipped);
         outcome = delivered;
     }
     let tally = std::mem::take(&mut outbox.tally);
@@ -341,9 +341,9 @@ fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     let (to, by) = (receiver.shown(), receiver.named_by);
     match sender.check() {
         Ok(None) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
-        Ok(Some(told)) => {
+        Ok(Some(reply)) => {
             let text = format!(
-                "{to} is there and lets us in (named by {by}). It wants more than an empty request: {told}"
+                "{to} is there and lets us in (named by {by}). It wants more than an empty request: {reply}"
             );
             Ok(writeln!(world.out, "{text}")?)
         }

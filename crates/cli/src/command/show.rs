@@ -131,8 +131,8 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
             }
             writer.turn(Owner::Main, turn, number).map_err(failed)?;
         }
-        let told = hidden(writer.hidden());
-        return Ok(told.map_or(Ok(()), |told| world.out.note(&told))?);
+        let note = hidden(writer.hidden());
+        return Ok(note.map_or(Ok(()), |note| world.out.note(&note))?);
     }
     let page = &mut Page::new(&mut world.out);
     head(page, &session, &seen, &family, &left_out, last)?;
@@ -168,9 +168,9 @@ fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Fa
         }
         return Ok(parts);
     };
-    let own = &family.main;
-    let mut rows = own.table.numbered().filter(|(_, row)| {
-        own.table.text(row.uuid).is_some_and(|uuid| uuid.starts_with(leaf.as_str()))
+    let conversation = &family.main;
+    let mut rows = conversation.table.numbered().filter(|(_, row)| {
+        conversation.table.text(row.uuid).is_some_and(|uuid| uuid.starts_with(leaf.as_str()))
     });
     let Some((row, first)) = rows.next() else {
         let hint = "`quipu tree` lists the leaves";
@@ -182,9 +182,9 @@ fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Fa
             "give more of it",
         ));
     }
-    let chain = own.graph.chain_of(row);
-    let turns = own.turns_in(&own.graph.path(chain));
-    let is_live = own.live().contains(&chain);
+    let chain = conversation.graph.chain_of(row);
+    let turns = conversation.turns_in(&conversation.graph.path(chain));
+    let is_live = conversation.live().contains(&chain);
     Ok(vec![Part { chain: (!is_live).then_some(chain), turns }])
 }
 
@@ -242,7 +242,7 @@ fn head(
         facts.push(count(family.agents.len() as u64, "sub-agent"));
     }
     page.paragraph(&Lead::default(), &[Span::new(DIM, one_line(&facts.join(" · ")))])?;
-    if let Some(text) = damage::told(family.main.table.damaged) {
+    if let Some(text) = damage::describe(family.main.table.damaged) {
         page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
     }
     if left.turns > left.live && shown == left.live {
@@ -259,9 +259,9 @@ fn head(
 /// A line before the turns of a dead branch.
 fn dead_head(page: &mut Page<'_>, family: &Family, chain: Option<ChainId>) -> Result<(), Failure> {
     let Some(chain) = chain else { return Ok(()) };
-    let own = &family.main;
-    let line = |row| own.table.row(row).line;
-    let known = own.graph.chain(chain);
+    let conversation = &family.main;
+    let line = |row| conversation.table.row(row).line;
+    let known = conversation.graph.chain(chain);
     let from = match known.start {
         Start::Root => "a root of its own".to_owned(),
         Start::Lost => "its parent is not in the file".to_owned(),

@@ -92,7 +92,7 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
     let read = surgery::read(&session, rules)?;
     let change = change::strip(&read.subject, &what);
     let change = change.map_err(|error| Failure::unreadable(&session.path, error))?;
-    if change.leaves_nothing(read.subject.own()) {
+    if change.leaves_nothing(read.subject.conversation()) {
         let hint = "strip less, or begin a new session";
         return Err(Failure::usage("nothing of the conversation would be left", Some(hint)));
     }

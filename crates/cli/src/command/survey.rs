@@ -59,9 +59,9 @@ pub(super) fn short_id(session: &Session) -> String {
 /// The title, or what was said first, as a cell of a table.
 pub(super) fn headline(one: &Surveyed) -> String {
     let seen = one.seen.as_ref().ok();
-    let said = seen.and_then(|seen| seen.title.as_deref().or(seen.prompt.as_deref()));
+    let title = seen.and_then(|seen| seen.title.as_deref().or(seen.prompt.as_deref()));
     // No terminal is that wide; a prompt may be a whole file.
-    let start: String = said.unwrap_or("-").chars().take(1_000).collect();
+    let start: String = title.unwrap_or("-").chars().take(1_000).collect();
     one_line(&start)
 }
 

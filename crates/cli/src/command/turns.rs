@@ -86,7 +86,7 @@ fn everything(world: &mut World, family: &Family, found: Turns) -> Result<(), Fa
     Ok(())
 }
 
-fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Failure> {
+fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Result<(), Failure> {
     let mut table = Table::new(&[
         Column::right("turn"),
         Column::left("began"),
@@ -99,10 +99,13 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
     ])
     .flexible(7);
     let mut row = |name: String, turn: &Turn| -> Result<(), Failure> {
-        let tokens = turn.tokens(&own.table);
-        let calls: Vec<_> = turn.calls(&own.table).collect();
+        let tokens = turn.tokens(&conversation.table);
+        let calls: Vec<_> = turn.calls(&conversation.table).collect();
         let failed = calls.iter().filter(|call| {
-            own.pairs.of(**call).is_some_and(|result| own.table.part(result).is_error)
+            conversation
+                .pairs
+                .of(**call)
+                .is_some_and(|result| conversation.table.part(result).is_error)
         });
         table.row(&[
             name,
@@ -115,7 +118,7 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
             short_number(tokens.input + tokens.cache_read + tokens.cache_write),
             output(tokens),
             turn.outcome.name().to_owned(),
-            headline::of(own, turn)?,
+            headline::of(conversation, turn)?,
         ]);
         Ok(())
     };
@@ -128,11 +131,11 @@ fn table(world: &mut World, own: &Conversation, found: &Turns) -> Result<(), Fai
         }
     }
     table.write(&mut world.out)?;
-    if let Some(text) = damage::told(own.table.damaged) {
+    if let Some(text) = damage::describe(conversation.table.damaged) {
         world.out.note(&text)?;
     }
-    let open = own.pairs.open(&own.table).len();
-    let orphans = own.pairs.orphans(&own.table).len();
+    let open = conversation.pairs.open(&conversation.table).len();
+    let orphans = conversation.pairs.orphans(&conversation.table).len();
     if open + orphans > 0 {
         world
             .out
@@ -151,7 +154,7 @@ pub(super) fn output(tokens: Tokens) -> String {
 fn compare(
     world: &mut World,
     seeds: &Seeds,
-    own: &Conversation,
+    conversation: &Conversation,
     found: &Turns,
 ) -> Result<(), Failure> {
     let mut table = Table::new(&[
@@ -165,10 +168,11 @@ fn compare(
     let rounds = four.iter().filter(|round| round.round != "continue").count();
     let all = || found.live.iter().chain(found.dead.iter().flat_map(|(_, turns)| turns));
     let complete = all().filter(|turn| turn.outcome.is_complete()).count();
-    let answers = own.table.answers().len();
-    let calls = own.table.parts().iter().filter(|part| part.kind.is_call() && !part.is_repeat);
+    let answers = conversation.table.answers().len();
+    let calls =
+        conversation.table.parts().iter().filter(|part| part.kind.is_call() && !part.is_repeat);
     let calls = calls.count();
-    let open = own.pairs.open(&own.table).len();
+    let open = conversation.pairs.open(&conversation.table).len();
     let answered = all().filter(|turn| turn.outcome != Outcome::Unanswered).count();
     let two_answers: usize = two.turns.iter().map(|turn| turn.answers.len()).sum();
     let none = String::new;

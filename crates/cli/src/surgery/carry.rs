@@ -126,8 +126,8 @@ impl Family {
         let mut file = files::create_private(temp)?;
         match one.thing {
             Thing::Agent => {
-                let own = Conversation::open(&one.from)?;
-                change::write_agent(&own, &self.ids, &mut file)?;
+                let conversation = Conversation::open(&one.from)?;
+                change::write_agent(&conversation, &self.ids, &mut file)?;
             }
             Thing::AgentMeta | Thing::Todos | Thing::SideFile => {
                 file.write_all(&change::map_bytes(

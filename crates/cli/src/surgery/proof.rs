@@ -252,9 +252,9 @@ impl<'a> Told<'a> {
                 format!(
                     "{} of {} messages → {} of {}",
                     number(before.reach.sent),
-                    number(before.reach.said),
+                    number(before.reach.recorded),
                     number(after.reach.sent),
-                    number(after.reach.said)
+                    number(after.reach.recorded)
                 ),
                 plain,
             ),
@@ -366,7 +366,7 @@ struct JsonSide {
     tokens: u64,
     pairs: usize,
     unpaired: usize,
-    said: usize,
+    recorded: usize,
     sent: usize,
     summed_up: usize,
     left: usize,
@@ -382,7 +382,7 @@ impl From<&Side> for JsonSide {
             tokens: side.tokens,
             pairs: side.pairs,
             unpaired: side.unpaired,
-            said: side.reach.said,
+            recorded: side.reach.recorded,
             sent: side.reach.sent,
             summed_up: side.reach.summed_up,
             left: side.reach.left,

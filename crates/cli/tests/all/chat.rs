@@ -325,7 +325,7 @@ fn failures_are_told_and_leave_a_session_that_goes_on() {
         let all = ["--session-id", SESSION, "--dangerously-skip-permissions", "Hello"];
         let output = lab.command(&all).env("API_TIMEOUT_MS", "1000").output().unwrap();
         writeln!(out, "### {name}\n{}", lab.env.show(&output)).unwrap();
-        let kinds: Vec<String> = lab.lines(SESSION).iter().map(told).collect();
+        let kinds: Vec<String> = lab.lines(SESSION).iter().map(in_words).collect();
         writeln!(out, "{}", kinds.join("\n")).unwrap();
         lab.server = Server::start(vec![vec![text("Going on.")]]).unwrap();
         let again = lab.run(&["--resume", SESSION, "And now?"]);
@@ -337,9 +337,9 @@ fn failures_are_told_and_leave_a_session_that_goes_on() {
 }
 
 /// A record in a few words.
-fn told(line: &Value) -> String {
+fn in_words(line: &Value) -> String {
     let message = &line["message"];
-    let said = match &message["content"] {
+    let content = match &message["content"] {
         Value::String(text) => text.clone(),
         Value::Array(blocks) => {
             let one = |block: &Value| {
@@ -350,7 +350,7 @@ fn told(line: &Value) -> String {
         _ => String::new(),
     };
     let kind = line["type"].as_str().unwrap_or_default();
-    format!("{kind} {said}").trim_end().to_owned()
+    format!("{kind} {content}").trim_end().to_owned()
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn signals_end_it_cleanly() {
         let result: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(result["subtype"], "error_during_execution");
         assert_eq!(lab.check(SESSION), "full []");
-        let kinds: Vec<String> = lab.lines(SESSION).iter().map(told).collect();
+        let kinds: Vec<String> = lab.lines(SESSION).iter().map(in_words).collect();
         assert!(
             kinds.contains(&"user [Request interrupted by user for tool use]".to_owned()),
             "{kinds:?}"
@@ -461,11 +461,11 @@ fn killed_at_any_moment_it_goes_on() {
             continue;
         }
         // What was said to be written is written.
-        let said = lab
+        let is_recorded = lab
             .lines(SESSION)
             .iter()
             .any(|line| line["toolUseResult"]["filePath"] == made.as_str());
-        assert!(!said || fs::read_to_string(&made).unwrap() == "made\n");
+        assert!(!is_recorded || fs::read_to_string(&made).unwrap() == "made\n");
         lab.server = Server::start(vec![vec![text("Going on.")]]).unwrap();
         let again = lab.run(&["--resume", SESSION, "And now?"]);
         let shown = lab.env.show(&again);
@@ -522,17 +522,17 @@ fn records_are_those_of_the_original() {
     lab.new_session(&["--dangerously-skip-permissions", "Do a round of file work."]);
     let ours = lab.lines(SESSION);
     let tree = |lines: &[Value]| -> Vec<Value> {
-        let said =
+        let records =
             lines.iter().filter(|line| line["type"] == "user" || line["type"] == "assistant");
-        let mut said: Vec<Value> = said.cloned().collect();
-        for line in &mut said {
+        let mut records: Vec<Value> = records.cloned().collect();
+        for line in &mut records {
             // The API's own, and the clock's.
             line["message"].as_object_mut().unwrap().shift_remove("usage");
             if line["toolUseResult"]["durationMs"].is_number() {
                 line["toolUseResult"]["durationMs"] = json!(0);
             }
         }
-        said
+        records
     };
     let (theirs, ours) = (tree(&lines), tree(&ours));
     assert_eq!(theirs.len(), ours.len());
@@ -567,13 +567,13 @@ fn what_has_changed_is_told_behind_what_was_said() {
     lab.run(&["--resume", SESSION, "Second."]);
     lab.run(&["--resume", SESSION, "Third."]);
     let requests = lab.server.requests();
-    let said = |body: &Value| -> Vec<usize> {
+    let block_counts = |body: &Value| -> Vec<usize> {
         let messages = body["messages"].as_array().unwrap();
         messages.iter().map(|message| message["content"].as_array().unwrap().len()).collect()
     };
     // The news is told once, and stays where it was told.
-    assert_eq!(said(&requests[1]), [2, 1, 2]);
-    assert_eq!(said(&requests[2]), [2, 1, 2, 1, 1]);
+    assert_eq!(block_counts(&requests[1]), [2, 1, 2]);
+    assert_eq!(block_counts(&requests[2]), [2, 1, 2, 1, 1]);
     assert!(
         requests[1]["messages"][2]["content"][0]["text"].as_str().unwrap().contains("Be brief.")
     );

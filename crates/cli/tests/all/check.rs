@@ -90,10 +90,10 @@ fn a_repaired_session_sends_everything() {
     ] {
         let env = Env::bare();
         env.put("case.jsonl", observed(case));
-        let said = env.run(&["repair", "case.jsonl", "-o", "mended.jsonl"]);
-        assert!(said.starts_with("exit 0\n"), "{case}: {said}");
-        let said = env.run(&["check", "mended.jsonl"]);
-        assert!(said.starts_with("exit 0\n"), "{case}: {said}");
+        let output = env.run(&["repair", "case.jsonl", "-o", "mended.jsonl"]);
+        assert!(output.starts_with("exit 0\n"), "{case}: {output}");
+        let output = env.run(&["check", "mended.jsonl"]);
+        assert!(output.starts_with("exit 0\n"), "{case}: {output}");
         let sent = env.run(&["history", "mended.jsonl", "--then", "go on", "--json"]);
         for text in texts {
             assert!(sent.contains(text), "{case}: {text} in {sent}");

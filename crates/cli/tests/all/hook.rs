@@ -37,17 +37,17 @@ fn run(env: &Env, args: &[&str]) -> String {
 }
 
 fn named(text: &str) -> String {
-    let own = env!("CARGO_BIN_EXE_quipu");
-    text.replace(&format!("'{own}'"), "[QUIPU]").replace(own, "[QUIPU]")
+    let program = env!("CARGO_BIN_EXE_quipu");
+    text.replace(&format!("'{program}'"), "[QUIPU]").replace(program, "[QUIPU]")
 }
 
 /// What is said to all of these, one after the other.
 fn story(env: &Env, all: &[&[&str]]) -> String {
     let mut text = String::new();
     for args in all {
-        let said = run(env, args);
+        let output = run(env, args);
         let args = args.join(" ").replace(env.path("").to_str().unwrap(), "[HOME]/");
-        writeln!(text, "### quipu {args}\n{said}").unwrap();
+        writeln!(text, "### quipu {args}\n{output}").unwrap();
     }
     text
 }
@@ -171,7 +171,7 @@ fn there_and_back() {
 
 #[test]
 fn what_is_no_settings_is_left_alone() {
-    let mut told = String::new();
+    let mut output = String::new();
     for text in [
         "[]\n",
         "{\n  \"a\": 1,\n}\n",
@@ -180,19 +180,19 @@ fn what_is_no_settings_is_left_alone() {
     ] {
         let env = Env::bare();
         let path = env.put(SETTINGS, text);
-        told += &story(&env, &[&["hook", "install", "--yes"], &["hook", "status"]]);
+        output += &story(&env, &[&["hook", "install", "--yes"], &["hook", "status"]]);
         assert!(run(&env, &["hook", "uninstall", "--yes"]).starts_with("exit 2"));
         assert_eq!(read(&path), text);
         assert_eq!(names(env.path(".claude")), ["settings.json"]);
     }
     let env = Env::bare();
     env.put(SETTINGS, b"{\"a\": \"\xff\"}");
-    told += &story(&env, &[&["hook", "install", "--yes"]]);
+    output += &story(&env, &[&["hook", "install", "--yes"]]);
     env.put("other/settings.json/file", "");
-    told += &story(&env, &[&["hook", "install", "--yes", "--home", "other"]]);
+    output += &story(&env, &[&["hook", "install", "--yes", "--home", "other"]]);
     let without = env.command(&["hook", "install", "--yes"]).env_remove("HOME").output().unwrap();
-    told += &env.show(&without);
-    assert_snapshot!(told);
+    output += &env.show(&without);
+    assert_snapshot!(output);
 }
 
 /// Both usual places are looked at, and what would help is said for each.
@@ -273,8 +273,8 @@ fn a_link_stays_a_link_and_permissions_stay() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     fs::create_dir_all(env.path(".claude")).unwrap();
     symlink("../dotfiles/claude.json", env.path(SETTINGS)).unwrap();
-    let said = run(&env, &["hook", "install", "--yes"]);
-    assert!(said.contains("written  [HOME]/dotfiles/claude.json\n"), "{said}");
+    let output = run(&env, &["hook", "install", "--yes"]);
+    assert!(output.contains("written  [HOME]/dotfiles/claude.json\n"), "{output}");
     assert!(env.path(SETTINGS).is_symlink() && !path.is_symlink());
     assert!(read(&path).contains("hook stop"));
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
@@ -298,19 +298,19 @@ fn somebody_is_asked() {
     let env = Env::bare();
     let path = env.put(SETTINGS, "{}");
     for typed in ["n\n", "\n", "nay\n"] {
-        let said = in_a_terminal(&env, &["hook", "install"], typed);
+        let output = in_a_terminal(&env, &["hook", "install"], typed);
         assert!(
-            said.contains("Write this? [y/N] ") && said.contains("nothing is written"),
-            "{said}"
+            output.contains("Write this? [y/N] ") && output.contains("nothing is written"),
+            "{output}"
         );
         assert_eq!(read(&path), "{}");
     }
-    let said = in_a_terminal(&env, &["hook", "install"], "y\n");
-    assert!(said.contains("Write this? [y/N] ") && said.contains("  written  "), "{said}");
-    assert!(said.find("+    \"Stop\"") < said.find("Write this?"), "{said}");
+    let output = in_a_terminal(&env, &["hook", "install"], "y\n");
+    assert!(output.contains("Write this? [y/N] ") && output.contains("  written  "), "{output}");
+    assert!(output.find("+    \"Stop\"") < output.find("Write this?"), "{output}");
     assert!(read(&path).contains("hook stop"));
-    let said = in_a_terminal(&env, &["hook", "uninstall", "--yes"], "");
-    assert!(!said.contains("Write this?"), "{said}");
+    let output = in_a_terminal(&env, &["hook", "uninstall", "--yes"], "");
+    assert!(!output.contains("Write this?"), "{output}");
     assert_eq!(read(&path), "{}");
 }
 

@@ -96,8 +96,11 @@ fn e01_nothing_of_a_folder_is_executed_at_the_start() {
         assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
         assert!(!mark.exists(), "{folder}");
         assert!(stderr(&output).contains("what git says of the repository"), "{}", stderr(&output));
-        let told = system(&lab, number);
-        assert!(told.contains("Git repository: yes") && !told.contains("Last commits"), "{told}");
+        let prompt = system(&lab, number);
+        assert!(
+            prompt.contains("Git repository: yes") && !prompt.contains("Last commits"),
+            "{prompt}"
+        );
     }
     // Trusted: git, but not what the repository names.
     let output = lab.run(&["--trust", "Hi"]);
@@ -174,11 +177,11 @@ fn e03_a_folders_settings_grant_nothing_until_it_is_trusted() {
         lab.env.put(&file, settings.to_string());
         let output = lab.new_session(&["Go."]);
         assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
-        let told = stderr(&output);
+        let warnings = stderr(&output);
         for key in ["`env`", "`permissions.allow`", "`permissions.defaultMode`", "--trust", name] {
-            assert!(told.contains(key), "{key}: {told}");
+            assert!(warnings.contains(key), "{key}: {warnings}");
         }
-        assert!(told.lines().count() <= 2, "{told}");
+        assert!(warnings.lines().count() <= 2, "{warnings}");
         assert!(thief.requests().is_empty() && lab.server.requests().len() == 2);
         assert!(!lab.cwd().join("made").exists() && !lab.cwd().join("helped").exists());
         // Once it is trusted it counts, as with the original.
@@ -219,10 +222,10 @@ fn e04_hooks_that_can_refuse_stop_the_run() {
             };
             args.push("Hi");
             let output = run(&args);
-            let told = stderr(&output);
-            assert_eq!(code(&output), Some(2), "{file} {event}: {told}");
-            assert!(told.contains(&format!("`hooks.{event}`")), "{told}");
-            assert!(told.contains(file) || told.contains("--settings"), "{told}");
+            let message = stderr(&output);
+            assert_eq!(code(&output), Some(2), "{file} {event}: {message}");
+            assert!(message.contains(&format!("`hooks.{event}`")), "{message}");
+            assert!(message.contains(file) || message.contains("--settings"), "{message}");
             if file == "managed.json" {
                 args.insert(0, "--ignore-hooks");
                 assert_eq!(code(&run(&args)), Some(2));
@@ -275,9 +278,12 @@ fn e05_what_restricts_is_honoured_or_stops_the_run() {
         let all: Vec<&str> = args.iter().copied().chain(["Go."]).collect();
         let mut command = lab.command(&all);
         let output = command.env("QUIPU_MANAGED_SETTINGS", &managed).output().unwrap();
-        let told = stderr(&output);
-        assert_eq!(code(&output), Some(2), "{file}: {told}");
-        assert!(told.contains("disableBypassPermissionsMode") && told.contains(file), "{told}");
+        let message = stderr(&output);
+        assert_eq!(code(&output), Some(2), "{file}: {message}");
+        assert!(
+            message.contains("disableBypassPermissionsMode") && message.contains(file),
+            "{message}"
+        );
         lab.env.put(file, "{}");
         assert!(path.exists());
     }
@@ -291,9 +297,9 @@ fn e05_what_restricts_is_honoured_or_stops_the_run() {
             lab.env.put(file, settings);
             let mut command = lab.command(&["--ignore-hooks", "Go."]);
             let output = command.env("QUIPU_MANAGED_SETTINGS", &managed).output().unwrap();
-            let told = stderr(&output);
-            assert_eq!(code(&output), Some(2), "{file} {settings}: {told}");
-            assert!(told.contains(key) && told.contains(file), "{told}");
+            let message = stderr(&output);
+            assert_eq!(code(&output), Some(2), "{file} {settings}: {message}");
+            assert!(message.contains(key) && message.contains(file), "{message}");
             lab.env.put(file, "{}");
         }
     }
@@ -373,8 +379,11 @@ fn e06_instructions_do_not_lead_out_of_their_folder() {
     let sent = Value::from(lab.server.requests()).to_string();
     assert!(sent.contains("Count in knots.") && sent.contains("fn main()"), "{sent}");
     assert!(!sent.contains("stolen"));
-    let told = stderr(&output);
-    assert!(linked.iter().all(|name| told.contains(name)) && told.lines().count() == 1, "{told}");
+    let warnings = stderr(&output);
+    assert!(
+        linked.iter().all(|name| warnings.contains(name)) && warnings.lines().count() == 1,
+        "{warnings}"
+    );
 }
 
 #[test]

@@ -302,9 +302,9 @@ fn e09_what_lies_beside_a_file_is_nobodys_business() {
     ])
     .unwrap();
     let output = lab.run(&["--resume", session.to_str().unwrap(), "Read it."]);
-    let told = lab.server.requests()[1]["messages"].to_string();
+    let sent_text = lab.server.requests()[1]["messages"].to_string();
     assert!(
-        !told.contains("very secret") && told.contains("was not permitted"),
+        !sent_text.contains("very secret") && sent_text.contains("was not permitted"),
         "{}",
         shown(&output)
     );
@@ -346,11 +346,11 @@ fn measured(command: &Command) -> (Option<i32>, f64, u64) {
     let mut child = timed.spawn().unwrap();
     let code = ended(&mut child, Duration::from_secs(10));
     let taken = begin.elapsed().as_secs_f64();
-    let mut told = String::new();
+    let mut output = String::new();
     if code.is_some() {
-        child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     }
-    let mut numbers = told.split_whitespace().map(|number| number.parse::<u64>().unwrap_or(0));
+    let mut numbers = output.split_whitespace().map(|number| number.parse::<u64>().unwrap_or(0));
     let code = numbers.next().and_then(|code| i32::try_from(code).ok());
     (code, taken, numbers.next().unwrap_or(0) / 1_024)
 }
@@ -470,10 +470,10 @@ fn e13_an_answer_without_an_end_is_given_up() {
         assert_eq!(code, Some(1), "{name}");
         assert!(taken < 8.0 && memory < 128, "{name}: {taken} s, {memory} MB");
         assert!(fs::metadata(lab.file()).unwrap().len() < 16 << 20, "{name}");
-        let told = lab.transcript();
+        let transcript = lab.transcript();
         assert!(
-            told.contains("does not end") || told.contains("nothing came any more"),
-            "{name}: {told}"
+            transcript.contains("does not end") || transcript.contains("nothing came any more"),
+            "{name}: {transcript}"
         );
     }
 }
@@ -501,8 +501,12 @@ fn e15_nothing_near_is_fetched() {
     let output = lab.begin(&["--dangerously-skip-permissions", "Fetch."]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     assert!(inside.accept().is_err(), "somebody came");
-    let told = lab.server.requests()[1]["messages"].to_string();
-    assert_eq!(told.matches("is not on the public internet").count(), hosts.len() - 1, "{told}");
+    let sent_text = lab.server.requests()[1]["messages"].to_string();
+    assert_eq!(
+        sent_text.matches("is not on the public internet").count(),
+        hosts.len() - 1,
+        "{sent_text}"
+    );
 }
 
 /// What a terminal gets of a program.
@@ -513,8 +517,8 @@ fn on_a_terminal(command: Command) -> String {
 #[test]
 fn e16_a_terminal_obeys_nothing_that_a_model_says() {
     let nasty = "a\u{1b}]52;c;ZXZpbA==\u{7}b\u{9b}2Jc\u{202e}d\u{e0041}e\tf\ng\u{8}\u{7f}";
-    let is_plain = |told: &str| {
-        told.chars().all(|c| {
+    let is_plain = |output: &str| {
+        output.chars().all(|c| {
             c == '\n'
                 || c == '\r'
                 || c == '\t'
@@ -523,15 +527,15 @@ fn e16_a_terminal_obeys_nothing_that_a_model_says() {
     };
     for format in ["text", "json"] {
         let lab = Lab::new(&[&[text(nasty)]]);
-        let told = on_a_terminal(lab.command(&["--output-format", format, "Hello"]));
-        assert!(told.contains("ZXZpbA==") && is_plain(&told), "{told:?}");
+        let screen = on_a_terminal(lab.command(&["--output-format", format, "Hello"]));
+        assert!(screen.contains("ZXZpbA==") && is_plain(&screen), "{screen:?}");
     }
     let body =
         json!({"type": "error", "error": {"type": "invalid_request_error", "message": nasty}})
             .to_string();
     let lab = Lab::play(vec![Reply::Status(400, String::new(), body)]);
-    let told = on_a_terminal(lab.command(&["Hello"]));
-    assert!(told.contains("ZXZpbA==") && is_plain(&told), "{told:?}");
+    let screen = on_a_terminal(lab.command(&["Hello"]));
+    assert!(screen.contains("ZXZpbA==") && is_plain(&screen), "{screen:?}");
     // A program gets the bytes as they are.
     let lab = Lab::new(&[&[text(nasty)]]);
     assert_eq!(lab.begin(&["Hello"]).stdout, format!("{nasty}\n").into_bytes());
@@ -552,8 +556,8 @@ fn e16_a_terminal_obeys_nothing_that_a_model_says() {
         .write_all("{\"type\":\"\\u001b]0;x\\u0007\\u009b2J\"}\n".as_bytes())
         .unwrap();
     let output = host.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("not `user`") && is_plain(&told), "{told:?}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("not `user`") && is_plain(&stderr), "{stderr:?}");
 }
 
 #[test]

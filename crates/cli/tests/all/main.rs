@@ -24,6 +24,7 @@ mod journal;
 mod large;
 mod leaf;
 mod ls;
+mod pictures;
 mod redact;
 mod ship;
 mod show;

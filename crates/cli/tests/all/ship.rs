@@ -31,10 +31,10 @@ fn portless(text: &str, port: u16) -> String {
 
 /// What a receiver has, each span once: its ids, and what must be the same however often it comes.
 fn held(receiver: &Receiver) -> BTreeSet<String> {
-    receiver.spans().iter().map(told).collect()
+    receiver.spans().iter().map(describe).collect()
 }
 
-fn told(span: &Stored) -> String {
+fn describe(span: &Stored) -> String {
     let Stored { trace, id, parent, name, start, end, status, attributes, .. } = span;
     format!("{trace} {id} {parent:?} {name} {start} {end} {status} {attributes:?}")
 }
@@ -105,8 +105,8 @@ fn failures_that_pass() {
     ];
     for (name, limits, faults) in cases {
         let receiver = Receiver::with(limits, faults).unwrap();
-        let said = run(&env, &receiver, &["ship", "--all", "--to", "URL"]);
-        assert!(said.starts_with("exit 0"), "{name}: {said}");
+        let output = run(&env, &receiver, &["ship", "--all", "--to", "URL"]);
+        assert!(output.starts_with("exit 0"), "{name}: {output}");
         assert_eq!(held(&receiver), wanted, "{name}");
         forget(&env);
     }
@@ -134,14 +134,14 @@ fn failures_that_do_not_pass() {
         Receiver::with(Limits { bad: Some(bad), ..Limits::default() }, Vec::new()).unwrap();
     text += &run(&env, &receiver, &ship);
     let without: BTreeSet<String> =
-        wanted.iter().filter(|own| !own.contains(" Bash ")).cloned().collect();
+        wanted.iter().filter(|span| !span.contains(" Bash ")).cloned().collect();
     assert_eq!(held(&receiver), without);
     let port = receiver.port();
     receiver.stop();
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
     text += &run(&env, &receiver, &ship);
     let late = held(&receiver);
-    assert!(late.iter().all(|own| own.contains(" Bash ")) && !late.is_empty());
+    assert!(late.iter().all(|span| span.contains(" Bash ")) && !late.is_empty());
     // Who takes no traces at all.
     let receiver = Receiver::with(
         Limits::default(),
@@ -169,7 +169,7 @@ fn insta_ids(text: &str) -> String {
         let end = at + "127.0.0.1-".len();
         out.push_str(&rest[..end]);
         out.push_str("[ID]");
-        rest = rest[end..].trim_start_matches(|own: char| own.is_ascii_hexdigit());
+        rest = rest[end..].trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
     }
     out + rest
 }
@@ -182,14 +182,14 @@ fn down_for_the_whole_run() {
     let port = receiver.port();
     let url = receiver.url();
     receiver.stop();
-    let said = portless(&env.run(&["ship", "--all", "--to", &url]), port);
+    let output = portless(&env.run(&["ship", "--all", "--to", &url]), port);
     let status = portless(&env.run(&["hook", "status", "--to", &url]), port);
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
     let later = run(&env, &receiver, &["ship", "--all", "--to", "URL"]);
     assert_eq!(held(&receiver), wanted);
     let count = receiver.count();
     assert_eq!(count.spans, count.distinct, "sent twice");
-    let text = format!("{said}{status}{later}").replace(env!("CARGO_BIN_EXE_quipu"), "[QUIPU]");
+    let text = format!("{output}{status}{later}").replace(env!("CARGO_BIN_EXE_quipu"), "[QUIPU]");
     assert_snapshot!(text);
 }
 
@@ -203,15 +203,15 @@ fn no_room_on_the_disk() {
     run(&env, &receiver, &["ship", "--check", "--to", "URL"]);
     receiver.stop();
     // Where the folder of the spool should be there is a file.
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 7"), "{said}");
+    let output = env.run(&["ship", "--all", "--to", &url]);
+    assert!(output.starts_with("exit 7"), "{output}");
     let shelf =
         fs::read_dir(env.path(".local/state/quipu/ship")).unwrap().flatten().next().unwrap();
     let spool = shelf.path().join("spool");
     fs::remove_dir_all(&spool).unwrap();
     fs::File::create(&spool).unwrap();
-    let said = env.run(&["ship", "--all", "--to", &url]);
-    assert!(said.starts_with("exit 7") && said.contains("cannot write"), "{said}");
+    let output = env.run(&["ship", "--all", "--to", &url]);
+    assert!(output.starts_with("exit 7") && output.contains("cannot write"), "{output}");
     fs::remove_file(&spool).unwrap();
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
     run(&env, &receiver, &["ship", "--all", "--to", "URL"]);
@@ -292,8 +292,8 @@ fn who_is_asked() {
         let before = receiver.requests().len();
         let mut command = env.command(&["ship", "2bb8f19c"]);
         command.envs(variables.iter().map(|(name, value)| (*name, value.replace("BASE", &base))));
-        let said = env.show(&command.output().unwrap());
-        write!(text, "### {name}\n{said}").unwrap();
+        let output = env.show(&command.output().unwrap());
+        write!(text, "### {name}\n{output}").unwrap();
         for mut request in receiver.requests().split_off(before) {
             for name in ["host", "content-length", "user-agent"] {
                 request.headers.remove(name);
@@ -336,9 +336,9 @@ fn fork_once(is_renamed: bool) {
         let record: serde_json::Value = serde_json::from_str(line).ok()?;
         (record["type"] == "assistant").then(|| record["uuid"].as_str().unwrap().to_owned())
     });
-    let said = r#""type":"user","message":{"role":"user","content":"And in the fork?"}"#;
+    let prompt = r#""type":"user","message":{"role":"user","content":"And in the fork?"}"#;
     let answer = r#""type":"assistant","message":{"id":"msg_fork","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"Here."}],"stop_reason":"end_turn"}"#;
-    forked += &new("f1", &last.unwrap(), said);
+    forked += &new("f1", &last.unwrap(), prompt);
     forked += &new("f2", "f1", answer);
     let alone = everything(&env);
     put(fork, &forked);
@@ -354,7 +354,7 @@ fn fork_once(is_renamed: bool) {
         // The client deletes old sessions: what was told is told.
         let path = env.path(&format!(".claude/projects/-home-dev-demo/{id}.jsonl"));
         fs::remove_file(path).unwrap();
-        put(fork, &(forked.clone() + &new("f3", "f2", said)));
+        put(fork, &(forked.clone() + &new("f3", "f2", prompt)));
         run(&env, &receiver, &["ship", fork, "--to", "URL", "--json"]);
         let left: Vec<_> = held(&receiver).difference(&have).cloned().collect();
         assert!(left.iter().all(|span| span.contains("Turn 4")), "{order:?}: {left:?}");

@@ -76,11 +76,11 @@ fn a_change_that_was_taken_back_leaves_no_trace() {
         let env = Env::with_sessions();
         let before = files(&env);
         let modified = fs::metadata(session(&env, DAMAGED)).unwrap().modified().unwrap();
-        let said = run(&env, args);
-        assert!(said.starts_with("exit 0"), "{args:?}: {said}");
+        let output = run(&env, args);
+        assert!(output.starts_with("exit 0"), "{args:?}: {output}");
         assert_ne!(files(&env), before, "{args:?}");
-        let said = run(&env, &["undo"]);
-        assert!(said.starts_with("exit 0"), "{args:?}: {said}");
+        let output = run(&env, &["undo"]);
+        assert!(output.starts_with("exit 0"), "{args:?}: {output}");
         assert_eq!(files(&env), before, "{args:?}");
         assert_eq!(fs::metadata(session(&env, DAMAGED)).unwrap().modified().unwrap(), modified);
     }
@@ -111,8 +111,8 @@ fn without_being_asked_nothing_else_is_written() {
 fn a_clone_that_keeps_its_ids_is_the_same_file() {
     let env = Env::with_sessions();
     for id in [NESTED, FLAT, DAMAGED] {
-        let said = run(&env, &["clone", id, "--keep-ids", "-o", "same.jsonl", "--force"]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let text = run(&env, &["clone", id, "--keep-ids", "-o", "same.jsonl", "--force"]);
+        assert!(text.starts_with("exit 0"), "{text}");
         assert_eq!(fs::read(env.path("same.jsonl")).unwrap(), fs::read(session(&env, id)).unwrap());
         let output = env.output(&["clone", id, "--keep-ids", "-o", "-"]);
         assert_eq!(output.stdout, fs::read(session(&env, id)).unwrap());
@@ -129,8 +129,8 @@ fn what_belongs_to_a_session_goes_along() {
         let folder = format!(".claude/projects/-home-dev-demo/{old}");
         env.put(&format!("{folder}/tool-results/toolu_1.txt"), "a long result");
         let before = files(&env);
-        let said = run(&env, &["clone", old]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let output = run(&env, &["clone", old]);
+        assert!(output.starts_with("exit 0"), "{output}");
         let journal = env.path(".local/state");
         let made: BTreeMap<PathBuf, Vec<u8>> = files(&env)
             .into_iter()
@@ -168,8 +168,8 @@ fn a_session_that_is_in_use_is_not_touched() {
     let before = fs::read(&path).unwrap();
     let mut text = String::new();
     let mut refused = |env: &Env, what: &str| {
-        let said = run(env, &["repair", DAMAGED, "--in-place"]);
-        let said: String = said
+        let output = run(env, &["repair", DAMAGED, "--in-place"]);
+        let output: String = output
             .lines()
             .map(|line| {
                 let word = line.split_whitespace().map(|word| {
@@ -178,7 +178,7 @@ fn a_session_that_is_in_use_is_not_touched() {
                 word.collect::<Vec<_>>().join(" ") + "\n"
             })
             .collect();
-        writeln!(text, "### {what}\n{said}").unwrap();
+        writeln!(text, "### {what}\n{output}").unwrap();
         assert_eq!(fs::read(&path).unwrap(), before);
     };
     set_age(&path, 3);
@@ -194,20 +194,20 @@ fn a_session_that_is_in_use_is_not_touched() {
     tail.kill().unwrap();
     tail.wait().unwrap();
     // The client says that it runs.
-    let own = std::process::id();
-    env.put(".claude/sessions/1.json", format!(r#"{{"pid":{own},"sessionId":"{DAMAGED}"}}"#));
+    let pid = std::process::id();
+    env.put(".claude/sessions/1.json", format!(r#"{{"pid":{pid},"sessionId":"{DAMAGED}"}}"#));
     refused(&env, "named by a running client");
     assert_snapshot!(text);
     // A client that ended without saying so is no reason.
     env.put(".claude/sessions/1.json", format!(r#"{{"pid":4194999,"sessionId":"{DAMAGED}"}}"#));
-    let said = run(&env, &["repair", DAMAGED, "--in-place"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = run(&env, &["repair", DAMAGED, "--in-place"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     assert_ne!(fs::read(&path).unwrap(), before);
     // And whoever insists gets it.
     run(&env, &["undo"]);
     set_age(&path, 3);
-    let said = run(&env, &["repair", DAMAGED, "--in-place", "--force"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = run(&env, &["repair", DAMAGED, "--in-place", "--force"]);
+    assert!(output.starts_with("exit 0"), "{output}");
 }
 
 #[test]
@@ -272,8 +272,8 @@ fn images_go_from_records_of_any_length() {
     );
     let script = Script::new().record("user", "p", "-", &members).says("a", "p", "m", "seen");
     env.put("long.jsonl", script.text());
-    let said = run(&env, &["strip", "long.jsonl", "--images", "-o", "short.jsonl"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = run(&env, &["strip", "long.jsonl", "--images", "-o", "short.jsonl"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     let expected = script
         .text()
         .replace(&image, r#"{"type":"text","text":"[image of type image/png removed]"}"#);
@@ -322,8 +322,8 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
         assert!(is == old || is == new, "round {round}: neither the old file nor the new one");
         seen[usize::from(is == new)] += 1;
         if is == new {
-            let said = run(&env, &["undo", "--force"]);
-            assert!(said.starts_with("exit 0"), "round {round}: {said}");
+            let output = run(&env, &["undo", "--force"]);
+            assert!(output.starts_with("exit 0"), "round {round}: {output}");
             assert_eq!(fs::read(&path).unwrap(), old, "round {round}");
             age(&path);
         }
@@ -346,15 +346,15 @@ fn ids_are_new_in_records_of_any_length() {
         .block(&ids(4), &ids(3), "m2", &answer)
         .prompt(&ids(5), &ids(4), "two");
     env.put("long.jsonl", script.text());
-    let said = run(&env, &["strip", "long.jsonl", "--results"]);
-    assert!(said.contains("nothing to strip"), "{said}");
-    let said = run(&env, &["clone", "long.jsonl"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = run(&env, &["strip", "long.jsonl", "--results"]);
+    assert!(output.contains("nothing to strip"), "{output}");
+    let output = run(&env, &["clone", "long.jsonl"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     let made = fs::read_to_string(env.path(&format!("{NEW}.jsonl"))).unwrap();
     let old: Vec<_> = made.match_indices("00000000-0000-4000-8000").collect();
     assert_eq!(old.len(), 1, "but for what was signed no old id is left");
-    let said = run(&env, &["strip", "long.jsonl", "--calls", "-o", "-"]);
-    assert!(said.contains(&format!(r#""parentUuid":"{}""#, ids(1))), "hung on the prompt");
+    let output = run(&env, &["strip", "long.jsonl", "--calls", "-o", "-"]);
+    assert!(output.contains(&format!(r#""parentUuid":"{}""#, ids(1))), "hung on the prompt");
 }
 
 #[test]
@@ -364,11 +364,11 @@ fn in_place_is_what_a_link_leads_to_and_never_what_o_names() {
     let before = fs::read(&path).unwrap();
     let link = env.path("link.jsonl");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    let said = run(&env, &["repair", "link.jsonl", "-o", path.to_str().unwrap(), "--force"]);
-    assert!(said.starts_with("exit 2") && said.contains("own file"), "{said}");
+    let output = run(&env, &["repair", "link.jsonl", "-o", path.to_str().unwrap(), "--force"]);
+    assert!(output.starts_with("exit 2") && output.contains("own file"), "{output}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    let said = run(&env, &["repair", "link.jsonl", "--in-place"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = run(&env, &["repair", "link.jsonl", "--in-place"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_ne!(fs::read(&path).unwrap(), before);
     run(&env, &["undo"]);

@@ -135,8 +135,8 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
     let project = lab.home().join(".claude/projects").join(slug(&lab.cwd().to_string_lossy()));
     fs::create_dir_all(&project).unwrap();
     write(&project.join(format!("{SESSION}.jsonl")), &source.bytes);
-    let own = source.name.trim_end_matches(".jsonl").rsplit('/').next().unwrap();
-    copy(&source.folder.join(own), &project.join(SESSION));
+    let stem = source.name.trim_end_matches(".jsonl").rsplit('/').next().unwrap();
+    copy(&source.folder.join(stem), &project.join(SESSION));
     let mut args = change.to_vec();
     args.insert(1, SESSION);
     if change[0] == "repair" {

@@ -50,12 +50,12 @@ fn requests(transcript: &str) -> Vec<(usize, Vec<String>)> {
         if entry["type"] == "api-request" {
             let base = entry["base"].as_str().and_then(|base| known.get(base));
             let keep = usize::try_from(entry["keep"].as_u64().unwrap_or(0)).unwrap();
-            let mut own: Vec<String> = base.into_iter().flatten().take(keep).cloned().collect();
+            let mut hashes: Vec<String> = base.into_iter().flatten().take(keep).cloned().collect();
             let tail = entry["tail"].as_array().into_iter().flatten();
-            own.extend(tail.map(|hash| hash.as_str().unwrap().to_owned()));
-            known.insert(entry["id"].as_str().unwrap().to_owned(), own.clone());
+            hashes.extend(tail.map(|hash| hash.as_str().unwrap().to_owned()));
+            known.insert(entry["id"].as_str().unwrap().to_owned(), hashes.clone());
             if entry["querySource"].as_str().is_some_and(|source| !source.contains("agent")) {
-                found.push((offset, own));
+                found.push((offset, hashes));
             }
         }
         offset += line.len();
@@ -86,7 +86,7 @@ fn rebuilt_messages_have_the_hashes_that_the_client_wrote() {
         let transcript = fs::read_to_string(&path).unwrap();
         let lines = transcript.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let settings = lines.map(|entry| entry["params"]["output_config"].clone());
-        let setting = settings.into_iter().find(|own| !own.is_null()).unwrap_or_default();
+        let setting = settings.into_iter().find(|setting| !setting.is_null()).unwrap_or_default();
         let (mut messages, mut wrong) = (0, Vec::new());
         for (number, (offset, expected)) in requests(&transcript).into_iter().enumerate() {
             // The file as it was when the request was made.

@@ -249,36 +249,36 @@ fn dollars(value: f64) -> String {
 
 /// A span as it is sent, with what should be made of it.
 fn sent(span: &Value) -> Value {
-    let own = &span["attributes"];
+    let attributes = &span["attributes"];
     let events = span["events"].as_array().unwrap().iter();
-    let is_answer = own["openinference.span.kind"] == "LLM";
+    let is_answer = attributes["openinference.span.kind"] == "LLM";
     // An answer without a usage counts as none.
-    let tokens = |name: &str| own.get(name).cloned().or(is_answer.then(|| json!(0)));
-    let priced = !UNPRICED.iter().any(|model| own["gen_ai.request.model"] == *model);
+    let tokens = |name: &str| attributes.get(name).cloned().or(is_answer.then(|| json!(0)));
+    let priced = !UNPRICED.iter().any(|model| attributes["gen_ai.request.model"] == *model);
     json!({
         "trace": span["trace"],
         "parent": span["parent"],
         "name": span["name"],
-        "kind": own["openinference.span.kind"].as_str().unwrap().to_lowercase(),
+        "kind": attributes["openinference.span.kind"].as_str().unwrap().to_lowercase(),
         "start": time(&span["start"]),
         "end": time(&span["end"]),
         "status": if span["error"].is_null() { "UNSET" } else { "ERROR" },
         "message": span["error"].as_str().unwrap_or_default(),
-        "session": own["session.id"],
-        "user": own["user.id"],
+        "session": attributes["session.id"],
+        "user": attributes["user.id"],
         "prompt": tokens("gen_ai.usage.input_tokens"),
-        "read": own["gen_ai.usage.cache_read.input_tokens"],
-        "written": own["gen_ai.usage.cache_creation.input_tokens"],
+        "read": attributes["gen_ai.usage.cache_read.input_tokens"],
+        "written": attributes["gen_ai.usage.cache_creation.input_tokens"],
         "completion": tokens("gen_ai.usage.output_tokens"),
-        "cost": own["llm.cost.total"].as_f64().filter(|_| priced).map(dollars),
-        "input": own["input.value"],
-        "output": own["output.value"],
+        "cost": attributes["llm.cost.total"].as_f64().filter(|_| priced).map(dollars),
+        "input": attributes["input.value"],
+        "output": attributes["output.value"],
         "events": events.map(|one| json!([time(&one["time"]), one["name"]])).collect::<Value>(),
     })
 }
 
 /// The same of a span that Phoenix has.
-fn told(span: &Value) -> Value {
+fn stored_span(span: &Value) -> Value {
     let events = span["events"].as_array().unwrap().iter();
     json!({
         "trace": span["trace"]["traceId"],
@@ -308,20 +308,23 @@ fn sessions_of(spans: &[Value]) -> BTreeMap<String, Value> {
     for span in spans.iter().map(sent) {
         by_session.entry(text(&span["session"])).or_default().push(span);
     }
-    let session = |own: &Vec<Value>| {
+    let session = |session_spans: &Vec<Value>| {
         let traces = |of: &dyn Fn(&Value) -> bool| {
-            let list = own.iter().filter(|span| of(span)).map(|span| text(&span["trace"]));
+            let list =
+                session_spans.iter().filter(|span| of(span)).map(|span| text(&span["trace"]));
             list.collect::<BTreeSet<_>>().len()
         };
-        let sum = |name: &str| own.iter().filter_map(|span| span[name].as_u64()).sum::<u64>();
-        let cost = own.iter().filter_map(|span| span["cost"].as_str()?.parse::<f64>().ok());
+        let sum =
+            |name: &str| session_spans.iter().filter_map(|span| span[name].as_u64()).sum::<u64>();
+        let cost =
+            session_spans.iter().filter_map(|span| span["cost"].as_str()?.parse::<f64>().ok());
         let start = |span: &&Value| text(&span["start"]).parse::<Timestamp>().unwrap();
         let end = |span: &Value| text(&span["end"]).parse::<Timestamp>().unwrap();
-        let roots = || own.iter().filter(|span| span["parent"].is_null());
+        let roots = || session_spans.iter().filter(|span| span["parent"].is_null());
         json!({
-            "user": own[0]["user"],
-            "start": own.iter().map(|span| start(&span)).min().unwrap().to_string(),
-            "end": own.iter().map(end).max().unwrap().to_string(),
+            "user": session_spans[0]["user"],
+            "start": session_spans.iter().map(|span| start(&span)).min().unwrap().to_string(),
+            "end": session_spans.iter().map(end).max().unwrap().to_string(),
             "traces": traces(&|_| true),
             "errors": traces(&|span| span["status"] == "ERROR"),
             "input": roots().min_by_key(start).unwrap()["input"],
@@ -331,11 +334,11 @@ fn sessions_of(spans: &[Value]) -> BTreeMap<String, Value> {
             "cost": dollars(cost.fold(0.0, |sum, one| sum + one)),
         })
     };
-    by_session.iter().map(|(id, own)| (id.clone(), session(own))).collect()
+    by_session.iter().map(|(id, session_spans)| (id.clone(), session(session_spans))).collect()
 }
 
 /// The same of a session that Phoenix has.
-fn told_session(session: &Value) -> Value {
+fn stored_session(session: &Value) -> Value {
     json!({
         "user": session["userId"],
         "start": time(&session["startTime"]),
@@ -372,7 +375,10 @@ fn agree(should: &BTreeMap<String, Value>, is: &BTreeMap<String, Value>) {
 fn compare(spans: &[Value], phoenix: &Phoenix) {
     let should = spans.iter().map(|span| (text(&span["span"]), sent(span)));
     let found = phoenix.spans("claude-code");
-    agree(&should.collect(), &found.iter().map(|(id, own)| (id.clone(), told(own))).collect());
+    agree(
+        &should.collect(),
+        &found.iter().map(|(id, span)| (id.clone(), stored_span(span))).collect(),
+    );
     for span in spans {
         let kept: Value =
             serde_json::from_str(&text(&found[span["span"].as_str().unwrap()]["attributes"]))
@@ -383,7 +389,7 @@ fn compare(spans: &[Value], phoenix: &Phoenix) {
         }
     }
     let sessions = phoenix.sessions("claude-code");
-    let sessions = sessions.iter().map(|(id, own)| (id.clone(), told_session(own)));
+    let sessions = sessions.iter().map(|(id, session)| (id.clone(), stored_session(session)));
     agree(&sessions_of(spans), &sessions.collect());
 }
 
@@ -392,18 +398,18 @@ fn table(spans: &[Value], phoenix: &Phoenix) -> String {
     let found = phoenix.spans("claude-code");
     let mut shown = String::new();
     for span in spans {
-        let own = told(&found[span["span"].as_str().unwrap()]);
-        let field = |name: &str| own[name].as_str().unwrap_or_default();
+        let fields = stored_span(&found[span["span"].as_str().unwrap()]);
+        let field = |name: &str| fields[name].as_str().unwrap_or_default();
         let parent =
-            own["parent"].as_str().map_or("nothing".to_owned(), |id| text(&found[id]["name"]));
+            fields["parent"].as_str().map_or("nothing".to_owned(), |id| text(&found[id]["name"]));
         write!(shown, "{} {} in {parent}: {}", field("kind"), field("name"), field("status"))
             .unwrap();
-        if own["status"] == "ERROR" {
+        if fields["status"] == "ERROR" {
             write!(shown, " {}", field("message")).unwrap();
         }
-        if own["kind"] == "llm" {
-            let (prompt, completion) = (&own["prompt"], &own["completion"]);
-            let (read, written) = (&own["read"], &own["written"]);
+        if fields["kind"] == "llm" {
+            let (prompt, completion) = (&fields["prompt"], &fields["completion"]);
+            let (read, written) = (&fields["read"], &fields["written"]);
             write!(shown, ", {prompt} ({read} read, {written} written) + {completion} tokens")
                 .unwrap();
             write!(shown, ", ${}", field("cost")).unwrap();
@@ -411,11 +417,11 @@ fn table(spans: &[Value], phoenix: &Phoenix) -> String {
         shown.push('\n');
     }
     for (id, session) in phoenix.sessions("claude-code") {
-        let own = told_session(&session);
-        let field = |name: &str| own[name].as_str().unwrap_or_default();
+        let fields = stored_session(&session);
+        let field = |name: &str| fields[name].as_str().unwrap_or_default();
         let (user, input, output) = (field("user"), field("input"), field("output"));
         writeln!(shown, "{id} of {user}: {input} … {output}").unwrap();
-        write!(shown, "{} traces, {} with errors, ", own["traces"], own["errors"]).unwrap();
+        write!(shown, "{} traces, {} with errors, ", fields["traces"], fields["errors"]).unwrap();
         let (prompt, completion) = (field("prompt"), field("completion"));
         writeln!(shown, "{prompt} + {completion} tokens, ${}", field("cost")).unwrap();
     }

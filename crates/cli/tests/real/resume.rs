@@ -98,7 +98,7 @@ fn sessions_that_resume_fully_are_sent_as_predicted() {
                 quipu(&["check", path, "--as", &version, "--json"], &[0, 10, 11, 12]).unwrap();
             let verdict = report["verdict"].as_str().unwrap().to_owned();
             // Local commands alone are no conversation to go on with.
-            if (verdict != "full" || report["messages"]["said"] == 0) && !all {
+            if (verdict != "full" || report["messages"]["recorded"] == 0) && !all {
                 continue;
             }
             let sent = resumed(&start, &file.bytes);

@@ -49,8 +49,8 @@ fn the_sdk_hosts_a_session() {
         .env("ANTHROPIC_BASE_URL", server.url())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(told, TOLD, "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout, TOLD, "{}", String::from_utf8_lossy(&output.stderr));
     let models: Vec<_> =
         server.requests().iter().map(|request| request["model"].to_string()).collect();
     // Nothing was asked by those that were refused.

@@ -9,59 +9,67 @@ use crate::content::Text;
 use crate::span::{Generation, Level, Span, What};
 
 pub(super) fn tell(telling: &Telling, span: &Span) -> Told {
-    let mut own = Attributes::new(telling);
-    setting(&mut own, span);
-    own.put("langfuse.observation.type", kind(&span.what));
+    let mut attributes = Attributes::new(telling);
+    setting(&mut attributes, span);
+    attributes.put("langfuse.observation.type", kind(&span.what));
     let (kind, operation) = match &span.what {
         What::Turn { .. } | What::Agent { .. } => ("AGENT", Some("invoke_agent")),
         What::Generation(_) => ("LLM", Some("chat")),
         What::Tool { .. } => ("TOOL", Some("execute_tool")),
         What::Compaction { .. } => ("CHAIN", None),
     };
-    own.put("openinference.span.kind", kind);
+    attributes.put("openinference.span.kind", kind);
     if let Some(operation) = operation {
-        own.put("gen_ai.operation.name", operation);
+        attributes.put("gen_ai.operation.name", operation);
     }
-    identity(&mut own, span);
-    content(&mut own, ["input.value", "input.mime_type", "input_bytes"], span.input.as_ref());
-    content(&mut own, ["output.value", "output.mime_type", "output_bytes"], span.output.as_ref());
+    identity(&mut attributes, span);
+    content(
+        &mut attributes,
+        ["input.value", "input.mime_type", "input_bytes"],
+        span.input.as_ref(),
+    );
+    content(
+        &mut attributes,
+        ["output.value", "output.mime_type", "output_bytes"],
+        span.output.as_ref(),
+    );
     if let Level::Error(kind, _) = &span.level {
-        own.text("error.type", kind);
+        attributes.text("error.type", kind);
     }
-    own.level(&span.level);
+    attributes.level(&span.level);
     let events = if telling.has_texts() { span.events.as_slice() } else { &[] };
     Told {
         name: telling.name(span),
         times: [span.start, span.end],
         is_client: matches!(span.what, What::Generation(_)),
         error: error(telling, span),
-        attributes: own.list,
+        attributes: attributes.list,
         events: events.iter().map(|(time, text)| (*time, telling.text(text))).collect(),
     }
 }
 
 /// What is the same for all spans of a turn. Langfuse keeps no traces, only spans: each has to say it.
-fn setting(own: &mut Attributes<'_>, span: &Span) {
-    let (telling, turn) = (own.telling, &span.turn);
-    own.put("session.id", &turn.session);
-    own.put("gen_ai.conversation.id", &turn.session);
+fn setting(attributes: &mut Attributes<'_>, span: &Span) {
+    let (telling, turn) = (attributes.telling, &span.turn);
+    attributes.put("session.id", &turn.session);
+    attributes.put("gen_ai.conversation.id", &turn.session);
     if let Some(user) = &telling.user {
-        own.put("user.id", user);
+        attributes.put("user.id", user);
     }
-    own.put("gen_ai.provider.name", "anthropic");
-    own.put("langfuse.trace.name", format!("Turn {}", turn.number));
-    own.texts("langfuse.trace.tags", &telling.tags);
+    attributes.put("gen_ai.provider.name", "anthropic");
+    attributes.put("langfuse.trace.name", format!("Turn {}", turn.number));
+    attributes.texts("langfuse.trace.tags", &telling.tags);
     if let Some(environment) = &telling.environment {
-        own.put("langfuse.environment", environment);
+        attributes.put("langfuse.environment", environment);
     }
-    own.put("langfuse.trace.metadata.source", "claude-code");
-    own.put("langfuse.trace.metadata.turn_number", turn.number.to_string());
+    attributes.put("langfuse.trace.metadata.source", "claude-code");
+    attributes.put("langfuse.trace.metadata.turn_number", turn.number.to_string());
     if let Some(version) = &turn.version {
-        own.text("langfuse.trace.metadata.version", version);
+        attributes.text("langfuse.trace.metadata.version", version);
     }
     // Some dialects have no times; then these are nobody's.
     if span.end.0 <= 0 {
-        own.put("langfuse.trace.metadata.time", "unknown");
+        attributes.put("langfuse.trace.metadata.time", "unknown");
     }
     if telling.has_names() {
         let named = [
@@ -71,63 +79,66 @@ fn setting(own: &mut Attributes<'_>, span: &Span) {
         ];
         for (name, value) in named {
             if let Some(value) = value {
-                own.text(name, value);
+                attributes.text(name, value);
             }
         }
     }
 }
 
-fn identity(own: &mut Attributes<'_>, span: &Span) {
+fn identity(attributes: &mut Attributes<'_>, span: &Span) {
     match &span.what {
         What::Turn { outcome, opened } => {
-            own.put("gen_ai.agent.name", "claude-code");
-            own.put("langfuse.observation.metadata.outcome", *outcome);
+            attributes.put("gen_ai.agent.name", "claude-code");
+            attributes.put("langfuse.observation.metadata.outcome", *outcome);
             if let Some(opened) = opened {
-                own.put("langfuse.observation.metadata.opened_by", *opened);
+                attributes.put("langfuse.observation.metadata.opened_by", *opened);
             }
         }
-        What::Generation(generation) => generated(own, generation),
+        What::Generation(generation) => generated(attributes, generation),
         What::Tool { call, .. } => {
-            let name = own.telling.name(span);
-            own.put("gen_ai.tool.name", name);
-            own.put("gen_ai.tool.type", "function");
+            let name = attributes.telling.name(span);
+            attributes.put("gen_ai.tool.name", name);
+            attributes.put("gen_ai.tool.type", "function");
             if let Some(call) = call {
-                own.text("gen_ai.tool.call.id", call);
+                attributes.text("gen_ai.tool.call.id", call);
             }
         }
         What::Agent { agent, purpose, description, is_background, is_guess } => {
-            let name = own.telling.name(span);
-            own.put("gen_ai.agent.name", name);
-            own.text("gen_ai.agent.id", agent);
-            own.put("langfuse.observation.metadata.purpose", *purpose);
+            let name = attributes.telling.name(span);
+            attributes.put("gen_ai.agent.name", name);
+            attributes.text("gen_ai.agent.id", agent);
+            attributes.put("langfuse.observation.metadata.purpose", *purpose);
             if *is_background {
-                own.put("langfuse.observation.metadata.background", "true");
+                attributes.put("langfuse.observation.metadata.background", "true");
             }
             if *is_guess {
-                own.put("langfuse.observation.metadata.parent", "guessed");
+                attributes.put("langfuse.observation.metadata.parent", "guessed");
             }
-            if let Some(description) = description.as_ref().filter(|_| own.telling.has_names()) {
-                own.text("langfuse.observation.metadata.description", description);
+            if let Some(description) =
+                description.as_ref().filter(|_| attributes.telling.has_names())
+            {
+                attributes.text("langfuse.observation.metadata.description", description);
             }
         }
         What::Compaction { is_auto, tokens } => {
             let trigger = if *is_auto { "auto" } else { "manual" };
-            own.put("langfuse.observation.metadata.trigger", trigger);
+            attributes.put("langfuse.observation.metadata.trigger", trigger);
             let names = ["tokens_before", "tokens_after"];
             for (name, count) in names.iter().zip(tokens) {
                 if let Some(count) = count {
-                    own.text(format!("langfuse.observation.metadata.{name}"), &count.to_string());
+                    attributes
+                        .text(format!("langfuse.observation.metadata.{name}"), &count.to_string());
                 }
             }
         }
     }
 }
 
-fn generated(own: &mut Attributes<'_>, made: &Generation) {
+fn generated(attributes: &mut Attributes<'_>, made: &Generation) {
     if let Some(model) = &made.model {
-        own.text("gen_ai.request.model", model);
-        own.text("gen_ai.response.model", model);
-        own.text("langfuse.observation.model.name", model);
+        attributes.text("gen_ai.request.model", model);
+        attributes.text("gen_ai.response.model", model);
+        attributes.text("langfuse.observation.model.name", model);
     }
     let ids = [
         ("gen_ai.response.id", &made.message),
@@ -136,36 +147,36 @@ fn generated(own: &mut Attributes<'_>, made: &Generation) {
     ];
     for (name, id) in ids {
         if let Some(id) = id {
-            own.text(name, id);
+            attributes.text(name, id);
         }
     }
     if let Some(stop) = &made.stop {
-        own.texts("gen_ai.response.finish_reasons", std::slice::from_ref(stop));
+        attributes.texts("gen_ai.response.finish_reasons", std::slice::from_ref(stop));
     }
     if let Some(first) = made.first {
-        own.put("langfuse.observation.completion_start_time", format!("\"{first}\""));
+        attributes.put("langfuse.observation.completion_start_time", format!("\"{first}\""));
     }
-    own.put("langfuse.observation.metadata.tool_count", made.calls.to_string());
+    attributes.put("langfuse.observation.metadata.tool_count", made.calls.to_string());
     let mut parameters = serde_json::Map::new();
     for (name, value) in [("speed", &made.speed), ("service_tier", &made.tier)] {
         parameters.extend(value.as_ref().map(|value| (name.to_owned(), json!(value))));
     }
     if !parameters.is_empty() {
         let parameters = serde_json::Value::Object(parameters).to_string();
-        own.text("langfuse.observation.model.parameters", &parameters);
+        attributes.text("langfuse.observation.model.parameters", &parameters);
     }
-    spent(own, made);
+    spent(attributes, made);
 }
 
-fn spent(own: &mut Attributes<'_>, made: &Generation) {
+fn spent(attributes: &mut Attributes<'_>, made: &Generation) {
     let Some(spent) = made.spent else { return };
     let written = spent.cache_5m + spent.cache_1h;
-    own.number("gen_ai.usage.input_tokens", spent.input + spent.cache_read + written);
-    own.number("gen_ai.usage.output_tokens", spent.output);
-    own.number("gen_ai.usage.cache_read.input_tokens", spent.cache_read);
-    own.number("gen_ai.usage.cache_creation.input_tokens", written);
+    attributes.number("gen_ai.usage.input_tokens", spent.input + spent.cache_read + written);
+    attributes.number("gen_ai.usage.output_tokens", spent.output);
+    attributes.number("gen_ai.usage.cache_read.input_tokens", spent.cache_read);
+    attributes.number("gen_ai.usage.cache_creation.input_tokens", written);
     if let Some(thinking) = made.thinking {
-        own.number("gen_ai.usage.reasoning.output_tokens", thinking);
+        attributes.number("gen_ai.usage.reasoning.output_tokens", thinking);
     }
     let mut details = json!({"input": spent.input, "output": spent.output});
     let cached = [
@@ -176,9 +187,9 @@ fn spent(own: &mut Attributes<'_>, made: &Generation) {
     for (name, count) in cached.iter().filter(|(_, count)| *count > 0) {
         details[*name] = json!(count);
     }
-    own.put("langfuse.observation.usage_details", details.to_string());
+    attributes.put("langfuse.observation.usage_details", details.to_string());
     if !made.is_final {
-        own.put("langfuse.observation.metadata.usage", "lower bound");
+        attributes.put("langfuse.observation.metadata.usage", "lower bound");
     }
     let Some(cost) = made.cost() else { return };
     let mut details = json!({"input": cost.input, "output": cost.output});
@@ -192,27 +203,27 @@ fn spent(own: &mut Attributes<'_>, made: &Generation) {
         details[*name] = json!(dollars);
     }
     details["total"] = json!(cost.total());
-    own.put("langfuse.observation.cost_details", details.to_string());
-    own.float("llm.cost.total", cost.total());
-    own.float("gen_ai.usage.cost", cost.total());
+    attributes.put("langfuse.observation.cost_details", details.to_string());
+    attributes.float("llm.cost.total", cost.total());
+    attributes.float("gen_ai.usage.cost", cost.total());
     // It has a form of its own, and prices the cache wrongly without.
     let total = cost.total();
     let parts =
         json!({"input_cost": total - cost.output, "output_cost": cost.output, "total_cost": total});
-    own.put("mlflow.llm.cost", parts.to_string());
+    attributes.put("mlflow.llm.cost", parts.to_string());
 }
 
-fn content(own: &mut Attributes<'_>, names: [&'static str; 3], text: Option<&Text>) {
+fn content(attributes: &mut Attributes<'_>, names: [&'static str; 3], text: Option<&Text>) {
     let Some(text) = text else { return };
-    match own.telling.content {
+    match attributes.telling.content {
         Content::Full => {
-            let text = own.telling.content(text);
-            own.put(names[1], text.mime());
-            own.put(names[0], text.text);
+            let text = attributes.telling.content(text);
+            attributes.put(names[1], text.mime());
+            attributes.put(names[0], text.text);
         }
         Content::Meta => {
             let name = format!("langfuse.observation.metadata.{}", names[2]);
-            own.text(name, &text.text.len().to_string());
+            attributes.text(name, &text.text.len().to_string());
         }
         Content::None => {}
     }

@@ -46,10 +46,10 @@ fn grown(bytes: &[u8], path: &Path, most: usize) -> BTreeSet<String> {
         let plan = plan(path, &closing);
         let marks: BTreeMap<&String, &String> =
             plan.units().iter().map(|unit| (&unit.key, &unit.mark)).collect();
-        for (key, own) in spans(&plan) {
+        for (key, unit_spans) in spans(&plan) {
             if known.get(&key) != Some(marks[&key]) {
                 known.insert(key.clone(), marks[&key].clone());
-                arrived.extend(all_fixed([&own]));
+                arrived.extend(all_fixed([&unit_spans]));
             }
         }
     }

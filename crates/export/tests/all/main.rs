@@ -32,13 +32,13 @@ fn plan(path: &Path, closing: &Closing) -> Plan {
 fn spans(plan: &Plan) -> BTreeMap<String, Vec<Span>> {
     let mut found = BTreeMap::new();
     for unit in plan.units().iter().filter(|unit| unit.is_finished) {
-        let mut own = Vec::new();
+        let mut unit_spans = Vec::new();
         plan.spans(unit, &mut |span| {
-            own.push(span);
+            unit_spans.push(span);
             Ok(())
         })
         .unwrap();
-        assert!(found.insert(unit.key.clone(), own).is_none(), "two units have one key");
+        assert!(found.insert(unit.key.clone(), unit_spans).is_none(), "two units have one key");
     }
     found
 }

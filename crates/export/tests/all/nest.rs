@@ -45,11 +45,11 @@ fn call(id: &str, prompt: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "Task", "input": {"prompt": prompt, "subagent_type": prompt}})
 }
 
-fn result(uuid: &str, parent: &str, second: u32, id: &str, told: &Value) -> Value {
+fn result(uuid: &str, parent: &str, second: u32, id: &str, tool_use_result: &Value) -> Value {
     let block = json!({"type": "tool_result", "tool_use_id": id, "content": "done"});
     let mut record =
         record(uuid, Some(parent), second, "user", &json!({"role": "user", "content": [block]}));
-    record["toolUseResult"] = told.clone();
+    record["toolUseResult"] = tool_use_result.clone();
     record
 }
 

@@ -35,8 +35,8 @@ fn ours() -> Vec<Span> {
     plan.units().iter().flat_map(|unit| found[&unit.key].clone()).collect()
 }
 
-fn attributes(told: &Told) -> Value {
-    let each = told.attributes.iter().map(|(name, value)| {
+fn attributes(told_span: &Told) -> Value {
+    let each = told_span.attributes.iter().map(|(name, value)| {
         let value = match value {
             Sent::Text(text) => json!(text),
             Sent::Texts(texts) => json!(texts),
@@ -63,12 +63,12 @@ fn time(nanos: &Value) -> String {
 }
 
 /// What both say in their own form, in the same words.
-fn facts(own: &Value, times: &[String; 2]) -> Facts {
-    let text = |name: &str| own[name].as_str().map(str::to_owned);
+fn facts(attributes: &Value, times: &[String; 2]) -> Facts {
+    let text = |name: &str| attributes[name].as_str().map(str::to_owned);
     let data = |name: &str| {
         text(name).map(|text| serde_json::from_str::<Value>(&text).unwrap_or(Value::String(text)))
     };
-    let said = |names: [&str; 2]| {
+    let message_text = |names: [&str; 2]| {
         let value = names.iter().find_map(|name| data(name))?;
         let content = if value.get("role").is_some() { value["content"].clone() } else { value };
         Some(match &content {
@@ -87,8 +87,8 @@ fn facts(own: &Value, times: &[String; 2]) -> Facts {
         ("end".to_owned(), times[1].clone()),
     ]);
     let more = [
-        ("input", said(["input.value", "langfuse.observation.input"])),
-        ("output", said(["output.value", "langfuse.observation.output"])),
+        ("input", message_text(["input.value", "langfuse.observation.input"])),
+        ("output", message_text(["output.value", "langfuse.observation.output"])),
         ("model", text("langfuse.observation.model.name")),
         ("level", text("langfuse.observation.level")),
         ("status message", text("langfuse.observation.status_message")),
@@ -147,21 +147,22 @@ fn what_differs_from_the_reference_is_listed() {
         (span["trace"].to_string(), kind != "agent", span["start"].as_u64(), kind == "tool")
     });
     for span in &ours {
-        let told = telling.tell(span).unwrap();
-        let own = attributes(&told);
-        let kind = own["langfuse.observation.type"].as_str().unwrap().to_owned();
+        let told_span = telling.tell(span).unwrap();
+        let our_attributes = attributes(&told_span);
+        let kind = our_attributes["langfuse.observation.type"].as_str().unwrap().to_owned();
         let at = theirs.iter().position(|other| {
             let id = &other["attributes"]["langfuse.observation.metadata.tool_id"];
-            other["name"] == span.name && *id == own["gen_ai.tool.call.id"]
+            other["name"] == span.name && *id == our_attributes["gen_ai.tool.call.id"]
         });
         let other = theirs.remove(at.unwrap());
         let times = [time(&other["start"]), time(&other["end"])];
         let other = facts(&other["attributes"], &times);
-        let own = facts(&own, &told.times.map(|time| time.to_string()));
-        let names: std::collections::BTreeSet<_> = own.keys().chain(other.keys()).collect();
+        let our_facts = facts(&our_attributes, &told_span.times.map(|time| time.to_string()));
+        let names: std::collections::BTreeSet<_> = our_facts.keys().chain(other.keys()).collect();
         for name in names {
             let none = "–".to_owned();
-            let (mine, yours) = (own.get(name).unwrap_or(&none), other.get(name).unwrap_or(&none));
+            let (mine, yours) =
+                (our_facts.get(name).unwrap_or(&none), other.get(name).unwrap_or(&none));
             if mine == yours {
                 same += 1;
                 continue;
@@ -189,9 +190,9 @@ fn the_profile_of_the_seed_is_the_seed() {
     let telling = Telling { profile: Profile::Seed, ..Telling::default() };
     let mut theirs = theirs();
     for span in ours() {
-        let told = telling.tell(&span).unwrap();
-        let own = attributes(&told);
-        let id = own["langfuse.observation.metadata.tool_id"].clone();
+        let told_span = telling.tell(&span).unwrap();
+        let our_attributes = attributes(&told_span);
+        let id = our_attributes["langfuse.observation.metadata.tool_id"].clone();
         let at = theirs.iter().position(|other| {
             other["name"] == span.name
                 && other["attributes"]["langfuse.observation.metadata.tool_id"] == id
@@ -205,9 +206,9 @@ fn the_profile_of_the_seed_is_the_seed() {
                     usage.as_object_mut().unwrap().shift_remove("cache_creation_input_tokens");
                     usage
                 };
-                assert_eq!(read(&own[name]), read(value), "{}", span.name);
+                assert_eq!(read(&our_attributes[name]), read(value), "{}", span.name);
             } else {
-                assert_eq!(&own[name], value, "{} {name}", span.name);
+                assert_eq!(&our_attributes[name], value, "{} {name}", span.name);
             }
         }
     }
@@ -240,17 +241,17 @@ fn everything_that_is_told() {
         environment: Some("lab".to_owned()),
         ..Telling::default()
     };
-    let told: Vec<Value> = ours()
+    let values: Vec<Value> = ours()
         .iter()
         .map(|span| {
-            let told = telling.tell(span).unwrap();
+            let told_span = telling.tell(span).unwrap();
             json!({
                 "trace": span.turn.trace.to_string(), "id": span.id.to_string(), "name": span.name,
-                "parent": span.parent.map(|id| id.to_string()), "client": told.is_client,
-                "times": told.times.map(|time| time.to_string()), "error": told.error,
-                "attributes": attributes(&told),
+                "parent": span.parent.map(|id| id.to_string()), "client": told_span.is_client,
+                "times": told_span.times.map(|time| time.to_string()), "error": told_span.error,
+                "attributes": attributes(&told_span),
             })
         })
         .collect();
-    insta::assert_snapshot!(serde_json::to_string_pretty(&told).unwrap());
+    insta::assert_snapshot!(serde_json::to_string_pretty(&values).unwrap());
 }

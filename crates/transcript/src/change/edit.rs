@@ -99,9 +99,9 @@ impl Edit {
     }
 
     fn block(&self, place: usize, raw: &[u8], is_condensed: bool) -> Option<To> {
-        let own = self.blocks.iter().filter(|(at, _)| *at as usize == place);
+        let edits = self.blocks.iter().filter(|(at, _)| *at as usize == place);
         let mut found: Option<Vec<u8>> = None;
-        for (_, edit) in own {
+        for (_, edit) in edits {
             let before = found.as_deref().unwrap_or(raw);
             found = Some(match edit {
                 BlockEdit::Gone => return Some(To::Nothing),

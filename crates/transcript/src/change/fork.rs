@@ -50,19 +50,21 @@ pub enum ForkError {
 
 /// Plans a session that ends there.
 pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
-    let own = &subject.case.own;
+    let conversation = &subject.case.conversation;
     let order = match at {
         At::End | At::Turn(_) => {
-            let leaf = own.end().ok_or(ForkError::Nothing)?;
-            way(own, leaf)
+            let leaf = conversation.end().ok_or(ForkError::Nothing)?;
+            way(conversation, leaf)
         }
-        At::Record(name) => way(own, main_record(own, name)?),
-        At::Branch(name) => way(own, end_below(own, main_record(own, name)?)),
+        At::Record(name) => way(conversation, main_record(conversation, name)?),
+        At::Branch(name) => {
+            way(conversation, end_below(conversation, main_record(conversation, name)?))
+        }
     };
     let end = match at {
         At::End | At::Branch(_) => order.len(),
         At::Turn(wanted) => {
-            let turns = own.turns_in(&own.live());
+            let turns = conversation.turns_in(&conversation.live());
             if *wanted == 0 || *wanted > turns.len() {
                 return Err(ForkError::Turn { wanted: *wanted, turns: turns.len() });
             }
@@ -70,20 +72,20 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
             next.and_then(|next| order.iter().position(|row| *row == next)).unwrap_or(order.len())
         }
         At::Record(name) => {
-            let row = record(own, name)?;
+            let row = record(conversation, name)?;
             let at = order.iter().position(|other| *other == row).unwrap_or(0);
-            complete(own, &order, at) + 1
+            complete(conversation, &order, at) + 1
         }
     };
-    let mut change = Change::new(own);
-    let mut stays = vec![false; own.table.rows().len()];
+    let mut change = Change::new(conversation);
+    let mut stays = vec![false; conversation.table.rows().len()];
     let mut last = 0;
     for row in &order[..end] {
         stays[row.index()] = true;
         last = last.max(row.index());
     }
     let mut gone = 0;
-    for (id, row) in own.table.numbered() {
+    for (id, row) in conversation.table.numbered() {
         // Sub-agents in the session's file that worked before it.
         let is_side = row.is_side && id.index() < last;
         if !stays[id.index()] && !is_side {
@@ -91,7 +93,7 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
             gone += u64::from(matches!(row.kind, Kind::User | Kind::Assistant));
         }
     }
-    if change.leaves_nothing(own) {
+    if change.leaves_nothing(conversation) {
         return Err(ForkError::Nothing);
     }
     if gone > 0 {
@@ -104,18 +106,19 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     change.settle(subject)?;
     // Somebody else's end has the newest time no more, but two records may share it.
     let is_step = |row: &&RowId| {
-        let known = own.table.row(**row);
+        let known = conversation.table.row(**row);
         let is_tree =
             matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System);
-        is_tree && !known.is_side && own.graph.link(**row).is_step()
+        is_tree && !known.is_side && conversation.graph.link(**row).is_step()
     };
     if let Some(last) = order[..end].iter().rev().find(is_step)
-        && let Some(time) = change.needed_time(own, Some(*last), own.table.row(*last).time)
+        && let Some(time) =
+            change.needed_time(conversation, Some(*last), conversation.table.row(*last).time)
     {
         change.edit(*last).set_text("timestamp", &time.to_string());
         change.did(
             None,
-            Some(own.table.row(*last).line),
+            Some(conversation.table.row(*last).line),
             "the last record has the newest time now",
         );
     }
@@ -123,31 +126,36 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
 }
 
 /// The rows on the way to a record's chain, to the end of that.
-fn way(own: &Conversation, to: RowId) -> Vec<RowId> {
-    own.rows(&own.graph.path(own.graph.chain_of(to))).collect()
+fn way(conversation: &Conversation, to: RowId) -> Vec<RowId> {
+    conversation.rows(&conversation.graph.path(conversation.graph.chain_of(to))).collect()
 }
 
 /// The record that a name means, of the main conversation.
-fn main_record(own: &Conversation, name: &str) -> Result<RowId, ForkError> {
-    let row = record(own, name)?;
-    if own.table.row(row).is_side && !own.table.is_agent {
+fn main_record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
+    let row = record(conversation, name)?;
+    if conversation.table.row(row).is_side && !conversation.table.is_agent {
         return Err(ForkError::Side(name.to_owned()));
     }
     Ok(row)
 }
 
 /// The record that a name means.
-fn record(own: &Conversation, name: &str) -> Result<RowId, ForkError> {
+fn record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
     if name.is_empty() {
         return Err(ForkError::Record(name.to_owned()));
     }
-    if let Some(row) = own.table.ids.find(name).and_then(|id| own.graph.row_of(id)) {
+    if let Some(row) =
+        conversation.table.ids.find(name).and_then(|id| conversation.graph.row_of(id))
+    {
         return Ok(row);
     }
     let begins = |row: &RowId| {
-        own.table.text(own.table.row(*row).uuid).is_some_and(|uuid| uuid.starts_with(name))
+        conversation
+            .table
+            .text(conversation.table.row(*row).uuid)
+            .is_some_and(|uuid| uuid.starts_with(name))
     };
-    let rows = own.table.numbered().filter(|(_, row)| !row.is_repeat).map(|(id, _)| id);
+    let rows = conversation.table.numbered().filter(|(_, row)| !row.is_repeat).map(|(id, _)| id);
     let mut found = rows.filter(begins);
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => Err(ForkError::Ambiguous(name.to_owned())),
@@ -157,15 +165,15 @@ fn record(own: &Conversation, name: &str) -> Result<RowId, ForkError> {
 }
 
 /// The last record in the file of those below one.
-fn end_below(own: &Conversation, row: RowId) -> RowId {
-    let mut is_below = vec![false; own.table.rows().len()];
+fn end_below(conversation: &Conversation, row: RowId) -> RowId {
+    let mut is_below = vec![false; conversation.table.rows().len()];
     let mut last = row;
-    for here in own.graph.order() {
-        let link = own.graph.link(*here);
+    for here in conversation.graph.order() {
+        let link = conversation.graph.link(*here);
         let above = link.parent().is_some_and(|above| is_below[above.index()]);
         if *here == row || (above && link.is_step()) {
             is_below[here.index()] = true;
-            if !own.table.row(*here).is_side {
+            if !conversation.table.row(*here).is_side {
                 last = last.max(*here);
             }
         }
@@ -174,10 +182,10 @@ fn end_below(own: &Conversation, row: RowId) -> RowId {
 }
 
 /// Where the answer that a record is of ends on a way, and the results of its calls.
-fn complete(own: &Conversation, order: &[RowId], at: usize) -> usize {
-    let answer = answer_of(own, order[at]);
+fn complete(conversation: &Conversation, order: &[RowId], at: usize) -> usize {
+    let answer = answer_of(conversation, order[at]);
     let Some(answer) = answer else { return at };
     let behind = order.iter().enumerate().skip(at);
-    let of_answer = behind.filter(|(_, row)| answer_of(own, **row) == Some(answer));
+    let of_answer = behind.filter(|(_, row)| answer_of(conversation, **row) == Some(answer));
     of_answer.map(|(place, _)| place).last().unwrap_or(at)
 }

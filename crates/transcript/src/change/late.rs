@@ -40,8 +40,8 @@ pub(super) struct Late {
 }
 
 impl Late {
-    pub(super) fn new(own: &Conversation, keep: Keep) -> Late {
-        let none = vec![false; own.table.rows().len()];
+    pub(super) fn new(conversation: &Conversation, keep: Keep) -> Late {
+        let none = vec![false; conversation.table.rows().len()];
         let (turns, answers) = match keep {
             Keep::Turns(turns) => (turns, None),
             Keep::Seen { turns, answers } => (turns, Some(answers)),
@@ -49,8 +49,8 @@ impl Late {
         if turns == 0 {
             return Late { blocks: none.clone(), thinking: none.clone(), unseen: none };
         }
-        let live = own.live();
-        let order: Vec<RowId> = own.rows(&live).collect();
+        let live = conversation.live();
+        let order: Vec<RowId> = conversation.rows(&live).collect();
         let from = |start: usize| {
             let mut late = none.clone();
             for row in &order[start..] {
@@ -58,7 +58,7 @@ impl Late {
             }
             late
         };
-        let found = own.turns_in(&live);
+        let found = conversation.turns_in(&live);
         let first = found.len().checked_sub(turns).map(|first| found[first].rows[0]);
         let start = first.and_then(|first| order.iter().position(|row| *row == first)).unwrap_or(0);
         let Some(answers) = answers else {
@@ -66,7 +66,8 @@ impl Late {
         };
         // Where each answer begins.
         let mut known = HashSet::new();
-        let is_first = |row: &RowId| own.table.row(*row).answer.is_some_and(|id| known.insert(id));
+        let is_first =
+            |row: &RowId| conversation.table.row(*row).answer.is_some_and(|id| known.insert(id));
         let begin: Vec<bool> = order.iter().map(is_first).collect();
         let mut begin = begin.iter().enumerate().rev().filter(|(_, begins)| **begins);
         let last = answers

@@ -85,7 +85,7 @@ pub fn prove(
 /// What each message says, as a number, and about how many tokens it is.
 fn sketch(subject: &Subject) -> Vec<(u64, u64)> {
     let Ok(found) = &subject.found else { return Vec::new() };
-    let table = &subject.case.own.table;
+    let table = &subject.case.conversation.table;
     found.messages.iter().map(|message| sketch_of(table, message)).collect()
 }
 
@@ -120,7 +120,7 @@ fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Side> {
     Ok(Side {
         verdict: judged.verdict,
         reach: judged.reach,
-        bytes: subject.case.own.table.end,
+        bytes: subject.case.conversation.table.end,
         messages: sketch.len().saturating_sub(1),
         tokens: sketch.iter().map(|(_, tokens)| tokens).sum(),
         pairs,
@@ -135,8 +135,8 @@ fn pairs(found: &History) -> (usize, usize) {
     let mut open = Vec::new();
     for message in found.messages.iter().filter(|message| message.role != Role::System) {
         let of = |kind: BlockKind| {
-            let own = message.blocks.iter().filter(move |block| block.kind() == kind);
-            own.filter_map(Block::call)
+            let blocks = message.blocks.iter().filter(move |block| block.kind() == kind);
+            blocks.filter_map(Block::call)
         };
         if message.role == Role::Assistant {
             open.extend(of(BlockKind::ToolUse));

@@ -42,8 +42,8 @@ fn repair(subject: &Subject, level: Level) -> io::Result<Change> {
         subject,
         level,
         judged: subject.judged()?,
-        own: &subject.case.own,
-        change: Change::new(&subject.case.own),
+        conversation: &subject.case.conversation,
+        change: Change::new(&subject.case.conversation),
         steps: Vec::new(),
         uuids: HashMap::new(),
         boundary: None,
@@ -90,9 +90,9 @@ pub fn mend(
     rules: Rules,
     scratch: &mut dyn FnMut() -> io::Result<File>,
 ) -> io::Result<Mended> {
-    let records = before.case.own.table.rows().len();
+    let records = before.case.conversation.table.rows().len();
     let mut mended = Mended {
-        change: Change::new(&before.case.own),
+        change: Change::new(&before.case.conversation),
         source: None,
         fates: vec![Fate::Kept; records],
         records: records as u64,
@@ -109,7 +109,7 @@ pub fn mend(
         }
         let mut deeds = std::mem::take(&mut mended.change.deeds);
         deeds.append(&mut change.deeds);
-        mended.change = Change::new(&after.case.own);
+        mended.change = Change::new(&after.case.conversation);
         mended.change.deeds = deeds;
         mended.source = Some(after);
     }
@@ -133,10 +133,10 @@ fn better(
         }
         let mut file = scratch()?;
         super::write(now, &change, None, &mut file)?;
-        let after = Subject::of_file(file, &now.case.own.path, rules)?;
+        let after = Subject::of_file(file, &now.case.conversation.path, rules)?;
         let (old, new) = (now.judged()?, after.judged()?);
         // Records of which nothing may be sent.
-        let rows = now.case.own.table.numbered();
+        let rows = now.case.conversation.table.numbered();
         let gone = rows.filter(|(id, row)| {
             change.goes(*id) && matches!(row.kind, Kind::User | Kind::Assistant)
         });
@@ -244,7 +244,7 @@ struct Mending<'a> {
     subject: &'a Subject,
     level: Level,
     judged: &'a Judged,
-    own: &'a Conversation,
+    conversation: &'a Conversation,
     change: Change,
     steps: Vec<Step>,
     /// Ids of records that had none, or one that another has too.
@@ -269,23 +269,25 @@ impl Mending<'_> {
     }
 
     fn did(&mut self, code: Code, row: Option<RowId>, text: impl Into<String>) {
-        let line = row.map(|row| self.own.table.row(row).line);
+        let line = row.map(|row| self.conversation.table.row(row).line);
         self.change.did(Some(code), line, text);
     }
 
     fn uuid(&self, row: RowId) -> Option<String> {
-        let own = || self.own.table.text(self.own.table.row(row).uuid).map(str::to_owned);
-        self.uuids.get(&row).cloned().or_else(own)
+        let stored_uuid = || {
+            self.conversation.table.text(self.conversation.table.row(row).uuid).map(str::to_owned)
+        };
+        self.uuids.get(&row).cloned().or_else(stored_uuid)
     }
 
     fn step(&self, row: RowId) -> Option<Step> {
-        let time = self.own.table.row(row).time;
+        let time = self.conversation.table.row(row).time;
         Some(Step { uuid: self.uuid(row)?, what: StepKind::Row(row), time })
     }
 
     /// An id for something that had none.
     fn made_id(&self, of: &str) -> String {
-        let name = self.own.path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = self.conversation.path.file_stem().unwrap_or_default().to_string_lossy();
         super::ids::made(&format!("{name}/{of}"))
     }
 
@@ -298,7 +300,7 @@ impl Mending<'_> {
         time: Option<Time>,
         members: &str,
     ) -> io::Result<Vec<u8>> {
-        let envelope = self.own.look(like, envelope)?;
+        let envelope = self.conversation.look(like, envelope)?;
         let parent = parent.map_or("null".to_owned(), quote);
         let time = time
             .map_or(String::new(), |time| format!(r#","timestamp":{}"#, quote(&time.to_string())));

@@ -19,10 +19,10 @@ impl Change {
         if !self.goes.contains(&true) {
             return Ok(());
         }
-        let own = &subject.case.own;
-        let gone = Gone::new(own, self, subject.sent());
-        let existed = |id: Id| own.graph.row_of(id).is_some();
-        let table = &own.table;
+        let conversation = &subject.case.conversation;
+        let gone = Gone::new(conversation, self, subject.sent());
+        let existed = |id: Id| conversation.graph.row_of(id).is_some();
+        let table = &conversation.table;
         let mut parents: Vec<(RowId, Option<Id>)> = Vec::new();
         let mut others: Vec<RowId> = table.boundaries.iter().map(|boundary| boundary.row).collect();
         for (id, row) in table.numbered().filter(|(id, _)| !self.goes(*id)) {
@@ -34,7 +34,7 @@ impl Change {
                     .get(&id)
                     .is_none_or(|edit| !edit.members.iter().any(|(name, _)| *name == "parentUuid"))
             {
-                parents.push((id, gone.instead(own, id, parent)));
+                parents.push((id, gone.instead(conversation, id, parent)));
             }
             if matches!(
                 row.kind,
@@ -46,7 +46,7 @@ impl Change {
                 others.push(id);
             }
         }
-        parents.extend(gone.stranded(own, subject.sent()));
+        parents.extend(gone.stranded(conversation, subject.sent()));
         // A gap that clients bridge to a record which is gone.
         let notes = subject.found.as_ref().map_or(&[][..], |found| &found.notes);
         for note in notes {
@@ -54,11 +54,11 @@ impl Change {
                 && self.goes(*to)
                 && !self.goes(*row)
             {
-                parents.push((*row, gone.before(own, *row)));
+                parents.push((*row, gone.before(conversation, *row)));
             }
         }
         // Branches whose common beginning is gone would be beginnings of their own: that stays, without what it said.
-        let mut tops = common_tops(own, &parents);
+        let mut tops = common_tops(conversation, &parents);
         tops.retain(|top| self.goes(*top));
         for top in &tops {
             self.goes[top.index()] = false;
@@ -78,7 +78,7 @@ impl Change {
         }
         others.retain(|row| !self.goes(*row));
         for row in others {
-            let changes = own.look(row, |entry| gone.references(own, entry))?;
+            let changes = conversation.look(row, |entry| gone.references(conversation, entry))?;
             for (name, to) in changes {
                 self.edit(row).set(name, to);
             }
@@ -91,14 +91,14 @@ impl Change {
 const REMOVED: &str = r#"[{"type":"text","text":"[removed]"}]"#;
 
 /// The first records of those that would hang on nothing, if several had the same.
-fn common_tops(own: &Conversation, parents: &[(RowId, Option<Id>)]) -> Vec<RowId> {
+fn common_tops(conversation: &Conversation, parents: &[(RowId, Option<Id>)]) -> Vec<RowId> {
     let mut roots = parents.iter().filter(|(_, parent)| parent.is_none()).peekable();
     if roots.peek().is_none() {
         return Vec::new();
     }
-    let mut tops: Vec<RowId> = own.table.numbered().map(|(row, _)| row).collect();
-    for row in own.graph.order() {
-        if let Some(above) = own.graph.link(*row).parent() {
+    let mut tops: Vec<RowId> = conversation.table.numbered().map(|(row, _)| row).collect();
+    for row in conversation.graph.order() {
+        if let Some(above) = conversation.graph.link(*row).parent() {
             tops[row.index()] = tops[above.index()];
         }
     }
@@ -124,11 +124,11 @@ struct Gone {
 
 impl Gone {
     fn new(
-        own: &Conversation,
+        conversation: &Conversation,
         change: &Change,
         (sent, boundary): (&[RowId], Option<RowId>),
     ) -> Gone {
-        let table = &own.table;
+        let table = &conversation.table;
         let mut kept = vec![false; table.ids.len()];
         for (_, row) in table.numbered().filter(|(id, _)| !change.goes(*id)) {
             if let Some(uuid) = row.uuid {
@@ -136,10 +136,10 @@ impl Gone {
             }
         }
         let mut above: Vec<Option<RowId>> = vec![None; table.rows().len()];
-        for row in own.graph.order() {
-            let Some(parent) = own.graph.link(*row).parent() else { continue };
+        for row in conversation.graph.order() {
+            let Some(parent) = conversation.graph.link(*row).parent() else { continue };
             let is_fit = !change.goes(parent)
-                && own.graph.link(parent).is_step()
+                && conversation.graph.link(parent).is_step()
                 && table.row(parent).uuid.is_some();
             above[row.index()] = if is_fit { Some(parent) } else { above[parent.index()] };
         }
@@ -160,31 +160,34 @@ impl Gone {
     }
 
     /// What is sent before a record and is kept.
-    fn before(&self, own: &Conversation, row: RowId) -> Option<Id> {
-        own.table.row(self.before[*self.order.get(&row)?]?).uuid
+    fn before(&self, conversation: &Conversation, row: RowId) -> Option<Id> {
+        conversation.table.row(self.before[*self.order.get(&row)?]?).uuid
     }
 
     /// What a record hangs on whose parent is gone: what is sent before it, so that parallel results stay on the way; else the nearest one above.
-    fn instead(&self, own: &Conversation, row: RowId, parent: Id) -> Option<Id> {
-        let gone = own.graph.row_of(parent)?;
-        let is_before =
-            self.order.get(&row).zip(self.order.get(&gone)).is_some_and(|(own, above)| above < own);
-        let before = if is_before { self.before(own, row) } else { None };
-        before.or_else(|| self.above(own, gone))
+    fn instead(&self, conversation: &Conversation, row: RowId, parent: Id) -> Option<Id> {
+        let gone = conversation.graph.row_of(parent)?;
+        let is_before = self
+            .order
+            .get(&row)
+            .zip(self.order.get(&gone))
+            .is_some_and(|(place, above)| above < place);
+        let before = if is_before { self.before(conversation, row) } else { None };
+        before.or_else(|| self.above(conversation, gone))
     }
 
     /// Clients bring back what hangs beside the way if some record of its answer is on it. Where that record is gone, the others have to be on the way themselves: what they hang on, and what hangs on them.
     fn stranded(
         &self,
-        own: &Conversation,
+        conversation: &Conversation,
         (sent, boundary): (&[RowId], Option<RowId>),
     ) -> Vec<(RowId, Option<Id>)> {
-        let table = &own.table;
+        let table = &conversation.table;
         let sent: Vec<RowId> = sent.iter().copied().filter(|row| Some(*row) > boundary).collect();
         let mut on_way: HashSet<RowId> = HashSet::new();
-        let mut at = own.end().filter(|leaf| self.order.contains_key(leaf));
+        let mut at = conversation.end().filter(|leaf| self.order.contains_key(leaf));
         while let Some(here) = at.filter(|here| on_way.insert(*here)) {
-            at = own.graph.link(here).parent();
+            at = conversation.graph.link(here).parent();
         }
         // Answers that had a record on the way, and those that still have one.
         let (mut had, mut has) = (HashSet::new(), HashSet::new());
@@ -199,8 +202,10 @@ impl Gone {
         let kept: Vec<RowId> = sent.into_iter().filter(|row| !self.goes[row.index()]).collect();
         let mut found = Vec::new();
         for (place, row) in kept.iter().enumerate().filter(|(_, row)| !on_way.contains(*row)) {
-            if answer_of(own, *row).is_some_and(|of| had.contains(&of) && !has.contains(&of)) {
-                found.push((*row, self.before(own, *row)));
+            if answer_of(conversation, *row)
+                .is_some_and(|of| had.contains(&of) && !has.contains(&of))
+            {
+                found.push((*row, self.before(conversation, *row)));
                 found.extend(kept.get(place + 1).map(|next| (*next, table.row(*row).uuid)));
             }
         }
@@ -208,20 +213,25 @@ impl Gone {
     }
 
     /// The nearest record above one that is gone.
-    fn above(&self, own: &Conversation, gone: RowId) -> Option<Id> {
-        own.table.row(self.above[gone.index()]?).uuid
+    fn above(&self, conversation: &Conversation, gone: RowId) -> Option<Id> {
+        conversation.table.row(self.above[gone.index()]?).uuid
     }
 
     /// The members of a record that name others which are gone.
-    fn references(&self, own: &Conversation, entry: &Entry<'_>) -> Vec<(&'static str, To)> {
+    fn references(
+        &self,
+        conversation: &Conversation,
+        entry: &Entry<'_>,
+    ) -> Vec<(&'static str, To)> {
         let mut changes = Vec::new();
-        let known = |value: Json<'_>| own.table.ids.find(&value.text()?);
+        let known = |value: Json<'_>| conversation.table.ids.find(&value.text()?);
         let is_gone = |value: Json<'_>| {
-            known(value).is_some_and(|id| self.is_gone(id) && own.graph.row_of(id).is_some())
+            known(value)
+                .is_some_and(|id| self.is_gone(id) && conversation.graph.row_of(id).is_some())
         };
         let instead = |value: Json<'_>| {
-            let gone = known(value).and_then(|id| own.graph.row_of(id))?;
-            Some(quote(own.table.ids.text(self.above(own, gone)?)).into_bytes())
+            let gone = known(value).and_then(|id| conversation.graph.row_of(id))?;
+            Some(quote(conversation.table.ids.text(self.above(conversation, gone)?)).into_bytes())
         };
         for name in ["leafUuid", "logicalParentUuid"] {
             if let Some(value) = entry.get(name).filter(|value| is_gone(*value)) {
@@ -263,7 +273,8 @@ impl Gone {
             let known = |name: &str| segment.get(name).and_then(known);
             if let (Some(head), Some(tail)) = (known("headUuid"), known("tailUuid")) {
                 let anchor = segment.get("anchorUuid").filter(|value| is_gone(*value));
-                let to = self.segment_to(own, &segment, [head, tail], anchor.and_then(instead));
+                let to =
+                    self.segment_to(conversation, &segment, [head, tail], anchor.and_then(instead));
                 splices.members(&metadata, 0, &[("preservedSegment", to)]);
             }
         }
@@ -276,16 +287,16 @@ impl Gone {
     /// What becomes of a segment that a compaction keeps.
     fn segment_to(
         &self,
-        own: &Conversation,
+        conversation: &Conversation,
         segment: &Object<'_>,
         [head, tail]: [Id; 2],
         anchor: Option<Vec<u8>>,
     ) -> To {
         // Nothing of it may be left.
-        let Some([head, tail]) = self.segment(own, Some(head), Some(tail)) else {
+        let Some([head, tail]) = self.segment(conversation, Some(head), Some(tail)) else {
             return To::Nothing;
         };
-        let text = |id: Id| To::Value(quote(own.table.ids.text(id)).into_bytes());
+        let text = |id: Id| To::Value(quote(conversation.table.ids.text(id)).into_bytes());
         let mut ends = vec![("headUuid", text(head)), ("tailUuid", text(tail))];
         ends.extend(anchor.map(|anchor| ("anchorUuid", To::Value(anchor))));
         let mut splices = Splices::default();
@@ -294,21 +305,26 @@ impl Gone {
     }
 
     /// The first and the last record of a segment that are kept.
-    fn segment(&self, own: &Conversation, head: Option<Id>, tail: Option<Id>) -> Option<[Id; 2]> {
-        let head = head.and_then(|id| own.graph.row_of(id))?;
-        let mut at = tail.and_then(|id| own.graph.row_of(id));
+    fn segment(
+        &self,
+        conversation: &Conversation,
+        head: Option<Id>,
+        tail: Option<Id>,
+    ) -> Option<[Id; 2]> {
+        let head = head.and_then(|id| conversation.graph.row_of(id))?;
+        let mut at = tail.and_then(|id| conversation.graph.row_of(id));
         let mut found: Option<[Id; 2]> = None;
         for _ in 0..LONGEST_SEGMENT {
             let Some(here) = at else { break };
             if !self.goes[here.index()]
-                && let Some(uuid) = own.table.row(here).uuid
+                && let Some(uuid) = conversation.table.row(here).uuid
             {
                 found = Some([uuid, found.map_or(uuid, |[_, tail]| tail)]);
             }
             if here == head {
                 break;
             }
-            at = own.graph.link(here).parent();
+            at = conversation.graph.link(here).parent();
         }
         found
     }

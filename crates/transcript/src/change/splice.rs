@@ -59,10 +59,10 @@ impl Splices {
         let mut added = Vec::new();
         for (name, to) in changes {
             let To::Value(new) = to else { continue };
-            let own = found.iter().rev().find(|(_, _, known)| {
+            let member = found.iter().rev().find(|(_, _, known)| {
                 matches!((known, to), (Some(known), to) if std::ptr::eq(*known, to))
             });
-            if let Some((_, value, _)) = own {
+            if let Some((_, value, _)) = member {
                 if bytes[value.clone()] != **new {
                     self.put(start + value.start..start + value.end, new.clone());
                 }

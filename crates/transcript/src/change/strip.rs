@@ -114,7 +114,7 @@ pub fn spared(subject: &Subject, what: &Strip) -> Spared {
     let taken = emptied(subject, what);
     let mut kept = emptied(subject, &everywhere);
     kept.retain(|block| !taken.contains(block));
-    let table = &subject.case.own.table;
+    let table = &subject.case.conversation.table;
     let sent: HashSet<RowId> = subject.sent().0.iter().copied().collect();
     let saved = kept.iter().filter(|block| sent.contains(&table.part(**block).row));
     let bytes: u64 = saved.map(|block| table.size(*block).saturating_sub(SHORTEST)).sum();
@@ -150,7 +150,7 @@ fn images(subject: &Subject) -> HashSet<BlockId> {
 }
 
 struct Stripping<'a> {
-    own: &'a Conversation,
+    conversation: &'a Conversation,
     what: &'a Strip,
     change: Change,
     late: Late,
@@ -165,13 +165,13 @@ struct Stripping<'a> {
 
 impl<'a> Stripping<'a> {
     fn new(subject: &'a Subject, what: &'a Strip) -> Self {
-        let own = &subject.case.own;
+        let conversation = &subject.case.conversation;
         Stripping {
-            own,
+            conversation,
             what,
-            change: Change::new(own),
-            late: Late::new(own, what.keep),
-            gone: vec![false; own.table.parts().len()],
+            change: Change::new(conversation),
+            late: Late::new(conversation, what.keep),
+            gone: vec![false; conversation.table.parts().len()],
             emptied: HashSet::new(),
             images: images(subject),
             counts: [0; 4],
@@ -179,17 +179,17 @@ impl<'a> Stripping<'a> {
     }
 
     fn all_parts(&self) -> impl Iterator<Item = BlockId> + use<> {
-        let count = self.own.table.parts().len();
+        let count = self.conversation.table.parts().len();
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(BlockId)
     }
 
     fn is_open(&self, block: BlockId) -> bool {
-        !self.late.blocks[self.own.table.part(block).row.index()]
+        !self.late.blocks[self.conversation.table.part(block).row.index()]
     }
 
     /// Calls and results by what was asked for.
     fn blocks(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let wanted = self.wanted();
         for block in self.all_parts() {
             if !self.is_open(block) {
@@ -204,7 +204,7 @@ impl<'a> Stripping<'a> {
                 }
                 kind if self.what.calls && kind.is_result() => {
                     // A result that answers nothing goes with the rest, unless only some tools are meant.
-                    let is_orphan = self.own.pairs.of(block).is_none()
+                    let is_orphan = self.conversation.pairs.of(block).is_none()
                         && self.what.tools.is_empty()
                         && table.size(block) >= self.what.over;
                     let goes = is_wanted || is_orphan;
@@ -225,7 +225,7 @@ impl<'a> Stripping<'a> {
 
     /// The calls that are meant, by their ids. Those with a half in a turn that stays do so too.
     fn wanted(&self) -> HashSet<Id> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let names = &self.what.tools;
         let mut sizes: HashMap<Id, u64> = HashMap::new();
         let (mut wanted, mut fixed) = (HashSet::new(), HashSet::new());
@@ -239,7 +239,7 @@ impl<'a> Stripping<'a> {
                 let size = sizes.entry(id).or_default();
                 *size = table.size(block).max(*size);
             } else if names.is_empty()
-                || table.text(part.name).is_some_and(|name| names.iter().any(|own| own == name))
+                || table.text(part.name).is_some_and(|name| names.iter().any(|tool| tool == name))
             {
                 wanted.insert(id);
             }
@@ -251,11 +251,12 @@ impl<'a> Stripping<'a> {
 
     /// Thinking that is to go, and that of turns in which something else does.
     fn thinking(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         // What opened the turn of each row.
         let mut turns: Vec<Option<RowId>> = vec![None; table.rows().len()];
-        for row in self.own.graph.order() {
-            let above = self.own.graph.link(*row).parent().and_then(|above| turns[above.index()]);
+        for row in self.conversation.graph.order() {
+            let above =
+                self.conversation.graph.link(*row).parent().and_then(|above| turns[above.index()]);
             turns[row.index()] = if table.row(*row).opens() { Some(*row) } else { above };
         }
         let is_thinking = |block: BlockId| {
@@ -276,7 +277,7 @@ impl<'a> Stripping<'a> {
 
     /// Blanks that are all that is left of an answer.
     fn leftovers(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut answers = vec![(false, false); table.answers().len()];
         for block in self.all_parts() {
             let part = table.part(block);
@@ -312,7 +313,7 @@ impl<'a> Stripping<'a> {
 
     /// From blocks to records.
     fn rows(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         for (id, row) in table.numbered() {
             let parts = table.parts_of(id);
             if !matches!(row.kind, Kind::User | Kind::Assistant) || parts.clone().next().is_none() {
@@ -337,29 +338,31 @@ impl<'a> Stripping<'a> {
                 };
                 // The copy of a result says the same, images too.
                 let is_copied = edit != BlockEdit::Gone && part.kind == BlockKind::ToolResult;
-                let own = self.change.edit(id);
-                own.blocks.push((place, edit));
+                let row_edit = self.change.edit(id);
+                row_edit.blocks.push((place, edit));
                 if is_copied {
-                    own.set("toolUseResult", To::Nothing);
+                    row_edit.set("toolUseResult", To::Nothing);
                 }
             }
         }
     }
 
     fn has_image(&self, block: BlockId) -> bool {
-        self.own.table.part(block).kind == BlockKind::Document || self.images.contains(&block)
+        self.conversation.table.part(block).kind == BlockKind::Document
+            || self.images.contains(&block)
     }
 
     fn copies(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         for (id, row) in table.numbered() {
             let is_result = row.input == Some(Input::ToolResult);
             if is_result && !self.change.goes(id) && !self.late.unseen[id.index()] {
                 let part = table.parts_of(id).find(|part| table.part(*part).kind.is_result());
-                let call = part.and_then(|part| self.own.pairs.of(part));
+                let call = part.and_then(|part| self.conversation.pairs.of(part));
                 let name = call.and_then(|call| table.text(table.part(call).name));
                 let names = &self.what.tools;
-                if names.is_empty() || name.is_some_and(|name| names.iter().any(|own| own == name))
+                if names.is_empty()
+                    || name.is_some_and(|name| names.iter().any(|tool| tool == name))
                 {
                     self.change.edit(id).set("toolUseResult", To::Nothing);
                 }
@@ -369,16 +372,16 @@ impl<'a> Stripping<'a> {
 
     /// Lines that are no conversation, and sub-agents in the session's file.
     fn lines(&mut self, sent: &[RowId]) -> io::Result<()> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let sent: HashSet<RowId> = sent.iter().copied().collect();
         let events = table.numbered().filter(|(_, row)| row.kind == Kind::System);
         let events: Vec<RowId> = events.map(|(id, _)| id).collect();
-        let told = self.own.look_all(&events, |look, row| {
+        let dropped = self.conversation.look_all(&events, |look, row| {
             let subtype = look.record(row, |entry| entry.subtype().map(Cow::into_owned))?;
             let noise = ["api_error", "turn_duration", "stop_hook_summary"];
-            Ok(subtype.is_some_and(|own| noise.contains(&own.as_str())))
+            Ok(subtype.is_some_and(|subtype| noise.contains(&subtype.as_str())))
         })?;
-        let mut told = told.into_iter();
+        let mut dropped = dropped.into_iter();
         let (mut noise, mut sides, mut snapshots) = (0, 0, 0);
         for (id, row) in table.numbered() {
             let is_noise = match row.kind {
@@ -390,7 +393,7 @@ impl<'a> Stripping<'a> {
                 | Kind::CostState => true,
                 // It may be all there is of a prompt.
                 Kind::QueueOperation => table.unsaid.is_empty(),
-                Kind::System => told.next() == Some(true),
+                Kind::System => dropped.next() == Some(true),
                 _ => false,
             };
             let is_snapshot =

@@ -182,9 +182,9 @@ impl<'a> Writing<'a> {
         let made: Vec<_> =
             pieces.iter().map(|_| Mutex::new(Ok((Vec::new(), Written::default())))).collect();
         threads::each(pieces.len(), threads::count(), |at| {
-            let mut own = Writing::new(table, file, change, ids, None);
-            let done = own.rows(pieces[at].clone());
-            *lock(&made[at]) = done.map(|()| (own.ready, own.done));
+            let mut writing = Writing::new(table, file, change, ids, None);
+            let done = writing.rows(pieces[at].clone());
+            *lock(&made[at]) = done.map(|()| (writing.ready, writing.done));
         });
         for piece in made {
             let (bytes, done) = piece.into_inner().unwrap_or_else(PoisonError::into_inner)?;

@@ -57,10 +57,10 @@ fn project_name(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 }
 
 fn clock(case: &Case, now: Option<Time>, findings: &mut Findings<'_>) {
-    let table = &case.own.table;
+    let table = &case.conversation.table;
     for (id, row) in table.numbered().filter(|(_, row)| row.uuid.is_some()) {
         let Some(time) = row.time else { continue };
-        let parent = row.parent.and_then(|parent| case.own.graph.row_of(parent));
+        let parent = row.parent.and_then(|parent| case.conversation.graph.row_of(parent));
         let before = parent.and_then(|parent| table.row(parent).time);
         let text = if time.0 < EARLIEST {
             "a time before there was any client"
@@ -102,11 +102,11 @@ pub(super) fn agents(
     for agent in &family.agents {
         if agent.purpose == Purpose::Task
             && agent.start.is_none()
-            && let Body::File(own) = &agent.body
+            && let Body::File(conversation) = &agent.body
         {
             let text = "no call started this sub-agent".to_owned();
             findings.put(of_file(
-                name(&own.path),
+                name(&conversation.path),
                 None,
                 Code::AgentWithoutCall,
                 Severity::Note,

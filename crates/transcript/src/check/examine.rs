@@ -161,7 +161,7 @@ impl Examined {
             self.cwd = cwd.raw().to_vec();
         }
         if matches!(entry.kind(), Kind::User | Kind::Assistant) {
-            self.said(record, entry);
+            self.look_at_message(record, entry);
         }
     }
 
@@ -192,7 +192,7 @@ impl Examined {
         self.mark(record, None, what);
     }
 
-    fn said(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
+    fn look_at_message(&mut self, record: &Record<'_>, entry: &Entry<'_>) {
         for name in ["parentUuid", "type"] {
             if entry.get(name).is_none() {
                 self.mark(record, None, What::NoField(name));
@@ -276,7 +276,7 @@ impl Examined {
         }
         let (text, signature) = (raw("thinking"), raw("signature"));
         let message = entry.message();
-        let named = |name: &str| message.and_then(|own| own.text(name)).unwrap_or_default();
+        let named = |name: &str| message.and_then(|message| message.text(name)).unwrap_or_default();
         if text.len() > 2 {
             self.thinks_aloud.insert(digest(&*named("model")));
         }
@@ -285,10 +285,11 @@ impl Examined {
         }
         if text.len() <= 2 {
             let display = entry.get("thinkingDisplay");
-            let told = display.is_some_and(|own| !own.is("summarized") && !own.is("full"));
-            let wrote = entry.version().and_then(|own| parse_version(&own));
+            let is_omitted =
+                display.is_some_and(|display| !display.is("summarized") && !display.is("full"));
+            let wrote = entry.version().and_then(|version| parse_version(&version));
             let is_usual = wrote >= Some(HOLLOW_SINCE);
-            return (!told).then_some(ThinkingFault::Hollow { is_usual });
+            return (!is_omitted).then_some(ThinkingFault::Hollow { is_usual });
         }
         let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
         if !signature[1..signature.len() - 1].iter().all(is_base64) {

@@ -26,7 +26,7 @@ pub(super) fn judge(
     found: Result<&History, Refusal>,
     shared: Verdict,
 ) -> io::Result<Judged> {
-    let mut findings = Findings::new(&case.own.table);
+    let mut findings = Findings::new(&case.conversation.table);
     lines(case, rules, &mut findings);
     let (mut leaf, mut counted) = (None, Reach::default());
     match found {
@@ -47,9 +47,9 @@ pub(super) fn judge(
 }
 
 fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
-    let row = |row: RowId| Some(case.own.table.row(row).line);
+    let row = |row: RowId| Some(case.conversation.table.row(row).line);
     let (code, line, text) = match refusal {
-        Refusal::Nothing if case.own.table.is_agent => {
+        Refusal::Nothing if case.conversation.table.is_agent => {
             (Code::NoConversation, None, "it is the file of a sub-agent, which no client resumes")
         }
         Refusal::Nothing => (Code::NoConversation, None, "there is no conversation in it"),
@@ -91,7 +91,7 @@ fn lines(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
                 findings.add(Code::NotUtf8, Severity::Warning, line, text);
             }
             What::Glued => {
-                let row = case.row_at(mark.offset).map(|row| case.own.table.row(row));
+                let row = case.row_at(mark.offset).map(|row| case.conversation.table.row(row));
                 let is_first = row.is_some_and(|row| row.placed == Placed::First);
                 if rules.reads_glued && is_first {
                     let text = "a record that shares its line; the client reads it";
@@ -143,7 +143,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 
 /// Records that are not what they should be, whether they are sent or not, and whoever resumes them.
 pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result<()> {
-    let (table, graph) = (&case.own.table, &case.own.graph);
+    let (table, graph) = (&case.conversation.table, &case.conversation.graph);
     for mark in &case.examined.marks {
         let line = Some(mark.line);
         match &mark.what {
@@ -168,7 +168,7 @@ pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) ->
     }
     for (id, row) in table.numbered() {
         if row.time.is_none() && row.uuid.is_some() {
-            let is_there = case.own.look(id, |entry| entry.get("timestamp").is_some())?;
+            let is_there = case.conversation.look(id, |entry| entry.get("timestamp").is_some())?;
             let (code, severity, text) = if is_there {
                 (Code::BadTime, Severity::Warning, "a record with a time that is none")
             } else {
@@ -207,7 +207,7 @@ pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) ->
 }
 
 fn repeated(case: &Case, id: RowId, first: RowId, findings: &mut Findings<'_>) {
-    let table = &case.own.table;
+    let table = &case.conversation.table;
     let line = table.row(first).line;
     // What a compaction has summed up is not sent in any case.
     let is_summed_up = table.boundaries.last().is_some_and(|boundary| boundary.row > id);
@@ -228,8 +228,8 @@ fn losses(
     rules: Rules,
     findings: &mut Findings<'_>,
 ) -> io::Result<Reach> {
-    let table = &case.own.table;
-    let (counted, lost) = reach(&case.own, found, rules);
+    let table = &case.conversation.table;
+    let (counted, lost) = reach(&case.conversation, found, rules);
     if counted.left > 0 {
         let text = format!("{} stand on branches that were left", messages(counted.left));
         findings.add(Code::Rewound, Severity::Note, None, text);
@@ -242,7 +242,7 @@ fn losses(
     // Prompts that only the queue has. Commands are not for the model.
     for row in table.unsaid.iter().filter(|row| Some(**row) > found.boundary) {
         let content = |entry: &Entry<'_>| entry.text("content").map(Cow::into_owned);
-        if case.own.look(*row, content)?.is_some_and(|text| !text.starts_with('/')) {
+        if case.conversation.look(*row, content)?.is_some_and(|text| !text.starts_with('/')) {
             let text = "a prompt that was typed while the model worked is not sent: it was never written as one";
             findings.row(Code::QueuedPrompt, Severity::Loss, Some(*row), text);
         }
@@ -262,7 +262,7 @@ fn losses(
 
 /// Why messages are lost: the code, and the reason in words.
 fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) -> (Code, String) {
-    let table = &case.own.table;
+    let table = &case.conversation.table;
     let leaf = found.leaf.map_or(0, |leaf| table.row(leaf).line);
     let is_tie = |row: RowId| {
         !rules.leaf_is_named()
@@ -322,8 +322,8 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
 
 /// What is the matter with the parent of a record that the client does not find.
 fn parent(case: &Case, row: RowId) -> String {
-    let table = &case.own.table;
-    let found = table.row(row).parent.and_then(|parent| case.own.graph.row_of(parent));
+    let table = &case.conversation.table;
+    let found = table.row(row).parent.and_then(|parent| case.conversation.graph.row_of(parent));
     match found.map(|parent| table.row(parent)) {
         None => "its parent is not in the file".to_owned(),
         Some(found) if found.placed != Placed::Alone => {
@@ -342,7 +342,7 @@ pub(super) fn messages(count: usize) -> String {
 
 /// What the client did to the records that it goes on from.
 fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
-    let table = &case.own.table;
+    let table = &case.conversation.table;
     let row_of = |block: &Option<crate::table::BlockId>| block.map(|block| table.part(block).row);
     for note in &found.notes {
         match note {
@@ -430,12 +430,13 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
 
 /// Whether the summary of the compaction is there that the client goes on from. Also tells what else of it is missing.
 fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<bool> {
-    let table = &case.own.table;
+    let table = &case.conversation.table;
     let Some(boundary) = found.boundary.and_then(|row| table.boundary(row)) else {
         return Ok(true);
     };
     if let Some(kept) = &boundary.messages {
-        let missing = kept.uuids.iter().filter(|id| case.own.graph.row_of(**id).is_none()).count();
+        let missing =
+            kept.uuids.iter().filter(|id| case.conversation.graph.row_of(**id).is_none()).count();
         if missing > 0 {
             let text =
                 format!("{missing} of the records that the compaction keeps are not in the file");
@@ -450,7 +451,7 @@ fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io:
     let first = after.find(|row| table.row(*row).kind == Kind::User);
     let is_told = match first {
         None => false,
-        Some(row) => case.own.look(row, |entry| {
+        Some(row) => case.conversation.look(row, |entry| {
             let text = entry.message().and_then(crate::content::Message::first_text);
             text.is_some_and(|text| text.trim_start().starts_with(SUMMARY))
         })?,

@@ -16,7 +16,7 @@ use crate::table::{RowId, Table};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     /// All of them.
-    pub said: usize,
+    pub recorded: usize,
     /// Those that are sent.
     pub sent: usize,
     /// Those that a compaction has summed up.
@@ -68,29 +68,29 @@ enum Fate {
 
 /// What becomes of each message.
 pub(super) fn reach(
-    own: &Conversation,
+    conversation: &Conversation,
     found: &History,
     rules: Rules,
 ) -> (Reach, Vec<(Reason, Lost)>) {
-    let table = &own.table;
-    let way = Way::new(own, found);
+    let table = &conversation.table;
+    let way = Way::new(conversation, found);
     let branches = way.branches();
     let mut reach = Reach::default();
     let mut lost: Vec<(Reason, Lost)> = Vec::new();
     for (id, row) in table.numbered() {
-        if !is_said(own, id) {
+        if !is_said(conversation, id) {
             // What another record replaces was said, and is gone.
-            if let Link::Repeat(first) = own.graph.link(id)
+            if let Link::Repeat(first) = conversation.graph.link(id)
                 && !row.is_side
                 && !way.is_summed_up(first)
                 && is_replacing(table, id, first)
             {
-                reach.said += 1;
+                reach.recorded += 1;
                 reach.lost += 1;
             }
             continue;
         }
-        reach.said += 1;
+        reach.recorded += 1;
         let fate = if way.is_sent(id) {
             // What was left out on the way has a finding of its own.
             if way.dropped.contains(&id) {
@@ -138,19 +138,19 @@ pub(crate) fn is_replacing(table: &Table, id: RowId, first: RowId) -> bool {
 }
 
 /// Whether a record is something said, once, in the main conversation.
-fn is_said(own: &Conversation, id: RowId) -> bool {
-    let row = own.table.row(id);
+fn is_said(conversation: &Conversation, id: RowId) -> bool {
+    let row = conversation.table.row(id);
     matches!(row.kind, Kind::User | Kind::Assistant)
         && !row.is_side
-        && !matches!(own.graph.link(id), Link::Repeat(_))
-        && row
-            .answer
-            .is_none_or(|answer| !own.table.answer(answer).is_error && !own.table.is_filler(answer))
+        && !matches!(conversation.graph.link(id), Link::Repeat(_))
+        && row.answer.is_none_or(|answer| {
+            !conversation.table.answer(answer).is_error && !conversation.table.is_filler(answer)
+        })
 }
 
 /// The way that the client takes, beside the conversation as it hangs together.
 struct Way<'a> {
-    own: &'a Conversation,
+    conversation: &'a Conversation,
     path: Vec<ChainId>,
     /// The rows on the path.
     order: Vec<RowId>,
@@ -173,8 +173,8 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn new(own: &'a Conversation, found: &History) -> Self {
-        let (table, graph) = (&own.table, &own.graph);
+    fn new(conversation: &'a Conversation, found: &History) -> Self {
+        let (table, graph) = (&conversation.table, &conversation.graph);
         let path = found.leaf.map_or_else(Vec::new, |leaf| graph.path(graph.chain_of(leaf)));
         let order: Vec<RowId> = path.iter().flat_map(|chain| graph.rows(*chain)).copied().collect();
         let mut place = vec![None; table.rows().len()];
@@ -202,7 +202,7 @@ impl<'a> Way<'a> {
         let guessed = starts.filter(|start| *start <= first).max();
         let summed_up = boundary.and_then(|row| place[row.index()]).max(guessed).unwrap_or(0);
         let leaf = found.leaf.and_then(|leaf| place[leaf.index()]).unwrap_or(0);
-        let voice = order.iter().rposition(|row| is_voice(own, *row));
+        let voice = order.iter().rposition(|row| is_voice(conversation, *row));
         let forks = path.iter().filter_map(|chain| {
             let chain = graph.chain(*chain);
             Some((chain.start.after()?, chain.first))
@@ -210,7 +210,7 @@ impl<'a> Way<'a> {
         let forks = forks.collect();
         let dropped = dropped(table, found);
         Way {
-            own,
+            conversation,
             path,
             order,
             place,
@@ -226,7 +226,7 @@ impl<'a> Way<'a> {
     }
 
     fn is_sent(&self, row: RowId) -> bool {
-        let uuid = self.own.table.row(row).uuid;
+        let uuid = self.conversation.table.row(row).uuid;
         self.sent[row.index()] || uuid.is_some_and(|uuid| self.sent_ids[uuid.index()])
     }
 
@@ -240,7 +240,7 @@ impl<'a> Way<'a> {
             Some(place) if place < self.first => Fate::Lost(Reason::Cut),
             Some(_) => Fate::Lost(Reason::Beside),
             None => {
-                let chain = self.own.graph.chain_of(row);
+                let chain = self.conversation.graph.chain_of(row);
                 branches.get(&chain).copied().unwrap_or(Fate::Left)
             }
         }
@@ -248,7 +248,7 @@ impl<'a> Way<'a> {
 
     /// What becomes of each chain that is not on the path.
     fn branches(&self) -> HashMap<ChainId, Fate> {
-        let graph = &self.own.graph;
+        let graph = &self.conversation.graph;
         let mut on_path = vec![false; graph.chains().len()];
         for chain in &self.path {
             on_path[chain.index()] = true;
@@ -273,9 +273,9 @@ impl<'a> Way<'a> {
         }
         // Who answers on each branch, and where that was last written to.
         let mut answered: HashMap<ChainId, (bool, RowId)> = HashMap::new();
-        for (row, known) in self.own.table.numbered() {
+        for (row, known) in self.conversation.table.numbered() {
             if let Some(top) = tops[graph.chain_of(row).index()]
-                && is_said(self.own, row)
+                && is_said(self.conversation, row)
             {
                 let branch = answered.entry(top).or_insert((false, row));
                 branch.0 |= known.kind == Kind::Assistant;
@@ -292,14 +292,14 @@ impl<'a> Way<'a> {
 
     /// What becomes of a branch with answers.
     fn fate_of(&self, top: ChainId, last: RowId) -> Fate {
-        let graph = &self.own.graph;
+        let graph = &self.conversation.graph;
         let start = graph.chain(top).start;
         if matches!(start, Start::Side(_)) {
             return Fate::Left;
         }
         let Some(fork) = start.after() else {
             // The newest client says so if somebody went back to the very beginning.
-            let named = self.own.table.text(self.own.table.named_leaf);
+            let named = self.conversation.table.text(self.conversation.table.named_leaf);
             let is_rewound =
                 named.is_some_and(|id| id.bytes().all(|byte| matches!(byte, b'0' | b'-')));
             let live = self.path.first().map(|chain| graph.chain(*chain).first);
@@ -328,22 +328,22 @@ impl<'a> Way<'a> {
 impl Way<'_> {
     /// Where a branch begins that parts from another behind a record: what is left of the answer before it, and its results, are of both.
     fn begins(&self, fork: RowId, live: RowId) -> RowId {
-        let answer = self.own.table.row(fork).answer;
+        let answer = self.conversation.table.row(fork).answer;
         let start = self.place[live.index()].unwrap_or(0) as usize;
         let is_new = |row: &&RowId| {
-            let own = self.own.table.row(**row).answer;
-            is_voice(self.own, **row) && (own.is_none() || own != answer)
+            let row_answer = self.conversation.table.row(**row).answer;
+            is_voice(self.conversation, **row) && (row_answer.is_none() || row_answer != answer)
         };
         self.order[start..].iter().find(is_new).copied().unwrap_or(live).max(live)
     }
 }
 
 /// Whether a person asks something there, or the model answers.
-pub(crate) fn is_voice(own: &Conversation, row: RowId) -> bool {
-    let known = own.table.row(row);
+pub(crate) fn is_voice(conversation: &Conversation, row: RowId) -> bool {
+    let known = conversation.table.row(row);
     let asks =
         matches!(known.input, Some(Input::Plain | Input::IdeSelection | Input::IdeOpenedFile));
-    is_said(own, row) && (known.kind == Kind::Assistant || asks)
+    is_said(conversation, row) && (known.kind == Kind::Assistant || asks)
 }
 
 /// The records that the client leaves out with what they say.

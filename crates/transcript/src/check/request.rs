@@ -52,12 +52,12 @@ struct Checking<'a> {
 
 impl Checking<'_> {
     fn part(&self, block: &Block) -> Option<&Part> {
-        block.origin().map(|origin| self.case.own.table.part(origin))
+        block.origin().map(|origin| self.case.conversation.table.part(origin))
     }
 
     /// Whether a block is a call of which only the usual members are sent.
     fn is_plain(&self, block: Option<BlockId>) -> bool {
-        let part = block.map(|block| self.case.own.table.part(block));
+        let part = block.map(|block| self.case.conversation.table.part(block));
         part.is_some_and(|part| part.kind == BlockKind::ToolUse) && self.rules.sends_plain_calls()
     }
 
@@ -163,7 +163,7 @@ impl Checking<'_> {
     }
 
     fn thinking(&self, found: &History, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
-        let table = &self.case.own.table;
+        let table = &self.case.conversation.table;
         for turn in turns.iter().filter(|turn| turn.role == Role::Assistant) {
             if let Some(last) = turn.blocks.last().filter(|block| block.is_thinking()) {
                 let text = "an answer that ends in thinking is sent";
@@ -196,7 +196,7 @@ impl Checking<'_> {
 
     /// What was seen in blocks, if they are sent.
     fn marks(&self, found: &History, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
-        let table = &self.case.own.table;
+        let table = &self.case.conversation.table;
         let mut is_sent = vec![false; table.parts().len()];
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
         for origin in blocks.filter_map(Block::origin) {
@@ -290,7 +290,7 @@ impl Checking<'_> {
         line: u64,
         findings: &mut Findings<'_>,
     ) {
-        let table = &self.case.own.table;
+        let table = &self.case.conversation.table;
         let (code, severity, text) = match fault {
             ThinkingFault::Unsigned => {
                 (Code::ThinkingUnsigned, Severity::Rejected, "thinking without a signature is sent")
@@ -327,7 +327,7 @@ impl Checking<'_> {
     }
 
     fn size(&self, found: &History, findings: &mut Findings<'_>) {
-        let table = &self.case.own.table;
+        let table = &self.case.conversation.table;
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
         let size: u64 = blocks.filter_map(Block::origin).map(|block| table.size(block)).sum();
         if size > LARGEST_REQUEST {

@@ -23,7 +23,7 @@ struct File {
     owner: Owner,
     calls: HashMap<Id, BlockId>,
     /// The records that tell about a sub-agent.
-    told: HashMap<Id, Vec<Started>>,
+    facts: HashMap<Id, Vec<Started>>,
 }
 
 impl Joining {
@@ -32,7 +32,7 @@ impl Joining {
         let mut sides = HashMap::new();
         for (at, agent) in family.agents.iter().enumerate() {
             match &agent.body {
-                Body::File(own) => files.push(File::new(Owner::Agent(at), own)),
+                Body::File(conversation) => files.push(File::new(Owner::Agent(at), conversation)),
                 Body::Side(chains) => sides.extend(chains.iter().map(|chain| (*chain, at))),
             }
         }
@@ -54,7 +54,7 @@ impl Joining {
         for at in 0..family.agents.len() {
             let mut found = self.by_id(family, at);
             found.retain(|joined| joined.owner != Owner::Agent(at));
-            let (is_background, notified) = self.told(family, at);
+            let (is_background, notified) = self.background_and_notice(family, at);
             let agent = &mut family.agents[at];
             // Of equally sure ones the first: later calls go on with it.
             agent.start = found.iter().min_by_key(|joined| joined.how).copied();
@@ -66,8 +66,9 @@ impl Joining {
         break_loops(&mut family.agents);
         for (at, mut found) in calls.into_iter().enumerate() {
             let agent = &mut family.agents[at];
-            let file = if let Body::File(own) = &agent.body { Some(own) } else { None };
-            let has_prompt = file.is_none_or(|own| first_prompt(own).is_some());
+            let file =
+                if let Body::File(conversation) = &agent.body { Some(conversation) } else { None };
+            let has_prompt = file.is_none_or(|conversation| first_prompt(conversation).is_some());
             if agent.start.is_none() && agent.purpose == Purpose::Task && !has_prompt {
                 agent.purpose = Purpose::Unknown;
             }
@@ -148,7 +149,7 @@ impl Joining {
     }
 
     /// Whether it ran in the background, and the record that told of its end.
-    fn told(&self, family: &Family, at: usize) -> (bool, Option<(Owner, RowId)>) {
+    fn background_and_notice(&self, family: &Family, at: usize) -> (bool, Option<(Owner, RowId)>) {
         let (mut is_background, mut notified) = (false, None);
         for file in self.others(at) {
             for fact in file.about(family, &family.agents[at].id) {
@@ -179,12 +180,12 @@ impl Joining {
         let mut wanting: HashMap<u64, Vec<usize>> = HashMap::new();
         for (at, agent) in family.agents.iter().enumerate() {
             if agent.start.is_none() && agent.purpose == Purpose::Task {
-                let own = family.body(agent);
+                let conversation = family.body(agent);
                 let row = match &agent.body {
-                    Body::File(own) => first_prompt(own),
-                    Body::Side(chains) => Some(own.graph.chain(chains[0]).first),
+                    Body::File(_) => first_prompt(conversation),
+                    Body::Side(chains) => Some(conversation.graph.chain(chains[0]).first),
                 };
-                if let Some(prompt) = row.and_then(|row| own.table.text_hash(row)) {
+                if let Some(prompt) = row.and_then(|row| conversation.table.text_hash(row)) {
                     wanting.entry(prompt).or_default().push(at);
                 }
             }
@@ -203,18 +204,18 @@ impl Joining {
 }
 
 impl File {
-    fn new(owner: Owner, own: &Conversation) -> File {
-        let mut told: HashMap<Id, Vec<Started>> = HashMap::new();
-        for fact in &own.table.started {
-            told.entry(fact.agent).or_default().push(*fact);
+    fn new(owner: Owner, conversation: &Conversation) -> File {
+        let mut facts: HashMap<Id, Vec<Started>> = HashMap::new();
+        for fact in &conversation.table.started {
+            facts.entry(fact.agent).or_default().push(*fact);
         }
-        File { owner, calls: calls(own), told }
+        File { owner, calls: calls(conversation), facts }
     }
 
     /// The records that tell about a sub-agent.
     fn about(&self, family: &Family, agent: &str) -> &[Started] {
         let id = family.of(self.owner).table.ids.find(agent);
-        id.and_then(|id| self.told.get(&id)).map_or(&[], Vec::as_slice)
+        id.and_then(|id| self.facts.get(&id)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -230,8 +231,8 @@ fn break_loops(agents: &mut [SubAgent]) {
 }
 
 /// The calls of a conversation, by their ids.
-pub(super) fn calls(own: &Conversation) -> HashMap<Id, BlockId> {
-    let parts = own.table.parts().iter().enumerate();
+pub(super) fn calls(conversation: &Conversation) -> HashMap<Id, BlockId> {
+    let parts = conversation.table.parts().iter().enumerate();
     let calls = parts.filter(|(_, part)| part.kind.is_call() && !part.is_repeat);
     calls.filter_map(|(at, part)| Some((part.id?, BlockId(u32::try_from(at).ok()?)))).collect()
 }

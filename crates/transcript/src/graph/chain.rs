@@ -148,9 +148,9 @@ impl Voices {
     }
 
     /// The nearest two that are not this answer: who goes on, and who after that.
-    fn beside(self, own: Option<AnswerId>) -> Way {
-        let own = own.map(Voice::Answer);
-        let mut others = self.0.into_iter().flatten().filter(|voice| Some(*voice) != own);
+    fn beside(self, answer: Option<AnswerId>) -> Way {
+        let answer_voice = answer.map(Voice::Answer);
+        let mut others = self.0.into_iter().flatten().filter(|voice| Some(*voice) != answer_voice);
         [others.next(), others.next()]
     }
 }
@@ -168,10 +168,10 @@ fn part(one: Way, other: Way) -> bool {
     }
 }
 
-fn voice(table: &Table, row: RowId) -> Option<Voice> {
-    let own = table.row(row);
-    let speaks = own.opens() || (own.input == Some(Input::Interrupt) && own.kind == Kind::User);
-    own.answer.map(Voice::Answer).or_else(|| speaks.then_some(Voice::Input(row)))
+fn voice(table: &Table, id: RowId) -> Option<Voice> {
+    let row = table.row(id);
+    let speaks = row.opens() || (row.input == Some(Input::Interrupt) && row.kind == Kind::User);
+    row.answer.map(Voice::Answer).or_else(|| speaks.then_some(Voice::Input(id)))
 }
 
 /// The voices at and below each row. A sidechain does not speak for what it hangs on.
@@ -179,19 +179,19 @@ fn voices(table: &Table, links: &[Link], tree: &Tree) -> Vec<Voices> {
     let mut voices = vec![Voices::default(); links.len()];
     for row in tree.down().into_iter().rev() {
         // A repeat says nothing new.
-        let mut own = Voices::default();
+        let mut row_voices = Voices::default();
         if links[row.index()].is_step() {
-            own.add(voice(table, row));
+            row_voices.add(voice(table, row));
         }
         for child in tree.children(row) {
             if table.row(*child).is_side == table.row(row).is_side {
                 let below = voices[child.index()].0;
                 for voice in below {
-                    own.add(voice);
+                    row_voices.add(voice);
                 }
             }
         }
-        voices[row.index()] = own;
+        voices[row.index()] = row_voices;
     }
     voices
 }
@@ -227,10 +227,10 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
             found.begin(row, start);
         }
         order.push(row);
-        let own = table.row(row);
+        let parent_row = table.row(row);
         let on = |child: RowId| {
-            if table.row(child).is_side == own.is_side {
-                voices[child.index()].beside(own.answer)
+            if table.row(child).is_side == parent_row.is_side {
+                voices[child.index()].beside(parent_row.answer)
             } else {
                 [None, None]
             }
@@ -263,7 +263,7 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
             // A copy that leads nowhere, of a voice that goes on elsewhere, is no way of its own.
             let is_way = way[0].is_some_and(|voice| way[1].is_some() || !goes_on.contains(&voice));
             let chain = match way {
-                _ if table.row(*child).is_side != own.is_side => {
+                _ if table.row(*child).is_side != parent_row.is_side => {
                     found.begin(*child, Start::Side(row))
                 }
                 _ if link.is_compaction() => {

@@ -137,7 +137,7 @@ fn named(
             (None, None) => Link::Lost,
         };
     }
-    let logical = boundary.and_then(|own| index[own.logical_parent?.index()]);
+    let logical = boundary.and_then(|boundary| index[boundary.logical_parent?.index()]);
     match (logical, before) {
         (Some(logical), _) => Link::Compaction(logical),
         (None, Some(before)) if boundary.is_some() || row.input == Some(Input::Summary) => {

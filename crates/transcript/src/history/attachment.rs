@@ -65,22 +65,24 @@ impl Told {
 
 /// What is sent of an attachment, one entry a text.
 pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
-    let Some(own) = entry.get("attachment").and_then(Json::object) else { return Vec::new() };
+    let Some(attachment) = entry.get("attachment").and_then(Json::object) else {
+        return Vec::new();
+    };
     let rendered = entry.get("rendered").filter(|_| rules.attachments == Attachments::Rendered);
     match (rules.attachments, rendered) {
         (Attachments::No, _) => Vec::new(),
-        (_, Some(rendered)) => stored(entry, &own, rendered),
+        (_, Some(rendered)) => stored(entry, &attachment, rendered),
         (_, None) => {
-            let texts = known(&own, rules).into_iter();
+            let texts = known(&attachment, rules).into_iter();
             texts.map(|text| Sent { text, to_system: false, is_beside: false }).collect()
         }
     }
 }
 
 /// What was stored as sent.
-fn stored(entry: &Entry<'_>, own: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> {
+fn stored(entry: &Entry<'_>, attachment: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> {
     let is_system = entry.get("renderedRole").is_some_and(|role| role.is("system"));
-    let is_queued = own.get("type").is_some_and(|name| name.is("queued_command"));
+    let is_queued = attachment.get("type").is_some_and(|name| name.is("queued_command"));
     let is_beside = entry.flag("renderedBesideToolResult") || (is_system && is_queued);
     let mut found = Vec::new();
     for one in rendered.elements() {
@@ -104,10 +106,10 @@ pub(super) fn reminder(text: &str) -> String {
 }
 
 /// What a client makes of the types that it knows.
-fn known(own: &Object<'_>, rules: Rules) -> Vec<String> {
-    let text = |name: &str| own.text(name).unwrap_or_default();
+fn known(attachment: &Object<'_>, rules: Rules) -> Vec<String> {
+    let text = |name: &str| attachment.text(name).unwrap_or_default();
     let words = |name: &str| {
-        let texts: Vec<_> = own
+        let texts: Vec<_> = attachment
             .get(name)
             .into_iter()
             .flat_map(blocks)

@@ -189,8 +189,10 @@ impl Block {
 
     /// The same with another member.
     pub(super) fn with(&self, name: &str, value: &[u8]) -> Block {
-        let raw =
-            self.json().object().map_or_else(|| self.raw.to_vec(), |own| own.with(name, value));
+        let raw = self
+            .json()
+            .object()
+            .map_or_else(|| self.raw.to_vec(), |object| object.with(name, value));
         self.with_raw(raw)
     }
 
@@ -209,7 +211,7 @@ impl Block {
             return self.clone();
         }
         let content = self.json().get("content");
-        if let Some(list) = content.filter(|own| own.shape() == Shape::Array) {
+        if let Some(list) = content.filter(|content| content.shape() == Shape::Array) {
             let mut parts: Vec<Vec<u8>> = list.elements().map(|part| part.raw().to_vec()).collect();
             parts.extend(reminders.iter().map(|text| Block::text(text).raw.into_owned()));
             return self.with("content", &[b"[", parts.join(&b","[..]).as_slice(), b"]"].concat());

@@ -49,7 +49,7 @@ pub(super) fn repair(
 
 fn drop_foreign_thinking(messages: &mut [Message], model: &Model<'_>, notes: &mut Vec<Note>) {
     for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
-        if message.model.is_none_or(|own| model.ids.text(own) != model.name) {
+        if message.model.is_none_or(|id| model.ids.text(id) != model.name) {
             let before = message.blocks.len();
             // Without a signature nothing says whose it is.
             message.blocks.retain(|block| !block.is_thinking() || block.is_unsigned());

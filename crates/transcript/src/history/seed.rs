@@ -10,19 +10,19 @@ use crate::conversation::Conversation;
 use crate::entry::Kind;
 
 /// The messages of appendix C.
-pub fn seed(own: &Conversation, then: Option<&str>) -> io::Result<Vec<Message>> {
+pub fn seed(conversation: &Conversation, then: Option<&str>) -> io::Result<Vec<Message>> {
     let mut messages: Vec<Message> = Vec::new();
     let mut request: Option<String> = None;
-    for (row, known) in own.table.numbered() {
+    for (row, known) in conversation.table.numbered() {
         match known.kind {
             Kind::Summary => {
-                let text =
-                    own.look(row, |entry| entry.text("summary").unwrap_or_default().into_owned())?;
+                let text = conversation
+                    .look(row, |entry| entry.text("summary").unwrap_or_default().into_owned())?;
                 let text = format!("[Previous conversation summary]: {text}");
                 messages = vec![Message::new(Role::User, vec![Block::text(&text)])];
             }
             Kind::User => {
-                let read = own.look(row, |entry| {
+                let read = conversation.look(row, |entry| {
                     let blocks =
                         entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
                     (entry.flag("isMeta"), blocks.collect::<Vec<_>>())
@@ -33,7 +33,7 @@ pub fn seed(own: &Conversation, then: Option<&str>) -> io::Result<Vec<Message>> 
                 }
             }
             Kind::Assistant => {
-                let (of, blocks) = own.look(row, |entry| {
+                let (of, blocks) = conversation.look(row, |entry| {
                     let blocks =
                         entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
                     (

@@ -25,9 +25,9 @@ pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
     // Clients that go by the newest time have to see all times.
     if rules.leaf == Leaf::LastEnd
         && let Some(cut) = find_cut(path)?
-        && let Some(own) = from(path, rules, &cut)?
+        && let Some(conversation) = from(path, rules, &cut)?
     {
-        return Ok(own);
+        return Ok(conversation);
     }
     Conversation::open_unlinked(path, 0)
 }
@@ -68,8 +68,9 @@ fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
                     continue;
                 };
                 let metadata = entry.get("compactMetadata");
-                let get =
-                    |outer: &str, name: &str| metadata.and_then(|own| own.get(outer)?.get(name));
+                let get = |outer: &str, name: &str| {
+                    metadata.and_then(|metadata| metadata.get(outer)?.get(name))
+                };
                 let messages =
                     get("preservedMessages", "uuids").into_iter().flat_map(Json::elements);
                 let mut wanted: Vec<String> =
@@ -115,8 +116,8 @@ const FARTHEST: u64 = 32 << 20;
 
 /// The end of a file, if it is enough.
 fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>> {
-    let own = Conversation::open_unlinked(path, cut.start)?;
-    let table = &own.table;
+    let conversation = Conversation::open_unlinked(path, cut.start)?;
+    let table = &conversation.table;
     let ids: HashSet<Id> = table.rows().iter().filter_map(|row| row.uuid).collect();
     let known = |id| ids.contains(&id);
     let behind = table.rows().iter().filter(|row| row.offset > cut.boundary && row.uuid.is_some());
@@ -130,14 +131,14 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     if table.named_leaf.is_none() && holds(path, b"last-prompt", cut.start)? {
         return Ok(None);
     }
-    let mut told = Vec::new();
-    let chain = Tree::new(table, rules, &mut told).chain(&mut told);
-    let is_cut = told.iter().any(|note| {
+    let mut notes = Vec::new();
+    let chain = Tree::new(table, rules, &mut notes).chain(&mut notes);
+    let is_cut = notes.iter().any(|note| {
         matches!(note, super::Note::Compacted { boundary } if table.row(*boundary).offset == cut.boundary)
     });
     // Whether anything is said before it matters if nothing is behind it.
     let is_said = chain.is_ok_and(|chain| chain.rows.iter().any(|row| is_message(table.row(*row))));
-    Ok((is_said && is_cut).then_some(own))
+    Ok((is_said && is_cut).then_some(conversation))
 }
 
 /// Whether a name stands anywhere in the first bytes of a file. Both halves are looked through at once.

@@ -101,15 +101,15 @@ fn may_refer(block: &Block) -> bool {
 static REFERENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("tool_reference"));
 
 fn is_reference(part: &Json<'_>) -> bool {
-    part.get("type").is_some_and(|own| own.is("tool_reference"))
+    part.get("type").is_some_and(|name| name.is("tool_reference"))
 }
 
 fn call(block: Block, rules: Rules) -> Block {
-    let Some(own) = block.json().object() else { return block };
-    let name = own.get("name");
+    let Some(object) = block.json().object() else { return block };
+    let name = object.get("name");
     let is = |wanted: &str| name.is_some_and(|name| name.is(wanted));
     let renamed = (rules.renames_tasks && is(TASK[0])).then(|| quote(TASK[1]).into_bytes());
-    let input = own.get("input").filter(|_| rules.drops_plans && is("ExitPlanMode"));
+    let input = object.get("input").filter(|_| rules.drops_plans && is("ExitPlanMode"));
     let without_plan = input.and_then(Json::object).map(|input| {
         let members = input.members().filter(|(name, _)| name != "plan");
         let members = members.map(|(name, value)| member(&name, value.raw()));
@@ -118,7 +118,7 @@ fn call(block: Block, rules: Rules) -> Block {
     let changed = [("name", renamed), ("input", without_plan)];
     let is_plain = match rules.calls {
         Calls::AsStored => false,
-        Calls::PlainWithCaller => own.get("caller").is_some(),
+        Calls::PlainWithCaller => object.get("caller").is_some(),
         Calls::Plain => true,
     };
     if !is_plain {
@@ -126,8 +126,9 @@ fn call(block: Block, rules: Rules) -> Block {
         return changed.fold(block.clone(), |block, (name, value)| block.with(name, value));
     }
     let members = ["type", "id", "name", "input"].into_iter().filter_map(|name| {
-        let other = changed.iter().find(|(own, _)| *own == name).and_then(|(_, to)| to.as_deref());
-        Some(member(name, other.or_else(|| own.get(name).map(Json::raw))?))
+        let other =
+            changed.iter().find(|(known, _)| *known == name).and_then(|(_, to)| to.as_deref());
+        Some(member(name, other.or_else(|| object.get(name).map(Json::raw))?))
     });
     let raw = [b"{", members.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"}"].concat();
     block.with_raw(raw)
@@ -141,12 +142,14 @@ fn result(block: Block, rules: Rules) -> Block {
     if !may_refer(&block) {
         return block;
     }
-    let content = block.json().get("content").filter(|own| own.shape() == Shape::Array);
-    let Some(content) = content.filter(|own| own.elements().any(|part| is_reference(&part))) else {
+    let content = block.json().get("content").filter(|content| content.shape() == Shape::Array);
+    let Some(content) =
+        content.filter(|content| content.elements().any(|part| is_reference(&part)))
+    else {
         return block;
     };
     let is_offered = |part: &Json<'_>, tools: &[&str]| {
-        part.get("tool_name").is_some_and(|own| tools.iter().any(|tool| own.is(tool)))
+        part.get("tool_name").is_some_and(|name| tools.iter().any(|tool| name.is(tool)))
     };
     let kept = |keeps: &dyn Fn(&Json<'_>) -> bool| -> Vec<&[u8]> {
         let parts = content.elements().filter(|part| !is_reference(part) || keeps(part));

@@ -54,9 +54,9 @@ pub(super) struct Chain {
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(table: &'a Table, rules: Rules, told: &mut Vec<Note>) -> Self {
+    pub(super) fn new(table: &'a Table, rules: Rules, remarks: &mut Vec<Note>) -> Self {
         let (nodes, by_id) = nodes(table, rules);
-        let mut parents = parents(table, rules, &nodes, &by_id, told);
+        let mut parents = parents(table, rules, &nodes, &by_id, remarks);
         if rules.breaks_loops && rules.leaf == Leaf::LastEnd {
             // Before the first record of each, so that it has an end.
             for cut in loops(parents.len(), |node| parents[node]) {
@@ -71,7 +71,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The records from the root, or from the last compaction, to the leaf, and what the client adds to them.
-    pub(super) fn chain(&self, told: &mut Vec<Note>) -> Result<Chain, Refusal> {
+    pub(super) fn chain(&self, notes: &mut Vec<Note>) -> Result<Chain, Refusal> {
         let leaf = self.leaf()?;
         let mut chain = self.walk(leaf)?;
         let untimed = |node: usize| self.row(node).time.is_none();
@@ -79,25 +79,27 @@ impl<'a> Tree<'a> {
             Timeless::Accepted => false,
             Timeless::Leaf => untimed(leaf),
             Timeless::LastSaid => {
-                let said = chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
-                said.map_or_else(|| chain.iter().all(|node| untimed(*node)), untimed)
+                let last_message =
+                    chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
+                last_message.map_or_else(|| chain.iter().all(|node| untimed(*node)), untimed)
             }
             Timeless::LeafOrRoot => {
                 untimed(leaf) || chain.first().is_some_and(|root| untimed(*root))
             }
         };
         if refused {
-            let said = chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
-            let last = said.filter(|_| self.rules.timeless == Timeless::LastSaid).unwrap_or(leaf);
+            let last_message = chain.iter().rev().copied().find(|node| is_message(self.row(*node)));
+            let last =
+                last_message.filter(|_| self.rules.timeless == Timeless::LastSaid).unwrap_or(leaf);
             return Err(Refusal::NoTime(self.nodes[last]));
         }
-        let boundary = self.cut(&mut chain, told);
+        let boundary = self.cut(&mut chain, notes);
         if let Some(boundary) = boundary {
-            self.keep(boundary, &mut chain, told);
+            self.keep(boundary, &mut chain, notes);
         }
         if self.rules.siblings != Siblings::Lost {
             let after = boundary.map(|boundary| boundary.row);
-            self.recover(&mut chain, after, told);
+            self.recover(&mut chain, after, notes);
         }
         let rows = chain.into_iter().map(|node| self.nodes[node]).collect();
         let boundary = boundary.map(|boundary| boundary.row);
@@ -169,8 +171,8 @@ impl<'a> Tree<'a> {
         let named = named.filter(|node| above(*node)[0]);
         let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
         let found = ends.clone().find(|node| {
-            let [said, below] = above(*node);
-            said && (named.is_none() || below)
+            let [has_message, below] = above(*node);
+            has_message && (named.is_none() || below)
         });
         // Local commands alone are resumed too.
         found.or_else(|| ends.next().filter(|_| named.is_none())).ok_or(Refusal::NoEnd)
@@ -196,17 +198,17 @@ impl<'a> Tree<'a> {
     }
 
     /// Cuts the chain behind its last compaction.
-    fn cut(&self, chain: &mut Vec<usize>, told: &mut Vec<Note>) -> Option<&'a Boundary> {
+    fn cut(&self, chain: &mut Vec<usize>, notes: &mut Vec<Note>) -> Option<&'a Boundary> {
         let boundary = |node: &usize| self.table.boundary(self.nodes[*node]);
         let at = chain.iter().rposition(|node| boundary(node).is_some())?;
         let found = boundary(&chain[at]);
         chain.drain(..=at);
-        told.extend(found.map(|found| Note::Compacted { boundary: found.row }));
+        notes.extend(found.map(|found| Note::Compacted { boundary: found.row }));
         found
     }
 
     /// Puts back what the compaction keeps word for word.
-    fn keep(&self, boundary: &Boundary, chain: &mut Vec<usize>, told: &mut Vec<Note>) {
+    fn keep(&self, boundary: &Boundary, chain: &mut Vec<usize>, notes: &mut Vec<Note>) {
         let node = |id: &Id| self.by_id.get(*id);
         let messages = boundary.messages.as_ref().filter(|_| self.rules.kept == Keeps::Messages);
         let segment = boundary.segment.as_ref().filter(|_| self.rules.kept != Keeps::Nothing);
@@ -233,7 +235,7 @@ impl<'a> Tree<'a> {
         let kept: Vec<usize> = kept.into_iter().filter(|node| !held.contains(node)).collect();
         let anchor = anchor.as_ref().and_then(node);
         let at = chain.iter().position(|node| Some(*node) == anchor).map_or(0, |at| at + 1);
-        told.extend(
+        notes.extend(
             (!kept.is_empty())
                 .then_some(Note::Kept { boundary: boundary.row, records: kept.len() }),
         );
@@ -241,7 +243,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Brings back the records of answers on the chain that hang beside it, and the results of their calls.
-    fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, told: &mut Vec<Note>) {
+    fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, notes: &mut Vec<Note>) {
         let on: HashSet<usize> = chain.iter().copied().collect();
         let is_off = |node: &usize| {
             !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
@@ -313,7 +315,7 @@ impl<'a> Tree<'a> {
                 whole.extend(results);
             }
             let records = std::mem::take(&mut count);
-            told.extend(
+            notes.extend(
                 (records > 0).then(|| Note::Recovered { answer: self.nodes[*node], records }),
             );
         }
@@ -403,7 +405,7 @@ fn parents(
     rules: Rules,
     nodes: &[RowId],
     by_id: &ById,
-    told: &mut Vec<Note>,
+    remarks: &mut Vec<Note>,
 ) -> Vec<Option<usize>> {
     let parent = |id: &RowId| table.row(*id).parent.and_then(|parent| by_id.get(parent));
     let mut parents: Vec<Option<usize>> = nodes.iter().map(parent).collect();
@@ -422,7 +424,7 @@ fn parents(
             other != node && (rules.bridge != Bridge::Main || !hangs_on(&parents, other, node))
         });
         parents[node] = bridged;
-        told.push(Note::Missing { row: nodes[node], bridged: bridged.map(|to| nodes[to]) });
+        remarks.push(Note::Missing { row: nodes[node], bridged: bridged.map(|to| nodes[to]) });
     }
     parents
 }

@@ -267,7 +267,8 @@ pub(super) fn is_assigned(named: Named, value: &[u8], is_quoted: bool, after: &[
             && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte));
     let reads = words::reads_as_words(value);
     let is_path = value.contains(&b'/') && !value.iter().any(u8::is_ascii_uppercase)
-        || reads && [&b"/"[..], b"./", b"../", b"~/"].iter().any(|own| value.starts_with(own));
+        || reads
+            && [&b"/"[..], b"./", b"../", b"~/"].iter().any(|prefix| value.starts_with(prefix));
     let is_variable = b"$<{%@".contains(value.first().unwrap_or(&b'$'));
     let is_spaced = value.iter().any(u8::is_ascii_whitespace);
     let is_stand_in = words::is_common(value)

@@ -46,7 +46,7 @@ fn ends_escape(before: &[u8]) -> bool {
     if let [rest @ .., b'('] = rest {
         return [&b"\x1b"[..], b"1b", b"1B", b"\\e", b"\\033"]
             .iter()
-            .any(|own| rest.ends_with(own));
+            .any(|escape| rest.ends_with(escape));
     }
     let is_number = |byte: &&u8| byte.is_ascii_digit() || b";:?".contains(byte);
     let numbers = rest.iter().rev().take_while(is_number).count();

@@ -54,7 +54,7 @@ pub(super) fn is_stand_in(value: &[u8]) -> bool {
         &["example", "placeholder", "changeme", "redacted", "not-a-key", "...", "***", "${", "{{"];
     let lower = value.to_ascii_lowercase();
     let is_yours = lower.starts_with(b"your")
-        || [b"-your", b"_your"].iter().any(|own| lower.windows(5).any(|part| part == *own));
+        || [b"-your", b"_your"].iter().any(|word| lower.windows(5).any(|part| part == *word));
     is_yours
         || has(value, "xxxx")
         || has(value, "XXXX")
@@ -245,7 +245,8 @@ fn is_pass(name: &[u8]) -> bool {
     let (before, word) = (name[before], &name[before + 1..]);
     word == b"Pass"
         || word.eq_ignore_ascii_case(b"pass") && !before.is_ascii_alphabetic()
-        || [&b"dbpass"[..], b"keypass", b"userpass"].iter().any(|own| {
-            name.len() >= own.len() && name[name.len() - own.len()..].eq_ignore_ascii_case(own)
+        || [&b"dbpass"[..], b"keypass", b"userpass"].iter().any(|suffix| {
+            name.len() >= suffix.len()
+                && name[name.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
         })
 }

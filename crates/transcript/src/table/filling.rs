@@ -34,7 +34,7 @@ impl Filling {
             !matches!(value, None | Some(b"null" | b"false" | b"0" | br#""""#))
         };
         let is_odd = |name: &str| {
-            is_given(name) && input.get(name).is_some_and(|own| own.shape() != Shape::String)
+            is_given(name) && input.get(name).is_some_and(|json| json.shape() != Shape::String)
         };
         let is_whole = ["offset", "limit"].iter().all(|part| input.get(part).is_none());
         match name {

@@ -54,8 +54,8 @@ impl Table {
         let whole = Mutex::new(Whole { slots: &slots, taken: 0, reading: Ok(None), watch });
         threads::each(slots.len(), threads, |at| {
             // There is one for each part, and they are all alike.
-            let Some(own) = lock(&watches).pop() else { return };
-            let part = read_part(file, bounds[at], bounds[at + 1], own);
+            let Some(part_watch) = lock(&watches).pop() else { return };
+            let part = read_part(file, bounds[at], bounds[at + 1], part_watch);
             *lock(&slots[at]) = Some(part);
             // If another is at it, it goes on reading.
             if let Ok(mut whole) = whole.try_lock() {
@@ -176,9 +176,9 @@ impl Reading {
             lines: self.table.lines,
             answers: Vec::with_capacity(behind.table.answers.len()),
         };
-        let Reading { table, running, is_told, headless, seen, said, queue, .. } = behind;
-        for (own, answer) in (0..).map(AnswerId).zip(table.answers) {
-            self.append_answer(answer, headless == Some(own), &mut numbers);
+        let Reading { table, running, is_told, headless, seen, text_hashes, queue, .. } = behind;
+        for (id, answer) in (0..).map(AnswerId).zip(table.answers) {
+            self.append_answer(answer, headless == Some(id), &mut numbers);
         }
         if is_told {
             self.running = running.map(|answer| numbers.answers[answer.0 as usize]);
@@ -191,7 +191,8 @@ impl Reading {
             &numbers,
         );
         self.seen.extend(seen.into_iter().filter_map(|id| numbers.id(Some(id))));
-        self.said.extend(said.into_iter().map(|(hash, row)| (hash, numbers.row(row))));
+        self.text_hashes
+            .extend(text_hashes.into_iter().map(|(hash, row)| (hash, numbers.row(row))));
         self.queue.extend(queue.into_iter().map(|(row, queued)| (numbers.row(row), queued)));
     }
 
@@ -274,7 +275,7 @@ impl Reading {
             table.started.push(Started { row, agent, call, by: started.by });
         }
         let block = |block: BlockId| BlockId(block.0.saturating_add(numbers.parts));
-        table.prompts.extend(behind.prompts.into_iter().map(|(own, hash)| (block(own), hash)));
+        table.prompts.extend(behind.prompts.into_iter().map(|(call, hash)| (block(call), hash)));
         let durations = behind.durations.into_iter();
         table.durations.extend(durations.map(|(row, taken)| (numbers.row(row), taken)));
         let forks = behind.forked_from.into_iter();

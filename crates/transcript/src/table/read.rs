@@ -60,8 +60,8 @@ impl Reading {
 }
 
 /// Whether it may tell of an agent: most results and most progress are long, and do not.
-fn names_agent(own: &Json<'_>) -> bool {
-    AGENT.find(own.raw()).is_some()
+fn names_agent(json: &Json<'_>) -> bool {
+    AGENT.find(json.raw()).is_some()
 }
 
 /// What the name of a member that names an agent begins with, and its kind of progress too.
@@ -105,7 +105,7 @@ pub(super) struct Reading {
     /// Sub-agents whose progress was seen.
     pub(super) seen: HashSet<Id>,
     /// What was said, as hashes, and where.
-    pub(super) said: Vec<(u64, RowId)>,
+    pub(super) text_hashes: Vec<(u64, RowId)>,
     /// What happened to the queue.
     pub(super) queue: Vec<(RowId, Queued)>,
     /// The last id of each kind, as it stands.
@@ -173,7 +173,7 @@ impl Reading {
             placed,
             is_native: entry
                 .get("type")
-                .is_some_and(|own| !own.is("human") && !own.is("tool_result")),
+                .is_some_and(|json| !json.is("human") && !json.is("tool_result")),
             is_marked_side: entry.flag("isSidechain"),
             is_side: entry.flag("isSidechain"),
             is_repeat: uuid.is_some_and(|uuid| self.first.contains_key(&uuid)),
@@ -276,7 +276,7 @@ impl Reading {
                 && repeated.is_some_and(|first| self.table.has_part(first, hash));
             let name = if kind.is_call() { self.name(get("name")) } else { None };
             if row.kind == Kind::User && kind == BlockKind::Text {
-                self.said.push((hash, id));
+                self.text_hashes.push((hash, id));
             }
             let number = BlockId(u32::try_from(self.table.parts.len()).unwrap_or(u32::MAX));
             if kind == BlockKind::ToolUse
@@ -287,10 +287,10 @@ impl Reading {
             }
             let is_error = kind.is_result() && get("is_error").and_then(Json::bool) == Some(true);
             // Where it stands, so that it can be read alone; a condensed record is read as a whole.
-            let own = block.json().raw();
-            let at = (own.as_ptr() as usize).wrapping_sub(entry.raw().as_ptr() as usize);
-            let is_held = !row.is_long() && at.saturating_add(own.len()) <= entry.raw().len();
-            let place = [at, own.len()].map(|number| u32::try_from(number).unwrap_or_default());
+            let raw = block.json().raw();
+            let at = (raw.as_ptr() as usize).wrapping_sub(entry.raw().as_ptr() as usize);
+            let is_held = !row.is_long() && at.saturating_add(raw.len()) <= entry.raw().len();
+            let place = [at, raw.len()].map(|number| u32::try_from(number).unwrap_or_default());
             let place = if is_held { place } else { [0, 0] };
             let filling = Filling::of(&block, self.table.text(name));
             let part =
@@ -311,7 +311,7 @@ impl Reading {
             Kind::Progress => self.progress(entry, row),
             Kind::Attachment => {
                 let prompt = attached_prompt(entry);
-                self.said.push((digest(&*prompt), row));
+                self.text_hashes.push((digest(&*prompt), row));
                 if known.input == Some(Input::Notification) {
                     self.notified(&prompt, row);
                 }
@@ -352,10 +352,11 @@ impl Reading {
         let mut left = Vec::new();
         let mut taken = HashSet::new();
         let mut prompts: HashMap<u64, VecDeque<RowId>> = HashMap::new();
-        let said = self.said.iter().filter(|(_, row)| self.table.row(*row).kind == Kind::User);
-        let mut said = said.peekable();
+        let texts =
+            self.text_hashes.iter().filter(|(_, row)| self.table.row(*row).kind == Kind::User);
+        let mut texts = texts.peekable();
         for (row, queued) in &self.queue {
-            while let Some((hash, prompt)) = said.next_if(|(_, prompt)| prompt < row) {
+            while let Some((hash, prompt)) = texts.next_if(|(_, prompt)| prompt < row) {
                 if let Some(prompts) = prompts.get_mut(hash) {
                     prompts.push_back(*prompt);
                 }
@@ -383,7 +384,8 @@ impl Reading {
                     }
                 }
                 Queued::Remove(hash) => {
-                    let named = waiting.iter().position(|(_, own)| Some(*own) == *hash);
+                    let named =
+                        waiting.iter().position(|(_, waiting_hash)| Some(*waiting_hash) == *hash);
                     let gone = waiting.remove(named.unwrap_or(0));
                     left.extend(gone.map(|(row, hash)| (row, hash, true)));
                 }
@@ -405,17 +407,17 @@ impl Reading {
         let (left, taken) = self.left();
         let mut places: HashMap<u64, VecDeque<RowId>> =
             left.iter().map(|(_, hash, _)| (*hash, VecDeque::new())).collect();
-        for (hash, row) in self.said.iter().filter(|(_, row)| !taken.contains(row)) {
-            if let Some(said) = places.get_mut(hash) {
-                said.push_back(*row);
+        for (hash, row) in self.text_hashes.iter().filter(|(_, row)| !taken.contains(row)) {
+            if let Some(rows) = places.get_mut(hash) {
+                rows.push_back(*row);
             }
         }
         for (row, hash, removed) in left {
-            let later = places.get_mut(&hash).and_then(|said| {
-                while said.front().is_some_and(|place| *place < row) {
-                    said.pop_front();
+            let later = places.get_mut(&hash).and_then(|rows| {
+                while rows.front().is_some_and(|place| *place < row) {
+                    rows.pop_front();
                 }
-                said.pop_front()
+                rows.pop_front()
             });
             if removed && later.is_none() {
                 self.table.unsaid.push(row);
@@ -430,7 +432,7 @@ impl Reading {
             let text = entry.message().and_then(Message::first_text);
             return self.notified(&text.unwrap_or_default(), row);
         }
-        let result = entry.get("toolUseResult").filter(|own| own.shape() == Shape::Object);
+        let result = entry.get("toolUseResult").filter(|json| json.shape() == Shape::Object);
         let Some(result) = result.filter(names_agent).and_then(Json::object) else { return };
         let named = result.get("agentId").or_else(|| result.get("agent_id"));
         let Some(agent) = self.name(named) else { return };
@@ -444,7 +446,7 @@ impl Reading {
     fn progress(&mut self, entry: &Entry<'_>, row: RowId) {
         let data = entry.get("data").filter(names_agent).and_then(Json::object);
         let Some(data) =
-            data.filter(|data| data.get("type").is_some_and(|own| own.is("agent_progress")))
+            data.filter(|data| data.get("type").is_some_and(|json| json.is("agent_progress")))
         else {
             return;
         };
@@ -485,8 +487,8 @@ impl Reading {
                 };
                 let tokens = [number("preTokens"), number("postTokens")];
                 let is_auto = get("trigger").is_some_and(|trigger| trigger.is("auto"));
-                let messages = get("preservedMessages").and_then(|own| self.kept_messages(own));
-                let segment = get("preservedSegment").and_then(|own| self.kept_segment(own));
+                let messages = get("preservedMessages").and_then(|json| self.kept_messages(json));
+                let segment = get("preservedSegment").and_then(|json| self.kept_segment(json));
                 let logical_parent = self.name(entry.get("logicalParentUuid"));
                 let boundary = Boundary { row, logical_parent, is_auto, tokens, messages, segment };
                 self.table.boundaries.push(boundary);
@@ -495,14 +497,15 @@ impl Reading {
         }
     }
 
-    fn kept_messages(&mut self, own: Json<'_>) -> Option<KeptMessages> {
-        let uuids = own.get("uuids")?.elements().filter_map(|uuid| self.name(Some(uuid))).collect();
-        Some(KeptMessages { anchor: self.name(own.get("anchorUuid")), uuids })
+    fn kept_messages(&mut self, json: Json<'_>) -> Option<KeptMessages> {
+        let uuids =
+            json.get("uuids")?.elements().filter_map(|uuid| self.name(Some(uuid))).collect();
+        Some(KeptMessages { anchor: self.name(json.get("anchorUuid")), uuids })
     }
 
-    fn kept_segment(&mut self, own: Json<'_>) -> Option<KeptSegment> {
-        let (head, tail) = (self.name(own.get("headUuid"))?, self.name(own.get("tailUuid"))?);
-        Some(KeptSegment { anchor: self.name(own.get("anchorUuid")), head, tail })
+    fn kept_segment(&mut self, json: Json<'_>) -> Option<KeptSegment> {
+        let (head, tail) = (self.name(json.get("headUuid"))?, self.name(json.get("tailUuid"))?);
+        Some(KeptSegment { anchor: self.name(json.get("anchorUuid")), head, tail })
     }
 }
 

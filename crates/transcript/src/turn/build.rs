@@ -181,9 +181,9 @@ impl<'a> Builder<'a> {
 
     fn take_ahead(&self, run: &mut Run) {
         for id in std::mem::take(&mut run.ahead) {
-            let said = self.table.row(id).input.is_some();
+            let is_input = self.table.row(id).input.is_some();
             let Some(turn) = run.turns.last_mut() else { return };
-            turn.steps.push(if said { Step::Said(id) } else { Step::Event(id) });
+            turn.steps.push(if is_input { Step::Said(id) } else { Step::Event(id) });
             // What stands in front may be much older: the turn begins with its opening.
             turn.rows = [turn.rows[0].min(id), turn.rows[1].max(id)];
         }

@@ -81,17 +81,17 @@ impl Conversation {
         let mut found = Vec::with_capacity(blocks.len());
         for block in blocks {
             let is_cut = self.table.row(self.table.part(*block).row).is_long();
-            let read = self.look_at(*block, |own| own.map(what))?;
+            let read = self.look_at(*block, |content_block| content_block.map(what))?;
             found.extend(read.map(|what| Piece { block: Some(*block), what, is_cut }));
         }
         Ok(found)
     }
 
     /// What a record says beside results: a message, a queued prompt, an event of the client.
-    pub fn said(&self, row: RowId) -> io::Result<Vec<Piece>> {
-        let own: Vec<BlockId> = self.table.parts_of(row).collect();
-        if !own.is_empty() {
-            let beside = own.into_iter().filter(|block| {
+    pub fn pieces_of(&self, row: RowId) -> io::Result<Vec<Piece>> {
+        let block_ids: Vec<BlockId> = self.table.parts_of(row).collect();
+        if !block_ids.is_empty() {
+            let beside = block_ids.into_iter().filter(|block| {
                 let part = self.table.part(*block);
                 !part.is_repeat && !part.kind.is_result()
             });
@@ -99,7 +99,7 @@ impl Conversation {
         }
         let is_cut = self.table.row(row).is_long();
         self.look(row, |entry| {
-            let prompt = entry.get("attachment").and_then(|own| own.get("prompt"));
+            let prompt = entry.get("attachment").and_then(|attachment| attachment.get("prompt"));
             let pieces = prompt.into_iter().flat_map(blocks).map(what).collect::<Vec<_>>();
             let pieces =
                 if pieces.is_empty() { aside(entry).into_iter().collect() } else { pieces };
@@ -111,13 +111,14 @@ impl Conversation {
     pub fn call(&self, block: BlockId) -> io::Result<Call> {
         let part = self.table.part(block);
         let tool = self.table.text(part.name).unwrap_or_default().to_owned();
-        let input = self.look_at(block, |own| Some(own?.get("input")?.raw().to_vec()))?;
+        let input =
+            self.look_at(block, |content_block| Some(content_block?.get("input")?.raw().to_vec()))?;
         let input = input.unwrap_or_else(|| b"null".to_vec());
         let result =
             self.pairs.of(block).map(|result| self.answered(&tool, block, result)).transpose()?;
         let json = Json::trusted(&input);
         let structured = result.as_ref().and_then(|result| result.structured.as_deref());
-        let told: String = result
+        let output: String = result
             .iter()
             .flat_map(|result| &result.pieces)
             .filter_map(|piece| match &piece.what {
@@ -126,8 +127,11 @@ impl Conversation {
             })
             .collect();
         let failed = result.as_ref().is_none_or(|result| result.is_error);
-        let touched =
-            if failed { None } else { touched(&tool, json, structured.map(Json::trusted), &told) };
+        let touched = if failed {
+            None
+        } else {
+            touched(&tool, json, structured.map(Json::trusted), &output)
+        };
         let is_long = |block: BlockId| self.table.row(self.table.part(block).row).is_long();
         let is_cut = is_long(block) || self.pairs.of(block).is_some_and(is_long);
         Ok(Call { is_cut, about: tool::about(&tool, json), touched, result, tool, input })
@@ -137,8 +141,9 @@ impl Conversation {
     pub fn result(&self, block: BlockId) -> io::Result<(Vec<Piece>, Option<Vec<u8>>)> {
         let part = self.table.part(block);
         let is_cut = self.table.row(part.row).is_long();
-        let pieces = self.look_at(block, |own| {
-            let inner = own.into_iter().flat_map(|own| own.inner().collect::<Vec<_>>());
+        let pieces = self.look_at(block, |content_block| {
+            let inner =
+                content_block.into_iter().flat_map(|outer| outer.inner().collect::<Vec<_>>());
             inner.map(|inner| Piece { block: None, what: what(inner), is_cut }).collect()
         })?;
         // One structured result for several results is nobody's.
@@ -146,7 +151,7 @@ impl Conversation {
             self.table.parts_of(part.row).filter(|one| self.table.part(*one).kind.is_result());
         let is_alone = results.next().is_some() && results.next().is_none();
         let structured = if is_alone {
-            self.look(part.row, |entry| entry.get("toolUseResult").map(|own| own.raw().to_vec()))?
+            self.look(part.row, |entry| entry.get("toolUseResult").map(|json| json.raw().to_vec()))?
         } else {
             None
         };
@@ -159,7 +164,7 @@ impl Conversation {
         let between =
             time(result).zip(time(call)).map(|(end, start)| end.0.saturating_sub(start.0));
         let json = structured.as_deref().map(Json::trusted);
-        let outcome = json.filter(|own| own.shape() == Shape::Object);
+        let outcome = json.filter(|json| json.shape() == Shape::Object);
         Ok(Answered {
             block: result,
             is_error: self.table.part(result).is_error,
@@ -179,15 +184,18 @@ fn what(block: Block<'_>) -> What {
         BlockKind::RedactedThinking => What::Redacted,
         BlockKind::ToolUse | BlockKind::ServerToolUse => {
             let input =
-                block.get("input").map_or_else(|| b"null".to_vec(), |own| own.raw().to_vec());
+                block.get("input").map_or_else(|| b"null".to_vec(), |json| json.raw().to_vec());
             What::Call(owned("name"), input)
         }
         BlockKind::Image | BlockKind::Document => {
             let source = block.get("source").and_then(Json::object);
-            let text =
-                |name: &str| source.as_ref().and_then(|own| own.text(name)).unwrap_or_default();
-            let size =
-                source.as_ref().and_then(|own| own.get("data")).map_or(0, |own| own.raw().len());
+            let text = |name: &str| {
+                source.as_ref().and_then(|source| source.text(name)).unwrap_or_default()
+            };
+            let size = source
+                .as_ref()
+                .and_then(|source| source.get("data"))
+                .map_or(0, |data| data.raw().len());
             let name = block.type_name().unwrap_or_default().into_owned();
             What::Media(name, text("media_type").into_owned(), size.saturating_sub(2))
         }

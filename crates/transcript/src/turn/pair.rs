@@ -53,11 +53,11 @@ impl Pairs {
     }
 
     fn fits(&self, table: &Table, call: BlockId, result: BlockId) -> bool {
-        let (own, other) = (table.part(call), table.part(result));
-        own.kind.is_call()
-            && !own.is_repeat
-            && own.id.is_some()
-            && own.id == other.id
+        let (call_part, result_part) = (table.part(call), table.part(result));
+        call_part.kind.is_call()
+            && !call_part.is_repeat
+            && call_part.id.is_some()
+            && call_part.id == result_part.id
             && self.of(call).is_none()
     }
 

@@ -97,7 +97,7 @@ fn blocks<'a>(entry: &'a Entry<'_>) -> impl Iterator<Item = Block<'a>> {
 
 impl One {
     fn read(&mut self, entry: &Entry<'_>) {
-        let is = |name: &str| entry.get("type").is_some_and(|own| own.is(name));
+        let is = |name: &str| entry.get("type").is_some_and(|json| json.is(name));
         let content = entry.message().and_then(Message::content).map(Json::shape);
         if is("user") {
             if content == Some(Shape::String) {
@@ -112,7 +112,7 @@ impl One {
                 }
                 let calls = self.turns.last_mut().map(|turn| &mut turn.calls);
                 let call = calls.and_then(|calls| {
-                    calls.iter_mut().find(|(own, result)| *own == id && result.is_none())
+                    calls.iter_mut().find(|(call_id, result)| *call_id == id && result.is_none())
                 });
                 if let Some((_, result)) = call {
                     *result = owned(entry.uuid());
@@ -301,7 +301,7 @@ impl Rounds {
         if name.as_deref() != Some("user") {
             return None;
         }
-        let given = |name: &str| entry.get(name).is_some_and(|own| own.shape() != Shape::Null);
+        let given = |name: &str| entry.get(name).is_some_and(|json| json.shape() != Shape::Null);
         let has_result = entry.message().is_some_and(Message::has_tool_result);
         let gap = time.zip(before).map_or(0, |(now, before)| now.0 - before.0);
         let round = match () {

@@ -92,11 +92,12 @@ pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
 }
 
 /// What people and the model say in what a version would send.
-fn said(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
+fn sent_texts(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
     let of = subject(bytes, Rules::of(version).unwrap());
-    let found = transcript::history::history(of.own(), Rules::of(version).unwrap(), None).unwrap();
-    let mut said = BTreeMap::new();
-    let Ok(found) = found else { return said };
+    let found =
+        transcript::history::history(of.conversation(), Rules::of(version).unwrap(), None).unwrap();
+    let mut counts = BTreeMap::new();
+    let Ok(found) = found else { return counts };
     for block in found.messages.iter().flat_map(|message| &message.blocks) {
         let block: serde_json::Value = serde_json::from_slice(block.raw()).unwrap_or_default();
         let text = block["text"].as_str().unwrap_or_default().trim();
@@ -105,10 +106,10 @@ fn said(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
             .iter()
             .any(|made| text.starts_with(made));
         if !text.is_empty() && !is_made {
-            *said.entry(text.to_owned()).or_default() += 1;
+            *counts.entry(text.to_owned()).or_default() += 1;
         }
     }
-    said
+    counts
 }
 
 /// The first text that is sent before a change and not after it.
@@ -151,17 +152,19 @@ fn no_real_session_resumes_less_well_after_a_change() {
         count += 1;
         let newest = subject(&file.bytes, Rules::newest());
         let mut ids = Renames::new(OLD, NEW);
-        ids.learn(&newest.own().table);
+        ids.learn(&newest.conversation().table);
         let before: Vec<(Verdict, usize)> =
             VERSIONS.iter().map(|version| verdict(&file.bytes, version)).collect();
         for (what, change) in changes(&newest) {
-            if change.leaves_nothing(newest.own()) {
+            if change.leaves_nothing(newest.conversation()) {
                 continue;
             }
             if what.starts_with("strip") {
                 let (out, _) = made(&newest, &change, None);
                 for version in [VERSIONS[0], VERSIONS[2]] {
-                    if let Some(text) = lost(&said(&file.bytes, version), &said(&out, version)) {
+                    if let Some(text) =
+                        lost(&sent_texts(&file.bytes, version), &sent_texts(&out, version))
+                    {
                         wrong.push(format!("{name}: {what} as {version} loses {text:?}"));
                     }
                 }
@@ -208,8 +211,8 @@ fn repair_makes_every_real_session_better_or_leaves_it() {
             wrong.push(format!("{name}: repaired twice it is something else"));
         }
         let is_moved = proof.deeds.iter().any(|deed| deed.code == Some(Code::WrongLeaf));
-        if let Some(text) =
-            lost(&said(&file.bytes, "2.1.325"), &said(&out, "2.1.325")).filter(|_| !is_moved)
+        if let Some(text) = lost(&sent_texts(&file.bytes, "2.1.325"), &sent_texts(&out, "2.1.325"))
+            .filter(|_| !is_moved)
         {
             wrong.push(format!("{name}: repair loses {text:?}"));
         }
@@ -264,16 +267,19 @@ fn a_clone_names_no_old_id_and_hangs_together_as_before() {
         let text = chance(seed);
         let before = subject(text.as_bytes(), Rules::newest());
         let mut ids = Renames::new(OLD, NEW);
-        ids.learn(&before.own().table);
+        ids.learn(&before.conversation().table);
         let (out, written) = made(&before, &change::clone(&before), Some(&ids));
         assert_eq!(written.dropped + written.altered + written.added, 0, "seed {seed}");
         let after = subject(&out, Rules::newest());
-        let (old, new) = (&before.own().table, &after.own().table);
+        let (old, new) = (&before.conversation().table, &after.conversation().table);
         assert_eq!(old.rows().len(), new.rows().len(), "seed {seed}");
         let text = String::from_utf8_lossy(&out);
         for (row, (one, other)) in old.rows().iter().zip(new.rows()).enumerate() {
-            let link = |own: &Subject| {
-                own.own().graph.link(transcript::table::RowId(u32::try_from(row).unwrap()))
+            let link = |subject: &Subject| {
+                subject
+                    .conversation()
+                    .graph
+                    .link(transcript::table::RowId(u32::try_from(row).unwrap()))
             };
             assert_eq!(link(&before), link(&after), "seed {seed} row {row}");
             for (one, other) in
@@ -321,22 +327,24 @@ fn strip_never_breaks_a_pair() {
         let (out, written) = made(&before, &change, None);
         let after = subject(&out, Rules::newest());
         let paired = |of: &Subject| {
-            let own = of.own();
-            let blocks = (0..u32::try_from(own.table.parts().len()).unwrap())
+            let conversation = of.conversation();
+            let blocks = (0..u32::try_from(conversation.table.parts().len()).unwrap())
                 .map(transcript::table::BlockId);
             let halves = blocks.filter(|block| {
-                let part = own.table.part(*block);
+                let part = conversation.table.part(*block);
                 (part.kind.is_call() || part.kind.is_result())
                     && !part.is_repeat
-                    && own.pairs.of(*block).is_none()
+                    && conversation.pairs.of(*block).is_none()
             });
             halves
-                .filter_map(|block| own.table.text(own.table.part(block).id).map(str::to_owned))
+                .filter_map(|block| {
+                    conversation.table.text(conversation.table.part(block).id).map(str::to_owned)
+                })
                 .collect::<std::collections::BTreeSet<_>>()
         };
         let (was, is) = (paired(&before), paired(&after));
         assert!(is.is_subset(&was), "seed {seed}: {what:?}\n{:?}\n{text}", is.difference(&was));
-        if change.leaves_nothing(before.own()) {
+        if change.leaves_nothing(before.conversation()) {
             continue;
         }
         let proof = change::prove(&before, &change, written, &after).unwrap();
@@ -361,12 +369,12 @@ fn repair_done_twice_does_nothing_and_never_loses_a_message() {
         }
         let (again, second) = repaired(&out, Rules::newest());
         if again != out {
-            let told: Vec<String> = second
+            let deeds: Vec<String> = second
                 .deeds
                 .into_iter()
                 .map(|deed| format!("{:?} {:?} {}", deed.code, deed.line, deed.text))
                 .collect();
-            wrong.push(format!("seed {seed}: done again it does more: {}", told.join("; ")));
+            wrong.push(format!("seed {seed}: done again it does more: {}", deeds.join("; ")));
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -422,7 +430,7 @@ fn calls() -> Strip {
 
 /// What the newest client would send, without what it adds.
 fn texts(text: &str) -> Vec<String> {
-    said(text.as_bytes(), "2.1.325").into_keys().collect()
+    sent_texts(text.as_bytes(), "2.1.325").into_keys().collect()
 }
 
 /// If nothing is left of what a compaction keeps, it keeps nothing: not all that stands before it.
@@ -520,22 +528,22 @@ fn a_long_session_is_written_as_it_stands() {
     let mut lines = Vec::new();
     let mut under = "-".to_owned();
     for round in 0..9_000_usize {
-        let own = format!("r{round}");
+        let uuid = format!("r{round}");
         let text = match round {
             4_000 => "long".repeat(5 << 20),
             _ => format!("{round} ").repeat(round % 1_000),
         };
-        lines.push(Script::new().prompt(&own, &under, &text).text().trim_end().to_owned());
+        lines.push(Script::new().prompt(&uuid, &under, &text).text().trim_end().to_owned());
         if round % 10 == 0 {
             lines.push(snapshot.to_owned());
         }
         if round == 3_000 || round == 6_000 {
             lines.push("?".repeat(300_000));
             lines.push(String::new());
-            let next = Script::new().prompt("beside", &own, "beside").text().to_owned();
+            let next = Script::new().prompt("beside", &uuid, "beside").text().to_owned();
             lines.push(format!("{}{}", next.trim_end(), next.trim_end()));
         }
-        under = own;
+        under = uuid;
     }
     let text = lines.join("\n");
     let from = subject(text.as_bytes(), Rules::newest());
@@ -547,7 +555,7 @@ fn a_long_session_is_written_as_it_stands() {
     assert!(out == lines.join("\n").as_bytes());
     // Every record is of the new session: two stand in one line, twice.
     let mut ids = Renames::new(OLD, NEW);
-    ids.learn(&from.own().table);
+    ids.learn(&from.conversation().table);
     let (out, _) = made(&from, &change::clone(&from), Some(&ids));
     assert_eq!(memchr::memmem::find_iter(&out, NEW).count(), 9_000 + 4);
 }

@@ -35,7 +35,7 @@ fn judged(code: Code, made: &Made) -> Report {
 }
 
 /// The report in a few lines.
-fn told(report: &Report) -> String {
+fn describe(report: &Report) -> String {
     let mut text =
         format!("as {}: {}, {:?}\n", report.version, report.verdict.words(), report.reach);
     for finding in &report.findings {
@@ -64,9 +64,9 @@ fn every_code_is_shown_by_a_session() {
             .iter()
             .any(|finding| finding.code == *code && finding.severity == made.severity);
         if !found {
-            missing.push(format!("{code} {:?}:\n{}", made.severity, told(&report)));
+            missing.push(format!("{code} {:?}:\n{}", made.severity, describe(&report)));
         }
-        let _ = write!(all, "{code}: {}", told(&report));
+        let _ = write!(all, "{code}: {}", describe(&report));
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     insta::assert_snapshot!("every_code", all);
@@ -114,13 +114,13 @@ fn every_file_gets_a_verdict() {
             let report = check(&session, rules, None).unwrap();
             let reach = report.reach;
             assert_eq!(
-                reach.said,
+                reach.recorded,
                 reach.sent + reach.summed_up + reach.left + reach.lost,
                 "{}",
                 file.path.display()
             );
             let is_refused = report.verdict == Verdict::Refused;
-            assert!(!is_refused || reach.said == 0, "{}", file.path.display());
+            assert!(!is_refused || reach.recorded == 0, "{}", file.path.display());
             assert!(!is_agent(&file.path) || is_refused, "{}", file.path.display());
             counts[report.verdict as usize] += 1;
         }
@@ -149,7 +149,7 @@ fn damaged_files_get_a_verdict() {
         write(&path, &bytes);
         let report =
             check(&Session::at(&path).unwrap(), rng.pick(&OBSERVED).to_owned(), None).unwrap();
-        let text = told(&report);
+        let text = describe(&report);
         assert!(!text.contains(secret), "round {round}");
         assert!(text.contains("github-token"), "round {round}: {text}");
     }

@@ -9,23 +9,28 @@ use transcript::table::BlockId;
 use transcript::turn::{Step, Turn};
 
 /// How often each block is shown, by the turns.
-fn shown(own: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>) {
+fn shown(conversation: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>) {
     let mut count = |block: BlockId| *counts.entry(block).or_default() += 1;
     let is_result = |block: BlockId| {
-        matches!(own.table.part(block).kind, BlockKind::ToolResult | BlockKind::ServerToolResult)
+        matches!(
+            conversation.table.part(block).kind,
+            BlockKind::ToolResult | BlockKind::ServerToolResult
+        )
     };
     for step in turns.iter().flat_map(|turn| &turn.steps) {
         match step {
             Step::Said(row) => {
-                let blocks = own.table.parts_of(*row).filter(|block| !is_result(*block));
-                blocks.filter(|block| !own.table.part(*block).is_repeat).for_each(&mut count);
+                let blocks = conversation.table.parts_of(*row).filter(|block| !is_result(*block));
+                blocks
+                    .filter(|block| !conversation.table.part(*block).is_repeat)
+                    .for_each(&mut count);
             }
             Step::Answer { blocks, .. } => {
                 for block in blocks {
                     count(*block);
                     // Results of tools that the API runs stand in the answer itself.
-                    if let Some(result) = own.pairs.of(*block)
-                        && own.table.part(result).kind == BlockKind::ToolResult
+                    if let Some(result) = conversation.pairs.of(*block)
+                        && conversation.table.part(result).kind == BlockKind::ToolResult
                     {
                         count(result);
                     }
@@ -38,32 +43,33 @@ fn shown(own: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>)
 }
 
 /// How often each block is shown, by all turns there are.
-fn all_shown(own: &Conversation) -> HashMap<BlockId, u32> {
-    let turns = own.turns();
+fn all_shown(conversation: &Conversation) -> HashMap<BlockId, u32> {
+    let turns = conversation.turns();
     let mut counts = HashMap::new();
-    shown(own, &turns.live, &mut counts);
+    shown(conversation, &turns.live, &mut counts);
     for (_, turns) in turns.dead.iter().chain(&turns.side) {
-        shown(own, turns, &mut counts);
+        shown(conversation, turns, &mut counts);
     }
     counts
 }
 
 /// How many blocks are nowhere to be seen.
-pub(crate) fn lost(own: &Conversation) -> usize {
-    own.table.parts().iter().filter(|part| !part.is_repeat).count() - all_shown(own).len()
+pub(crate) fn lost(conversation: &Conversation) -> usize {
+    conversation.table.parts().iter().filter(|part| !part.is_repeat).count()
+        - all_shown(conversation).len()
 }
 
 pub(crate) fn check(path: &Path) {
-    let own = Conversation::open(path).unwrap();
+    let conversation = Conversation::open(path).unwrap();
     let mut chains = 0;
-    for number in 0..u32::try_from(own.graph.chains().len()).unwrap() {
-        chains += own.graph.rows(transcript::graph::ChainId(number)).len();
+    for number in 0..u32::try_from(conversation.graph.chains().len()).unwrap() {
+        chains += conversation.graph.rows(transcript::graph::ChainId(number)).len();
     }
-    assert_eq!(chains, own.table.rows().len(), "{}", path.display());
-    let counts = all_shown(&own);
-    for (at, part) in own.table.parts().iter().enumerate() {
+    assert_eq!(chains, conversation.table.rows().len(), "{}", path.display());
+    let counts = all_shown(&conversation);
+    for (at, part) in conversation.table.parts().iter().enumerate() {
         let times = counts.get(&BlockId(u32::try_from(at).unwrap())).copied().unwrap_or(0);
-        let row = own.table.row(part.row);
+        let row = conversation.table.row(part.row);
         assert_eq!(
             times,
             u32::from(!part.is_repeat),
@@ -72,7 +78,7 @@ pub(crate) fn check(path: &Path) {
             row.line,
             part,
             row.input,
-            own.graph.link(part.row)
+            conversation.graph.link(part.row)
         );
     }
 }

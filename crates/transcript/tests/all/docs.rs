@@ -89,7 +89,7 @@ fn counts() -> String {
                 continue;
             };
             let version = version.file_name().unwrap().to_string_lossy();
-            let own = Conversation::open(&file.path).unwrap();
+            let conversation = Conversation::open(&file.path).unwrap();
             let one = seed::read(Lines::new(&file.bytes[..])).unwrap().one;
             let mut inventory = Inventory::default();
             let mut lines = Lines::new(&file.bytes[..]);
@@ -101,16 +101,16 @@ fn counts() -> String {
                     names.iter().map(|name| counts.get(*name).copied().unwrap_or(0).to_string());
                 numbers.collect::<Vec<_>>().join(", ")
             };
-            let found = own.turns();
+            let found = conversation.turns();
             let turns =
                 found.live.len() + found.dead.iter().map(|(_, turns)| turns.len()).sum::<usize>();
-            let calls = own
+            let calls = conversation
                 .table
                 .parts()
                 .iter()
                 .filter(|part| part.kind.is_call() && !part.is_repeat)
                 .count();
-            let paired = calls - own.pairs.open(&own.table).len();
+            let paired = calls - conversation.pairs.open(&conversation.table).len();
             writeln!(
                 text,
                 "| {version} {scenario} | {} | {} | {} | {} | {} | {} / {turns} | {} / {} | {} / {calls} | {} / {paired} | {} / {} |",
@@ -121,11 +121,11 @@ fn counts() -> String {
                 of(&inventory.blocks, &["text", "thinking", "tool_use", "tool_result"]),
                 one.turns.len(),
                 one.messages.len(),
-                own.table.answers().len(),
+                conversation.table.answers().len(),
                 one.calls,
                 one.pairs.len(),
                 one.lost(),
-                super::conversation::lost(&own),
+                super::conversation::lost(&conversation),
             )
             .unwrap();
         }

@@ -81,17 +81,17 @@ fn count(values: impl Iterator<Item = bool>) -> u64 {
     values.filter(|value| *value).count() as u64
 }
 
-fn file(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    of_links(figures, lines, own);
-    of_walks(figures, lines, own);
-    of_answers(figures, lines, own);
-    of_calls(figures, lines, own);
-    of_sessions(figures, lines, own);
+fn file(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    of_links(figures, lines, conversation);
+    of_walks(figures, lines, conversation);
+    of_answers(figures, lines, conversation);
+    of_calls(figures, lines, conversation);
+    of_sessions(figures, lines, conversation);
 }
 
 /// 27, 38 to 40, 46, 53, 55, 56: what else records tell.
-fn of_sessions(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    let table = &own.table;
+fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    let table = &conversation.table;
     let mut held: HashSet<String> = HashSet::new();
     let mut twice = 0;
     for line in lines.iter().filter(|line| is(line, "assistant")) {
@@ -134,13 +134,13 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], own: &Conversation) {
             }));
     }
     let paired_there = table.numbered().filter(|(row, _)| {
-        let source = own
+        let source = conversation
             .look(*row, |entry| {
                 entry.text("sourceToolAssistantUUID").map(std::borrow::Cow::into_owned)
             })
             .unwrap();
         source.is_some_and(|source| {
-            table.parts_of(*row).filter_map(|block| own.pairs.of(block)).any(|call| {
+            table.parts_of(*row).filter_map(|block| conversation.pairs.of(block)).any(|call| {
                 table.text(table.row(table.part(call).row).uuid) == Some(source.as_str())
             })
         })
@@ -230,11 +230,11 @@ fn nodes(lines: &[Value]) -> (Vec<&Value>, HashMap<&str, usize>) {
 }
 
 /// 15, 18 to 23: what hangs on what.
-fn of_links(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    let table = &own.table;
+fn of_links(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    let table = &conversation.table;
     let (nodes, place) = nodes(lines);
     let up = |node: &Value| node["parentUuid"].as_str().and_then(|id| place.get(id)).copied();
-    let hangs = || table.numbered().map(|(row, _)| own.graph.link(row));
+    let hangs = || table.numbered().map(|(row, _)| conversation.graph.link(row));
 
     let kinds = |of: &'static str| nodes.iter().filter(move |node| is(node, of));
     for (name, child, parent) in [
@@ -248,8 +248,8 @@ fn of_links(figures: &mut Figures, lines: &[Value], own: &Conversation) {
                 |row: transcript::table::RowId| format!("{:?}", table.row(row).kind).to_lowercase();
             known.answer.is_some()
                 && !known.is_repeat
-                && own.graph.link(row).parent().is_some_and(|up| kind(up) == parent)
-                && matches!(own.graph.link(row), Link::Parent(_))
+                && conversation.graph.link(row).parent().is_some_and(|up| kind(up) == parent)
+                && matches!(conversation.graph.link(row), Link::Parent(_))
         }));
         figures.add(name, plain, ours);
     }
@@ -269,19 +269,19 @@ fn of_links(figures: &mut Figures, lines: &[Value], own: &Conversation) {
     figures.add(
         "18 parents with several children (ours: branch points)",
         several.count() as u64,
-        own.graph.branches().len() as u64,
+        conversation.graph.branches().len() as u64,
     );
     figures.add(
         "18 of them with several prompts, commands or interrupts (ours: branch points)",
         branches.count() as u64,
-        own.graph.branches().len() as u64,
+        conversation.graph.branches().len() as u64,
     );
 
     let roots = nodes.iter().enumerate().filter(|(at, node)| {
         node["parentUuid"].is_null() && place[node["uuid"].as_str().unwrap()] == *at
     });
     let own_roots = table.numbered().filter(|(row, known)| {
-        let link = own.graph.link(*row);
+        let link = conversation.graph.link(*row);
         known.uuid.is_some() && (link == Link::Root || link.is_compaction())
     });
     figures.add("19 roots", roots.count() as u64, own_roots.count() as u64);
@@ -300,7 +300,7 @@ fn of_links(figures: &mut Figures, lines: &[Value], own: &Conversation) {
     });
     let own_early = table
         .numbered()
-        .filter(|(row, _)| matches!(own.graph.link(*row), Link::Parent(up) if up > *row));
+        .filter(|(row, _)| matches!(conversation.graph.link(*row), Link::Parent(up) if up > *row));
     figures.add("21 children before their parents", early.count() as u64, own_early.count() as u64);
     figures.add(
         "22 ids that stand twice",
@@ -312,8 +312,8 @@ fn of_links(figures: &mut Figures, lines: &[Value], own: &Conversation) {
 }
 
 /// 16: what a walk from the last message to the root passes.
-fn of_walks(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    let table = &own.table;
+fn of_walks(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    let table = &conversation.table;
     let (nodes, place) = nodes(lines);
     let up = |node: &Value| node["parentUuid"].as_str().and_then(|id| place.get(id)).copied();
     let mut passed = HashSet::new();
@@ -344,10 +344,10 @@ fn of_walks(figures: &mut Figures, lines: &[Value], own: &Conversation) {
         .filter(|block| is(block, "tool_result"))
         .map(|block| block["tool_use_id"].to_string())
         .collect();
-    let turns = own.turns().live;
+    let turns = conversation.turns().live;
     let unpaired = turns.iter().flat_map(|turn| turn.calls(table)).filter(|call| {
         let id = table.text(table.part(*call).id).map(|id| Value::from(id).to_string());
-        own.pairs.of(*call).is_none() && id.is_some_and(|id| given.contains(&id))
+        conversation.pairs.of(*call).is_none() && id.is_some_and(|id| given.contains(&id))
     });
     figures.add(
         "16 results of calls on the way that a plain walk loses (ours: that our turns lose)",
@@ -357,8 +357,8 @@ fn of_walks(figures: &mut Figures, lines: &[Value], own: &Conversation) {
 }
 
 /// 24 to 34: answers and what they took.
-fn of_answers(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    let table = &own.table;
+fn of_answers(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    let table = &conversation.table;
     let answer_lines: Vec<&Value> = lines.iter().filter(|line| is(line, "assistant")).collect();
     let crowded = answer_lines.iter().filter(|line| blocks(line).len() > 1).count() as u64;
     let own_crowded = table
@@ -403,8 +403,8 @@ fn of_answers(figures: &mut Figures, lines: &[Value], own: &Conversation) {
 }
 
 /// 37 and 43: prompts, calls, results.
-fn of_calls(figures: &mut Figures, lines: &[Value], own: &Conversation) {
-    let table = &own.table;
+fn of_calls(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
+    let table = &conversation.table;
     let users: Vec<&Value> = lines.iter().filter(|line| is(line, "user")).collect();
     let lists = users.iter().filter(|line| {
         line["message"]["content"].is_array()
@@ -413,10 +413,11 @@ fn of_calls(figures: &mut Figures, lines: &[Value], own: &Conversation) {
     });
     let own_lists = table.numbered().filter(|(row, known)| {
         let strings = || {
-            own.look(*row, |entry| {
-                entry.message().is_some_and(|m| m.blocks().any(|b| b.is_string()))
-            })
-            .unwrap()
+            conversation
+                .look(*row, |entry| {
+                    entry.message().is_some_and(|m| m.blocks().any(|b| b.is_string()))
+                })
+                .unwrap()
         };
         known.kind == transcript::entry::Kind::User
             && known.input.is_some_and(Input::opens)
@@ -437,12 +438,12 @@ fn of_calls(figures: &mut Figures, lines: &[Value], own: &Conversation) {
     figures.add(
         "43 calls without a result, by id",
         call_set.difference(&result_set).count() as u64,
-        own.pairs.open(table).len() as u64,
+        conversation.pairs.open(table).len() as u64,
     );
     figures.add(
         "43 results without a call, by id",
         result_set.difference(&call_set).count() as u64,
-        own.pairs.orphans(table).len() as u64,
+        conversation.pairs.orphans(table).len() as u64,
     );
     figures.add(
         "43 ids of calls that stand twice (ours: repeats)",

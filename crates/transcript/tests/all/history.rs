@@ -21,8 +21,8 @@ fn messages(found: &History) -> Vec<Value> {
 }
 
 fn sent(path: &Path, version: &str, prompt: &str) -> Option<Vec<Value>> {
-    let own = Conversation::open(path).unwrap();
-    let found = history(&own, Rules::of(version).unwrap(), Some(prompt)).unwrap();
+    let conversation = Conversation::open(path).unwrap();
+    let found = history(&conversation, Rules::of(version).unwrap(), Some(prompt)).unwrap();
     found.ok().map(|found| messages(&found))
 }
 
@@ -210,11 +210,11 @@ fn an_outline_has_the_same_shape() {
     };
     let mut compared = 0;
     for file in testkit::real_files() {
-        let own = Conversation::open(&file.path).unwrap();
+        let conversation = Conversation::open(&file.path).unwrap();
         for rules in OBSERVED {
             for then in [None, Some("go on")] {
-                let whole = history(&own, rules, then).unwrap().map(|found| shape(&found));
-                let light = outline(&own, rules, then).unwrap().map(|found| shape(&found));
+                let whole = history(&conversation, rules, then).unwrap().map(|found| shape(&found));
+                let light = outline(&conversation, rules, then).unwrap().map(|found| shape(&found));
                 assert_eq!(whole, light, "{} {}", file.path.display(), rules.name());
                 compared += usize::from(whole.is_ok());
             }
@@ -245,8 +245,11 @@ fn the_end_of_a_file_is_enough_or_is_not_taken() {
             let part = transcript::history::open(&path, rules).unwrap();
             let whole = Conversation::open(&path).unwrap();
             short += usize::from(part.table.start > 0);
-            let sent = |own: &Conversation| {
-                history(own, rules, Some("go on")).unwrap().ok().map(|found| messages(&found))
+            let sent = |conversation: &Conversation| {
+                history(conversation, rules, Some("go on"))
+                    .unwrap()
+                    .ok()
+                    .map(|found| messages(&found))
             };
             assert_eq!(sent(&part), sent(&whole), "{} up to {end}", file.path.display());
         }

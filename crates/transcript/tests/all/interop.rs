@@ -18,7 +18,7 @@ fn observed(case: &str) -> Vec<u8> {
 /// The messages that a version would send of these bytes, each as one text.
 fn sent(bytes: &[u8], version: &str) -> Vec<String> {
     let rules = Rules::of(version).unwrap();
-    let found = history(subject(bytes, rules).own(), rules, Some("...")).unwrap().unwrap();
+    let found = history(subject(bytes, rules).conversation(), rules, Some("...")).unwrap().unwrap();
     let message = |message: &transcript::history::Message| {
         let raw = message.blocks.iter().map(|block| String::from_utf8_lossy(block.raw()));
         format!("{} {}", message.role.name(), raw.collect::<Vec<_>>().join(" "))
@@ -157,7 +157,7 @@ const ROUNDS: usize = 200;
 
 /// The results with their calls, by the ids of their records.
 fn held(of: &transcript::change::Subject) -> BTreeSet<(String, String)> {
-    let (table, pairs) = (&of.own().table, &of.own().pairs);
+    let (table, pairs) = (&of.conversation().table, &of.conversation().pairs);
     let is_side = |row: RowId| table.row(row).is_side;
     let name = |row: RowId| table.text(table.row(row).uuid).map(str::to_owned);
     let blocks = (0..u32::try_from(table.parts().len()).unwrap()).map(BlockId);

@@ -93,7 +93,8 @@ fn where_shown_and_sent_differ() {
         let live = shown.live();
         let of_shown = names(shown.rows(&live).collect());
         let of_sent = history::outline(&shown, history::Rules::newest(), None).unwrap();
-        let of_sent = of_sent.map_or_else(|refusal| format!("{refusal:?}"), |own| names(own.rows));
+        let of_sent =
+            of_sent.map_or_else(|refusal| format!("{refusal:?}"), |history| names(history.rows));
         let leaf = shown.leaf().map_or_else(|| "none".to_owned(), name_of);
         writeln!(text, "{name}\n  leaf {leaf}\n  shown {of_shown}\n  sent {of_sent}").unwrap();
     }

@@ -12,23 +12,28 @@ use transcript::place::Session;
 use transcript::table::{BlockId, RowId};
 use transcript::turn::{Step, Turn};
 
-fn line(own: &Conversation, row: RowId) -> u64 {
-    own.table.row(row).line
+fn line(conversation: &Conversation, row: RowId) -> u64 {
+    conversation.table.row(row).line
 }
 
 fn block(family: &Family, owner: Owner, id: BlockId) -> String {
-    let own = family.of(owner);
-    let part = own.table.part(id);
-    let mut text = format!("{}:", line(own, part.row));
-    match own.table.text(part.name) {
+    let conversation = family.of(owner);
+    let part = conversation.table.part(id);
+    let mut text = format!("{}:", line(conversation, part.row));
+    match conversation.table.text(part.name) {
         Some(tool) => text.push_str(tool),
         None => write!(text, "{:?}", part.kind).unwrap(),
     }
     if part.kind.is_call() {
-        match own.pairs.of(id) {
+        match conversation.pairs.of(id) {
             Some(result) => {
-                let error = if own.table.part(result).is_error { "!" } else { "" };
-                write!(text, "->{}{error}", line(own, own.table.part(result).row)).unwrap();
+                let error = if conversation.table.part(result).is_error { "!" } else { "" };
+                write!(
+                    text,
+                    "->{}{error}",
+                    line(conversation, conversation.table.part(result).row)
+                )
+                .unwrap();
             }
             None => text.push_str("->?"),
         }
@@ -40,12 +45,12 @@ fn block(family: &Family, owner: Owner, id: BlockId) -> String {
 }
 
 fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
-    let own = family.of(owner);
+    let conversation = family.of(owner);
     for (number, turn) in (1..).zip(turns) {
         let input = turn.input.map_or("-", Input::name);
-        let tokens = turn.tokens(&own.table);
+        let tokens = turn.tokens(&conversation.table);
         let more = if tokens.at_least { ">" } else { "" };
-        let [first, last] = turn.rows.map(|row| line(own, row));
+        let [first, last] = turn.rows.map(|row| line(conversation, row));
         writeln!(
             text,
             "    {number}. {input} {} {} lines {first}-{last} tokens {}+{}+{}/{more}{}",
@@ -60,11 +65,11 @@ fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
         for step in &turn.steps {
             match step {
                 Step::Said(row) => {
-                    let input = own.table.row(*row).input.map_or("queue", Input::name);
-                    writeln!(text, "       said {}:{input}", line(own, *row)).unwrap();
+                    let input = conversation.table.row(*row).input.map_or("queue", Input::name);
+                    writeln!(text, "       said {}:{input}", line(conversation, *row)).unwrap();
                 }
                 Step::Answer { id, blocks, .. } => {
-                    let answer = own.table.answer(*id);
+                    let answer = conversation.table.answer(*id);
                     let blocks: Vec<_> =
                         blocks.iter().map(|id| block(family, owner, *id)).collect();
                     let error = if answer.is_error { " error" } else { "" };
@@ -72,12 +77,18 @@ fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
                         .unwrap();
                 }
                 Step::Orphan(id) => {
-                    writeln!(text, "       orphan {}", line(own, own.table.part(*id).row)).unwrap();
+                    writeln!(
+                        text,
+                        "       orphan {}",
+                        line(conversation, conversation.table.part(*id).row)
+                    )
+                    .unwrap();
                 }
                 Step::Event(row) => {
-                    let seen = own.look(*row, transcript::event::event).unwrap();
+                    let seen = conversation.look(*row, transcript::event::event).unwrap();
                     if seen.matters {
-                        writeln!(text, "       event {}: {}", line(own, *row), seen.text).unwrap();
+                        writeln!(text, "       event {}: {}", line(conversation, *row), seen.text)
+                            .unwrap();
                     }
                 }
             }
@@ -103,31 +114,33 @@ fn agent(family: &Family, at: usize, agent: &SubAgent, text: &mut String) {
 
 fn outline(path: &Path) -> String {
     let family = Family::open(&Session::at(path).unwrap()).unwrap();
-    let own = &family.main;
-    let found = own.turns();
+    let conversation = &family.main;
+    let found = conversation.turns();
     let mut text = String::new();
-    for (id, chain) in own.graph.numbered() {
+    for (id, chain) in conversation.graph.numbered() {
         let start = match chain.start {
             Start::Root => "root".to_owned(),
             Start::Lost => "lost".to_owned(),
             Start::Loop => "loop".to_owned(),
-            Start::Branch(row) => format!("branch at {}", line(own, row)),
-            Start::Compaction(row) => format!("compaction after {}", line(own, row)),
-            Start::CompactionGuess(row) => format!("compaction, perhaps after {}", line(own, row)),
-            Start::Side(row) => format!("side of {}", line(own, row)),
+            Start::Branch(row) => format!("branch at {}", line(conversation, row)),
+            Start::Compaction(row) => format!("compaction after {}", line(conversation, row)),
+            Start::CompactionGuess(row) => {
+                format!("compaction, perhaps after {}", line(conversation, row))
+            }
+            Start::Side(row) => format!("side of {}", line(conversation, row)),
         };
         let side = if chain.is_side { " side" } else { "" };
-        let (first, last) = (line(own, chain.first), line(own, chain.last));
-        let rows = own.graph.rows(id).len();
+        let (first, last) = (line(conversation, chain.first), line(conversation, chain.last));
+        let rows = conversation.graph.rows(id).len();
         writeln!(text, "  chain {}{side} {start}: {rows} records, {first} to {last}", id.0)
             .unwrap();
     }
-    for boundary in &own.table.boundaries {
-        let kept = own.graph.kept(boundary);
-        let kept: Vec<u64> = kept.into_iter().map(|row| line(own, row)).collect();
-        writeln!(text, "  boundary {} keeps {kept:?}", line(own, boundary.row)).unwrap();
+    for boundary in &conversation.table.boundaries {
+        let kept = conversation.graph.kept(boundary);
+        let kept: Vec<u64> = kept.into_iter().map(|row| line(conversation, row)).collect();
+        writeln!(text, "  boundary {} keeps {kept:?}", line(conversation, boundary.row)).unwrap();
     }
-    let leaf = own.leaf().map(|row| line(own, row));
+    let leaf = conversation.leaf().map(|row| line(conversation, row));
     writeln!(text, "  live leaf {leaf:?}, consumed {}", found.consumed).unwrap();
     turns(&family, Owner::Main, &found.live, &mut text);
     for (chain, dead) in &found.dead {

@@ -177,9 +177,9 @@ proptest! {
         let (folder, path) = saved(&lines);
         let other = folder.path().join("t.jsonl");
         std::fs::File::create(&other).unwrap().write_all(fork.join("\n").as_bytes()).unwrap();
-        let relation = |own: &std::path::Path, other: &std::path::Path| {
-            let (one, two) = (Session::at(own).unwrap(), Session::at(other).unwrap());
-            let found = relatives(&one, &Conversation::open(own).unwrap(), &[one.clone(), two]);
+        let relation = |first_path: &std::path::Path, other: &std::path::Path| {
+            let (one, two) = (Session::at(first_path).unwrap(), Session::at(other).unwrap());
+            let found = relatives(&one, &Conversation::open(first_path).unwrap(), &[one.clone(), two]);
             (found[0].relation, found[0].shared)
         };
         let (there, shared) = relation(&path, &other);

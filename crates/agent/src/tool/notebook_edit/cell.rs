@@ -84,18 +84,18 @@ impl Members<'_> {
 
     /// A member that is a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        let (_, value) = self.0.iter().find(|(own, _)| own == name)?;
+        let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         serde_json::from_str(value).ok()
     }
 
     /// Sets a member. A new one is put where it stands by the alphabet, as Jupyter has it.
     fn set(&mut self, name: &str, value: String) {
         let value = Cow::Owned(value);
-        if let Some(member) = self.0.iter_mut().find(|(own, _)| own == name) {
+        if let Some(member) = self.0.iter_mut().find(|(key, _)| key == name) {
             member.1 = value;
             return;
         }
-        let at = self.0.iter().position(|(own, _)| own.as_str() > name);
+        let at = self.0.iter().position(|(key, _)| key.as_str() > name);
         self.0.insert(at.unwrap_or(self.0.len()), (name.to_owned(), value));
     }
 

@@ -166,10 +166,10 @@ fn pdf(path: &Path, bytes: &[u8]) -> Result<Answer, Trouble> {
     }
     let name = path.to_string_lossy();
     let data = STANDARD.encode(bytes);
-    let told = format!("PDF file read: {name} ({})", amount(bytes.len() as u64));
+    let caption = format!("PDF file read: {name} ({})", amount(bytes.len() as u64));
     let source = Source::Pdf { r#type: "base64", media_type: "application/pdf", data: &data };
     let blocks = vec![
-        raw(&Text { r#type: "text", text: &told }),
+        raw(&Text { r#type: "text", text: &caption }),
         raw(&Block { r#type: "document", source }),
     ];
     let detail = Pdf { file_path: &name, base64: &data, original_size: bytes.len() };
@@ -181,12 +181,12 @@ fn pdf(path: &Path, bytes: &[u8]) -> Result<Answer, Trouble> {
 }
 
 fn has(bytes: &[u8], part: &[u8]) -> bool {
-    bytes.windows(part.len()).any(|own| own == part)
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 /// The pages of a document that are not packed.
 fn pages(bytes: &[u8]) -> usize {
-    let types = bytes.windows(5).enumerate().filter(|(_, own)| *own == b"/Type");
+    let types = bytes.windows(5).enumerate().filter(|(_, window)| *window == b"/Type");
     let is_page = |at: usize| {
         let name = bytes[at + 5..].trim_ascii_start().strip_prefix(b"/Page");
         name.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))

@@ -131,10 +131,10 @@ pub(super) fn read(path: &Path, file: impl Read, size: u64) -> Result<Answer, Tr
     let notebook: Notebook = serde_json::from_str(&text)
         .map_err(|why| Trouble::failed(format!("{} is not a notebook: {why}", path.display())))?;
     let language = notebook.metadata.language();
-    let shown = |(index, cell): (usize, &'_ Cell)| shown(index, cell, language).told();
-    let told: Vec<String> = notebook.cells.iter().enumerate().map(shown).collect();
-    let told = told.join("\n");
-    if told.len() > MOST {
+    let shown = |(index, cell): (usize, &'_ Cell)| shown(index, cell, language).render();
+    let rendered: Vec<String> = notebook.cells.iter().enumerate().map(shown).collect();
+    let output = rendered.join("\n");
+    if output.len() > MOST {
         return Err(too_long("Look at its cells with Bash and jq."));
     }
     let cells = notebook.cells.iter().enumerate();
@@ -142,7 +142,7 @@ pub(super) fn read(path: &Path, file: impl Read, size: u64) -> Result<Answer, Tr
         file_path: &path.to_string_lossy(),
         cells: cells.map(|(index, cell)| self::shown(index, cell, language)).collect(),
     };
-    Ok(Answer::text(told, &Detail { r#type: "notebook", file: detail }))
+    Ok(Answer::text(output, &Detail { r#type: "notebook", file: detail }))
 }
 
 /// What a cell is called.
@@ -160,31 +160,31 @@ fn shown<'a>(index: usize, cell: &'a Cell, language: &'a str) -> Shown<'a> {
         outputs: cell
             .outputs
             .iter()
-            .map(|output| ShownOutput { output_type: &output.kind, text: output.told() })
+            .map(|output| ShownOutput { output_type: &output.kind, text: output.render() })
             .collect(),
     }
 }
 
 impl Shown<'_> {
-    fn told(&self) -> String {
+    fn render(&self) -> String {
         let (id, source) = (&self.cell_id, &self.source);
         let kind = match self.language {
             Some("python") => String::new(),
             Some(language) => format!("<language>{language}</language>"),
             None => format!("<cell_type>{}</cell_type>", self.cell_type),
         };
-        let mut told = format!("<cell id=\"{id}\">{kind}{source}</cell id=\"{id}\">");
+        let mut text = format!("<cell id=\"{id}\">{kind}{source}</cell id=\"{id}\">");
         for output in self.outputs.iter().filter(|output| !output.text.is_empty()) {
-            told.push('\n');
-            told.push_str(output.text.trim_end_matches('\n'));
+            text.push('\n');
+            text.push_str(output.text.trim_end_matches('\n'));
         }
-        told
+        text
     }
 }
 
 impl Output {
     /// It as text.
-    fn told(&self) -> String {
+    fn render(&self) -> String {
         let mut text = self.text.as_ref().map(Pieces::text).unwrap_or_default();
         if let Some(data) = &self.data {
             if let Some(plain) = data.get("text/plain") {

@@ -93,7 +93,7 @@ fn name(tag: &str) -> &str {
 /// Whether a tag opens an element that must be ended.
 fn is_counted(name: &str, tag: &str, open: &[&str]) -> bool {
     let is_one_of =
-        |list: &[&str], name: &str| list.iter().any(|own| own.eq_ignore_ascii_case(name));
+        |list: &[&str], name: &str| list.iter().any(|listed| listed.eq_ignore_ascii_case(name));
     let is_drawing = || open.iter().any(|name| is_one_of(&["svg", "math"], name));
     let is_whole = || tag.split('>').next().is_some_and(|tag| tag.ends_with('/'));
     !(name.is_empty() || is_one_of(&ENDLESS, name) || is_whole() && is_drawing())
@@ -117,12 +117,12 @@ fn bare(html: &str) -> String {
     let mut rest = html;
     while let Some((text, tag)) = rest.split_once('<') {
         out.push_str(text);
-        let own = name(tag);
+        let tag_name = name(tag);
         rest = tag;
-        if let Some(code) = CODE.iter().find(|code| own.eq_ignore_ascii_case(code)) {
+        if let Some(code) = CODE.iter().find(|code| tag_name.eq_ignore_ascii_case(code)) {
             rest = rest.find(&format!("</{code}")).map_or("", |end| &rest[end..]);
         }
-        if own.is_empty() && !tag.starts_with(['/', '!', '?']) {
+        if tag_name.is_empty() && !tag.starts_with(['/', '!', '?']) {
             out.push('<');
             continue;
         }

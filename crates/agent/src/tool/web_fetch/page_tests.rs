@@ -8,13 +8,13 @@ fn a_page_as_it_should_be() {
         <script>if (a < b) { run('</p>') }</script>
         <svg viewBox='0 0 1 1'><path d='M0'/><path d='M1'/></svg>
         <p>Some <b>bold</b> &amp; <a href='/x'>linked</a> text<p>and more<ul><li>a<li>b</ul></body>";
-    let told = markdown(page);
-    assert!(told.contains("# One\n\n"), "{told}");
+    let text = markdown(page);
+    assert!(text.contains("# One\n\n"), "{text}");
     assert!(
-        told.contains("Some **bold** & [linked](/x) text\n\nand more\n\n*   a\n*   b"),
-        "{told}"
+        text.contains("Some **bold** & [linked](/x) text\n\nand more\n\n*   a\n*   b"),
+        "{text}"
     );
-    assert!(!told.contains("run") && !told.contains("{}"), "{told}");
+    assert!(!text.contains("run") && !text.contains("{}"), "{text}");
 }
 
 /// Elements in each other as deep as it goes, of every kind that is gone down into in its own way.
@@ -46,13 +46,13 @@ fn the_deepest_pages_are_no_danger() {
             let page = format!("<p>begin {} end", tags.repeat(count));
             // What bears the deepest with a smaller stack bears it with a larger one.
             let thread = std::thread::Builder::new().stack_size(STACK / 4);
-            let told = thread.spawn(move || markdown(&page)).unwrap().join().unwrap();
-            assert!(told.contains("begin") && told.contains("end"), "{tags} {count}: {told:.100}");
+            let text = thread.spawn(move || markdown(&page)).unwrap().join().unwrap();
+            assert!(text.contains("begin") && text.contains("end"), "{tags} {count}: {text:.100}");
         }
     }
     // Nothing here looks as if it were open.
-    let told = markdown(&format!("<svg><foreignObject>{}end", "<div/>".repeat(20_000)));
-    assert_eq!(told, "end");
+    let text = markdown(&format!("<svg><foreignObject>{}end", "<div/>".repeat(20_000)));
+    assert_eq!(text, "end");
     assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
 }
 
@@ -61,10 +61,10 @@ fn work_is_bounded() {
     let start = Instant::now();
     let fonts: Vec<String> = (0..1_000).map(|n| format!("<font size={n}>")).collect();
     let fonts = fonts.concat();
-    let told = markdown(&format!("{fonts}{}<p>end", "<p>a".repeat(500_000)));
-    assert!(told.ends_with("a\nend"));
-    let told = markdown(&format!("{}{}end", "<ul><li>".repeat(200), "a<br>\n".repeat(500_000)));
-    assert!(told.ends_with("a\nend"));
+    let text = markdown(&format!("{fonts}{}<p>end", "<p>a".repeat(500_000)));
+    assert!(text.ends_with("a\nend"));
+    let text = markdown(&format!("{}{}end", "<ul><li>".repeat(200), "a<br>\n".repeat(500_000)));
+    assert!(text.ends_with("a\nend"));
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 

@@ -22,8 +22,8 @@ pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Fo
         return Err(Trouble::wrong("Only http and https addresses can be fetched."));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        let told = "An address with a user name or a password in it is not fetched.";
-        return Err(Trouble::wrong(told));
+        let message = "An address with a user name or a password in it is not fetched.";
+        return Err(Trouble::wrong(message));
     }
     let host = url.host_str().unwrap_or_default().to_owned();
     // An address in brackets is one of IPv6.

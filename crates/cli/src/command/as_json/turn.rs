@@ -47,8 +47,8 @@ pub(in crate::command) fn turn(
     place: Place<'_>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let own = family.of(place.owner);
-    let line = |row: RowId| own.table.row(row).line;
+    let conversation = family.of(place.owner);
+    let line = |row: RowId| conversation.table.row(row).line;
     let head = TurnHead {
         v: JSON_VERSION,
         r#type: "turn",
@@ -66,11 +66,11 @@ pub(in crate::command) fn turn(
         duration_ms: turn.times.map(|[start, end]| end.0.saturating_sub(start.0)),
         measured_ms: turn.measured,
         models: turn
-            .models(&own.table)
+            .models(&conversation.table)
             .into_iter()
-            .map(|id| own.table.ids.text(id).to_owned())
+            .map(|id| conversation.table.ids.text(id).to_owned())
             .collect(),
-        tokens: turn.tokens(&own.table).into(),
+        tokens: turn.tokens(&conversation.table).into(),
     };
     open_object(out, &head)?;
     out.write_all(b",\"steps\":[")?;
@@ -78,20 +78,20 @@ pub(in crate::command) fn turn(
         if at > 0 {
             out.write_all(b",")?;
         }
-        let unreadable = |error| Failure::unreadable(&own.path, error);
+        let unreadable = |error| Failure::unreadable(&conversation.path, error);
         match step {
-            Step::Said(row) => write(out, &said(own, *row).map_err(unreadable)?)?,
+            Step::Said(row) => write(out, &message(conversation, *row).map_err(unreadable)?)?,
             Step::Answer { id, blocks, counts } => {
                 answer(family, place.owner, (*id, *counts), blocks, out)?;
             }
             Step::Orphan(block) => {
-                let (pieces, structured) = own.result(*block).map_err(unreadable)?;
-                let part = own.table.part(*block);
+                let (pieces, structured) = conversation.result(*block).map_err(unreadable)?;
+                let part = conversation.table.part(*block);
                 write(
                     out,
                     &OrphanOf {
                         r#type: "orphan",
-                        id: text(own, part.id),
+                        id: text(conversation, part.id),
                         line: line(part.row),
                         error: part.is_error,
                         content: pieces.iter().map(piece).collect(),
@@ -101,15 +101,16 @@ pub(in crate::command) fn turn(
             }
             Step::Event(row) => {
                 let kind = |entry: &Entry<'_>| entry.type_name().unwrap_or_default().into_owned();
-                let (seen, kind) =
-                    own.look(*row, |entry| (event(entry), kind(entry))).map_err(unreadable)?;
+                let (seen, kind) = conversation
+                    .look(*row, |entry| (event(entry), kind(entry)))
+                    .map_err(unreadable)?;
                 write(
                     out,
                     &EventOf {
                         r#type: "event",
                         kind,
                         line: line(*row),
-                        time: own.table.row(*row).time.and_then(stamp),
+                        time: conversation.table.row(*row).time.and_then(stamp),
                         text: seen.text,
                         matters: seen.matters,
                     },
@@ -134,14 +135,14 @@ struct SaidOf {
     content: Vec<PieceOf>,
 }
 
-fn said(own: &Conversation, row: RowId) -> io::Result<SaidOf> {
-    let pieces = own.said(row)?;
-    let known = own.table.row(row);
+fn message(conversation: &Conversation, row: RowId) -> io::Result<SaidOf> {
+    let pieces = conversation.pieces_of(row)?;
+    let known = conversation.table.row(row);
     Ok(SaidOf {
-        r#type: "said",
+        r#type: "message",
         input: known.input.map_or(Some("queued"), |input| Some(input.name())),
         line: known.line,
-        uuid: text(own, known.uuid),
+        uuid: text(conversation, known.uuid),
         time: known.time.and_then(stamp),
         content: pieces.iter().map(piece).collect(),
     })
@@ -196,7 +197,7 @@ struct UsageOf {
     inference_geo: Option<String>,
 }
 
-fn usage(own: &Conversation, usage: &Usage, is_final: bool) -> UsageOf {
+fn usage(conversation: &Conversation, usage: &Usage, is_final: bool) -> UsageOf {
     UsageOf {
         input: usage.input,
         output: usage.output,
@@ -208,9 +209,9 @@ fn usage(own: &Conversation, usage: &Usage, is_final: bool) -> UsageOf {
         cache_write_1h: usage.cache_split.map(|split| split[1]),
         web_searches: usage.server_tools[0],
         web_fetches: usage.server_tools[1],
-        service_tier: text(own, usage.tier),
-        speed: text(own, usage.speed),
-        inference_geo: text(own, usage.geo),
+        service_tier: text(conversation, usage.tier),
+        speed: text(conversation, usage.speed),
+        inference_geo: text(conversation, usage.geo),
     }
 }
 
@@ -221,33 +222,33 @@ fn answer(
     blocks: &[BlockId],
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let own = family.of(owner);
-    let known = own.table.answer(id);
+    let conversation = family.of(owner);
+    let known = conversation.table.answer(id);
     let counted = known.usage.as_ref().filter(|_| counts);
     let head = AnswerHead {
         r#type: "answer",
-        id: text(own, known.id),
-        model: text(own, known.model),
-        request: text(own, known.request),
-        stop_reason: text(own, known.stop),
+        id: text(conversation, known.id),
+        model: text(conversation, known.model),
+        request: text(conversation, known.request),
+        stop_reason: text(conversation, known.stop),
         error: known.is_error,
-        usage: counted.map(|counted| usage(own, counted, known.is_final())),
+        usage: counted.map(|counted| usage(conversation, counted, known.is_final())),
     };
     open_object(out, &head)?;
     out.write_all(b",\"blocks\":[")?;
-    let unreadable = |error| Failure::unreadable(&own.path, error);
+    let unreadable = |error| Failure::unreadable(&conversation.path, error);
     for (at, block) in blocks.iter().enumerate() {
         if at > 0 {
             out.write_all(b",")?;
         }
-        let part = own.table.part(*block);
+        let part = conversation.table.part(*block);
         if part.kind.is_call() {
-            let read = own.call(*block).map_err(unreadable)?;
+            let read = conversation.call(*block).map_err(unreadable)?;
             write(out, &call(family, owner, *block, &read))?;
         } else {
-            let read = own.pieces(&[*block]).map_err(unreadable)?;
+            let read = conversation.pieces(&[*block]).map_err(unreadable)?;
             let found = read.iter().map(piece).next();
-            write(out, &BlockOf { line: own.table.row(part.row).line, piece: found })?;
+            write(out, &BlockOf { line: conversation.table.row(part.row).line, piece: found })?;
         }
     }
     Ok(out.write_all(b"]}")?)
@@ -348,13 +349,13 @@ struct HunkOf {
 }
 
 fn call(family: &Family, owner: Owner, block: BlockId, read: &Call) -> CallOf {
-    let own = family.of(owner);
-    let part = own.table.part(block);
+    let conversation = family.of(owner);
+    let part = conversation.table.part(block);
     let result = read.result.as_ref().map(|result| {
-        let row = own.table.row(own.table.part(result.block).row);
+        let row = conversation.table.row(conversation.table.part(result.block).row);
         ResultOf {
             line: row.line,
-            uuid: text(own, row.uuid),
+            uuid: text(conversation, row.uuid),
             error: result.is_error,
             duration_ms: result.duration,
             outcome: result.outcome.clone(),
@@ -364,13 +365,13 @@ fn call(family: &Family, owner: Owner, block: BlockId, read: &Call) -> CallOf {
         }
     });
     CallOf {
-        line: own.table.row(part.row).line,
+        line: conversation.table.row(part.row).line,
         r#type: "call",
-        id: text(own, part.id),
+        id: text(conversation, part.id),
         tool: read.tool.clone(),
         about: read.about.clone(),
         input: raw(&read.input),
-        cut: own.table.row(part.row).is_long(),
+        cut: conversation.table.row(part.row).is_long(),
         result,
         file: read.touched.as_ref().map(file),
         agents: family

@@ -73,8 +73,8 @@ fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
     let patience = if has_prompt { PATIENCE } else { Duration::MAX };
     let first = match heard.recv_timeout(patience) {
         Err(RecvTimeoutError::Timeout) => {
-            let told = "nothing comes on the standard input: going on without it (`< /dev/null` says that there is nothing)";
-            world.out.note(told)?;
+            let message = "nothing comes on the standard input: going on without it (`< /dev/null` says that there is nothing)";
+            world.out.note(message)?;
             return Ok(String::new());
         }
         first => first.ok().flatten(),

@@ -45,8 +45,8 @@ pub(super) fn place(
         return Err(Failure::usage("a session that goes on has its id already", Some(hint)));
     }
     let id = if is_fork { new_id(world, args, at)? } else { old.id.clone() };
-    let own = at.project.join(format!("{id}.jsonl"));
-    let file = if is_fork { own } else { old.path.clone() };
+    let new_file = at.project.join(format!("{id}.jsonl"));
+    let file = if is_fork { new_file } else { old.path.clone() };
     lock(world, args, &file)?;
     let resumed = if args.no_session_persistence {
         unkept(world, &old, model)?
@@ -122,9 +122,9 @@ fn says_anything(path: &Path) -> bool {
 fn opened(world: &mut World, session: &Session, model: Option<&str>) -> Result<Resumed, Failure> {
     let mut found = open(session, &session.path, model)?;
     if is_broken(&found)
-        && let Some(told) = repair::before_resume(world, session, None)?
+        && let Some(note) = repair::before_resume(world, session, None)?
     {
-        world.out.note(&told)?;
+        world.out.note(&note)?;
         found = open(session, &session.path, model)?;
     }
     found
@@ -140,8 +140,8 @@ fn unkept(world: &mut World, session: &Session, model: Option<&str>) -> Result<R
     let folder = folder.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
     let copy = folder.path().join(format!("{}.jsonl", session.id));
     match repair::before_resume(world, session, Some(&copy))? {
-        Some(told) => {
-            world.out.note(&told)?;
+        Some(note) => {
+            world.out.note(&note)?;
             open(session, &copy, model)?
         }
         None => found,
@@ -169,7 +169,7 @@ fn open(
 fn new_id(world: &World, args: &ChatArgs, at: &Where) -> Result<String, Failure> {
     let Some(id) = &args.session_id else { return Ok(world.new_id()) };
     // Other clients know them in this form only.
-    let is_plain = |own: uuid::Uuid| own.to_string().eq_ignore_ascii_case(id);
+    let is_plain = |uuid: uuid::Uuid| uuid.to_string().eq_ignore_ascii_case(id);
     if !uuid::Uuid::try_parse(id).is_ok_and(is_plain) {
         return Err(Failure::usage(format!("`{id}` is no UUID"), None));
     }

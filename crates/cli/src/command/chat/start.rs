@@ -78,15 +78,20 @@ pub(super) fn start(
     // What is not kept is nowhere afterwards, what tools put aside among it.
     let scratch = args.no_session_persistence.then(tempfile::tempdir).transpose();
     let scratch = scratch.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
-    let own = file.with_extension("");
-    let folder = scratch.as_ref().map_or(own, |scratch| scratch.path().to_owned());
+    let session_folder = file.with_extension("");
+    let folder = scratch.as_ref().map_or(session_folder, |scratch| scratch.path().to_owned());
     let model_name = chosen.or(resumed.model).unwrap_or_else(|| agent::model::named(None));
-    let said = resumed.messages.len();
-    let model = model(world, args, &settings, (&place, &id, said))?;
-    let told = old.map(|old| old.with_extension(""));
+    let message_count = resumed.messages.len();
+    let model = model(world, args, &settings, (&place, &id, message_count))?;
+    let old_folder = old.map(|old| old.with_extension(""));
     let key = seal_key(world, args)?;
-    let (context, news, kept, left_out) =
-        context(&place, standing, (&folder, told.as_deref()), &model_name, (&key, nature.now()));
+    let (context, news, kept, left_out) = context(
+        &place,
+        standing,
+        (&folder, old_folder.as_deref()),
+        &model_name,
+        (&key, nature.now()),
+    );
     trusted::tell(world, &settings, &left_out)?;
     let wishes =
         Wishes { instead: args.system_prompt.clone(), more: args.append_system_prompt.clone() };
@@ -363,7 +368,7 @@ fn model(
     world: &World,
     args: &ChatArgs,
     settings: &Settings,
-    (place, id, said): (&Where, &str, usize),
+    (place, id, message_count): (&Where, &str, usize),
 ) -> Result<Arc<dyn Model>, Failure> {
     let script = match &args.offline {
         None => {
@@ -397,7 +402,7 @@ fn model(
         let name = args.offline.clone().flatten().unwrap_or_default();
         Failure::usage(format!("`{}` cannot be played: {error}", name.display()), None)
     })?;
-    Ok(Arc::new(script.within(id, said)))
+    Ok(Arc::new(script.within(id, message_count)))
 }
 
 /// What is to be kept: where, and as which text.
@@ -408,14 +413,14 @@ type Keep = Option<(PathBuf, String)>;
 fn context(
     place: &Where,
     standing: Standing,
-    (folder, told): (&Path, Option<&Path>),
+    (folder, old_folder): (&Path, Option<&Path>),
     model: &str,
     (key, now): (&Option<String>, i64),
 ) -> (Context, Option<String>, Keep, LeftOut) {
     let kept = folder.join("context.json");
-    let before = told.zip(key.as_deref()).and_then(|(told, key)| {
-        let text = files::read_text(told.join("context.json"), LONGEST).ok()?;
-        kept::opened(key, told, &text)
+    let before = old_folder.zip(key.as_deref()).and_then(|(old_folder, key)| {
+        let text = files::read_text(old_folder.join("context.json"), LONGEST).ok()?;
+        kept::opened(key, old_folder, &text)
     });
     let today = jiff::Timestamp::from_millisecond(now).unwrap_or_default();
     let date = today.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string();
@@ -429,7 +434,7 @@ fn context(
     let (mut context, is_known) =
         (before.clone().unwrap_or_else(|| fresh.clone()), before.is_some());
     let news = context.renew(&fresh);
-    let is_another = !is_known || news.is_some() || told != Some(folder);
+    let is_another = !is_known || news.is_some() || old_folder != Some(folder);
     let text = key.as_deref().filter(|_| is_another);
     let kept = text.and_then(|key| kept::sealed(key, folder, &context)).map(|text| (kept, text));
     (context, news, kept, left_out)

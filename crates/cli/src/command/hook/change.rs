@@ -55,8 +55,8 @@ impl Settings {
         let name = home.join("settings.json");
         let path = match fs::read_link(&name) {
             Ok(to) => fs::canonicalize(&name).map_err(|error| {
-                let told = format!("it is a link to `{}`: {error}", to.display());
-                io::Error::new(error.kind(), told)
+                let message = format!("it is a link to `{}`: {error}", to.display());
+                io::Error::new(error.kind(), message)
             }),
             Err(_) => std::path::absolute(&name),
         };

@@ -15,12 +15,12 @@ pub(super) fn command(program: &str) -> String {
 }
 
 /// The program of a command, and what stands behind it, if the command is ours: one of this program, or of any that is called `quipu`.
-pub(super) fn of_ours<'a>(command: &'a str, own: &str) -> Option<(String, &'a str)> {
+pub(super) fn of_ours<'a>(command: &'a str, exe: &str) -> Option<(String, &'a str)> {
     let (program, rest) = split(command)?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     // More than one command is not ours alone.
     let is_one = !rest.contains([';', '&', '|', '<', '>', '(', '`', '\n']);
-    let is_quipu = program == own || Path::new(&program).file_name().is_some_and(|n| n == "quipu");
+    let is_quipu = program == exe || Path::new(&program).file_name().is_some_and(|n| n == "quipu");
     (is_quipu && is_one && words.windows(2).any(|two| two == LAST)).then_some((program, rest))
 }
 

@@ -50,8 +50,8 @@ pub(super) struct Hook<'a> {
     around: [(Node<'a>, usize); 4],
 }
 
-/// The commands of ours. `own` is this program.
-pub(super) fn hooks<'a>(text: &'a str, own: &str) -> Result<Vec<Hook<'a>>, Wrong> {
+/// The commands of ours. `exe` is this program.
+pub(super) fn hooks<'a>(text: &'a str, exe: &str) -> Result<Vec<Hook<'a>>, Wrong> {
     let mut found = Vec::new();
     let Some(root) = read(text)? else { return Ok(found) };
     let Some((in_root, hooks)) = expect(text, root, "hooks", Shape::Object)? else {
@@ -64,7 +64,7 @@ pub(super) fn hooks<'a>(text: &'a str, own: &str) -> Result<Vec<Hook<'a>>, Wrong
             for (in_commands, entry) in commands.children().iter().enumerate() {
                 let Some((_, node)) = entry.value.member("command") else { continue };
                 let Some(command) = node.json.text() else { continue };
-                let Some((program, _)) = program::of_ours(&command, own) else { continue };
+                let Some((program, _)) = program::of_ours(&command, exe) else { continue };
                 let around = [
                     (commands, in_commands),
                     (groups, in_groups),
@@ -85,13 +85,13 @@ pub(super) fn are_off(text: &str) -> Result<bool, Wrong> {
 }
 
 /// The text with this program's hook in it.
-pub(super) fn install(text: &str, own: &str) -> Result<String, Wrong> {
+pub(super) fn install(text: &str, exe: &str) -> Result<String, Wrong> {
     let mut text = match read(text)? {
         Some(_) => text.to_owned(),
         None => format!("{}{{}}\n", mark(text)),
     };
     for event in EVENTS {
-        while let Some(next) = toward(&text, event, own)? {
+        while let Some(next) = toward(&text, event, exe)? {
             text = next;
         }
     }
@@ -99,10 +99,10 @@ pub(super) fn install(text: &str, own: &str) -> Result<String, Wrong> {
 }
 
 /// The text without our hooks.
-pub(super) fn uninstall(text: &str, own: &str) -> Result<String, Wrong> {
+pub(super) fn uninstall(text: &str, exe: &str) -> Result<String, Wrong> {
     let mut text = text.to_owned();
     loop {
-        let next = hooks(&text, own)?.first().map(|hook| without(&text, hook));
+        let next = hooks(&text, exe)?.first().map(|hook| without(&text, hook));
         match next {
             Some(next) => text = next,
             None => return Ok(text),
@@ -111,34 +111,34 @@ pub(super) fn uninstall(text: &str, own: &str) -> Result<String, Wrong> {
 }
 
 /// One step toward the hook being there for an event; nothing if it is.
-fn toward(text: &str, event: &'static str, own: &str) -> Result<Option<String>, Wrong> {
-    let mut found = hooks(text, own)?;
+fn toward(text: &str, event: &'static str, exe: &str) -> Result<Option<String>, Wrong> {
+    let mut found = hooks(text, exe)?;
     found.retain(|hook| hook.event == event);
     if found.is_empty() {
-        return add(text, event, own).map(Some);
+        return add(text, event, exe).map(Some);
     }
-    let other = found.iter().find(|hook| hook.program != own);
+    let other = found.iter().find(|hook| hook.program != exe);
     Ok(other.and_then(|hook| {
-        let (_, rest) = program::of_ours(&hook.command, own)?;
-        Some(splice(text, hook.place.clone(), &quote(&(shell_word(own) + rest))))
+        let (_, rest) = program::of_ours(&hook.command, exe)?;
+        Some(splice(text, hook.place.clone(), &quote(&(shell_word(exe) + rest))))
     }))
 }
 
 /// The text with one more hook.
-fn add(text: &str, event: &str, own: &str) -> Result<String, Wrong> {
+fn add(text: &str, event: &str, exe: &str) -> Result<String, Wrong> {
     let Some(root) = read(text)? else { return Ok(text.to_owned()) };
     let layout = Layout::of(text, root);
-    let command = program::command(own);
+    let command = program::command(exe);
     let group = json!({ "hooks": [{ "type": "command", "command": command, "timeout": TIMEOUT }] });
     if root.is_empty() {
         let all = layout.written(&json!({ "hooks": { event: [group] } }), Some(""));
         return Ok(splice(text, root.range(), &all));
     }
-    let hooks = expect(text, root, "hooks", Shape::Object)?.filter(|(_, own)| !own.is_empty());
+    let hooks = expect(text, root, "hooks", Shape::Object)?.filter(|(_, node)| !node.is_empty());
     let Some((_, hooks)) = hooks else {
         return Ok(layout.with_member(root, "hooks", &json!({ event: [group] })));
     };
-    let groups = expect(text, hooks, event, Shape::Array)?.filter(|(_, own)| !own.is_empty());
+    let groups = expect(text, hooks, event, Shape::Array)?.filter(|(_, node)| !node.is_empty());
     let Some((_, groups)) = groups else {
         return Ok(layout.with_member(hooks, event, &json!([group])));
     };
@@ -149,10 +149,10 @@ fn add(text: &str, event: &str, own: &str) -> Result<String, Wrong> {
 fn without(text: &str, hook: &Hook<'_>) -> String {
     for (node, number) in hook.around {
         let children = node.children();
-        let (own, next) = (&children[number], children.get(number + 1));
+        let (child, next) = (&children[number], children.get(number + 1));
         let range = match (number.checked_sub(1), next) {
-            (_, Some(next)) => own.start..next.start,
-            (Some(before), None) => children[before].value.end()..own.value.end(),
+            (_, Some(next)) => child.start..next.start,
+            (Some(before), None) => children[before].value.end()..child.value.end(),
             // Nothing else is in it: it goes as a whole.
             (None, None) => continue,
         };
@@ -197,9 +197,9 @@ fn expect<'a>(
     shape: Shape,
 ) -> Result<Option<(usize, Node<'a>)>, Wrong> {
     match node.member(name) {
-        Some((_, own)) if own.json.shape() != shape => {
+        Some((_, member)) if member.json.shape() != shape => {
             let noun = if shape == Shape::Array { "list" } else { "object" };
-            Err(Wrong(format!("{}: `{name}` is no {noun}", line(text, own.start))))
+            Err(Wrong(format!("{}: `{name}` is no {noun}", line(text, member.start))))
         }
         found => Ok(found),
     }

@@ -163,12 +163,12 @@ fn what_is_no_settings_is_left_alone() {
         "{\"hooks\": null}",
         "{\n  \"hooks\": {\n    \"Stop\": [],\n    \"SessionEnd\": {}\n  }\n}",
     ];
-    let told = wrong.map(|text| {
+    let reasons = wrong.map(|text| {
         let why = install(text, OWN).unwrap_err();
         assert_eq!(uninstall(text, OWN).unwrap_err(), why);
         why.to_string()
     });
-    assert_snapshot!(told.join("\n"), @r"
+    assert_snapshot!(reasons.join("\n"), @r"
     line 1: it is no JSON object
     line 1: it is no JSON object
     it is no JSON: key must be a string at line 1 column 9
@@ -201,7 +201,7 @@ fn container(
     number: std::ops::Range<usize>,
 ) -> impl Strategy<Value = String> {
     let child = (gap(), children, gap())
-        .prop_map(|(before, own, behind)| before.to_owned() + &own + behind);
+        .prop_map(|(before, text, behind)| before.to_owned() + &text + behind);
     let children = prop::collection::vec(child, number);
     (children, gap()).prop_map(move |(children, inside)| {
         let inside = if children.is_empty() { inside } else { "" };

@@ -30,11 +30,11 @@ pub(super) struct StatusArgs {
 }
 
 pub(super) fn status(world: &mut World, args: &StatusArgs) -> Result<(), Failure> {
-    let own = world.program()?;
+    let exe = world.program()?;
     for home in world.known_homes()? {
         let settings = Settings::read(&home)?;
         let path = settings.path.display().to_string();
-        let found = Found::of(&settings.text, &own);
+        let found = Found::of(&settings.text, &exe);
         if args.json {
             world.out.json(&Row::new(&home, &path, &found))?;
         } else {
@@ -183,8 +183,8 @@ struct Installed {
 }
 
 impl Found {
-    fn of(text: &str, own: &str) -> Result<Found, Wrong> {
-        let hooks = settings::hooks(text, own)?.into_iter().map(|hook| {
+    fn of(text: &str, exe: &str) -> Result<Found, Wrong> {
+        let hooks = settings::hooks(text, exe)?.into_iter().map(|hook| {
             let path = Path::new(&hook.program);
             let exists = path.is_absolute().then(|| path.is_file());
             let (event, command) = (hook.event, hook.command.into_owned());
@@ -223,12 +223,12 @@ fn tell(
             row(page, "hook", WARN, &text)?;
         }
     }
-    let mut told: Vec<&str> = Vec::new();
+    let mut seen_commands: Vec<&str> = Vec::new();
     for hook in &found.hooks {
-        if told.contains(&hook.command.as_str()) {
+        if seen_commands.contains(&hook.command.as_str()) {
             continue;
         }
-        told.push(&hook.command);
+        seen_commands.push(&hook.command);
         let same = found.hooks.iter().filter(|other| other.command == hook.command);
         let events: Vec<&str> = same.map(|other| other.event).collect();
         let is_only = events.len() == found.hooks.len();

@@ -51,9 +51,9 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
     if io::stdin().is_terminal() {
         return Err(bad("it is told nothing".to_owned()));
     }
-    let told = listen(io::stdin().lock(), |wait| files::is_ready(&io::stdin(), wait), PATIENCE);
-    let told = told.map_err(bad)?;
-    let job: Job = serde_json::from_slice(&told).map_err(|error| bad(error.to_string()))?;
+    let input = listen(io::stdin().lock(), |wait| files::is_ready(&io::stdin(), wait), PATIENCE);
+    let input = input.map_err(bad)?;
+    let job: Job = serde_json::from_slice(&input).map_err(|error| bad(error.to_string()))?;
     let job = job.heard(&world.cwd, world.now).map_err(bad)?;
     let receiver = Receiver::find(world, &args.receiver)?;
     let unwritable = |error| Failure::unwritable(&receiver.shelf.folder, error);

@@ -64,8 +64,8 @@ pub(super) fn tree(
             known.add(unit);
             let read = plan.spans(unit, &mut |span| {
                 match telling.tell(&span) {
-                    Some(told) if args.json => world.out.json(&as_json(&span, &told))?,
-                    Some(told) => drawn.add(&span, &told),
+                    Some(profiled) if args.json => world.out.json(&as_json(&span, &profiled))?,
+                    Some(profiled) => drawn.add(&span, &profiled),
                     None => {}
                 }
                 Ok(())
@@ -80,8 +80,8 @@ pub(super) fn tree(
                 (elsewhere, "left to the session that they were copied from"),
             ];
             for (number, what) in rest.into_iter().filter(|(number, _)| *number > 0) {
-                let told = format!("{} {what}", count(number, "turn or run|turns or runs"));
-                writeln!(world.out, "{}", world.out.style(DIM, &told))?;
+                let text = format!("{} {what}", count(number, "turn or run|turns or runs"));
+                writeln!(world.out, "{}", world.out.style(DIM, &text))?;
             }
         }
     }
@@ -89,8 +89,8 @@ pub(super) fn tree(
 }
 
 /// A span as it would be sent.
-fn as_json(span: &Span, told: &Told) -> serde_json::Value {
-    let attributes = told.attributes.iter().map(|(name, value)| {
+fn as_json(span: &Span, profiled: &Told) -> serde_json::Value {
+    let attributes = profiled.attributes.iter().map(|(name, value)| {
         let value = match value {
             Value::Text(text) => json!(text),
             Value::Texts(texts) => json!(texts),
@@ -100,12 +100,12 @@ fn as_json(span: &Span, told: &Told) -> serde_json::Value {
         (name.to_string(), value)
     });
     let events =
-        told.events.iter().map(|(time, name)| json!({"time": time.to_string(), "name": name}));
+        profiled.events.iter().map(|(time, name)| json!({"time": time.to_string(), "name": name}));
     json!({
         "v": JSON_VERSION, "trace": span.turn.trace.to_string(), "span": span.id.to_string(),
-        "parent": span.parent.map(|id| id.to_string()), "name": told.name,
-        "start": told.times[0].to_string(), "end": told.times[1].to_string(),
-        "error": told.error, "attributes": attributes.collect::<Map<_, _>>(),
+        "parent": span.parent.map(|id| id.to_string()), "name": profiled.name,
+        "start": profiled.times[0].to_string(), "end": profiled.times[1].to_string(),
+        "error": profiled.error, "attributes": attributes.collect::<Map<_, _>>(),
         "events": events.collect::<Vec<_>>(),
     })
 }
@@ -130,13 +130,13 @@ struct Node {
 const ABOUT: usize = 60;
 
 impl Tree {
-    fn add(&mut self, span: &Span, told: &Told) {
+    fn add(&mut self, span: &Span, profiled: &Told) {
         let at = self.nodes.len();
         match span.parent {
             Some(parent) => self.below.entry(parent).or_default().push(at),
             None => self.roots.push(at),
         }
-        let [start, end] = told.times;
+        let [start, end] = profiled.times;
         let mut facts = vec![length(end.0 - start.0)];
         match &span.what {
             What::Generation(made) => generation(made, &mut facts),
@@ -151,7 +151,7 @@ impl Tree {
         }
         // What is sent is shown, and not what is not.
         let sent = |names: [&str; 2]| {
-            let mut found = told.attributes.iter().filter(|(name, _)| names.contains(&&**name));
+            let mut found = profiled.attributes.iter().filter(|(name, _)| names.contains(&&**name));
             found.find_map(|(_, value)| match value {
                 Value::Text(text) => Some(Cow::Borrowed(text.as_str())),
                 _ => None,
@@ -164,11 +164,11 @@ impl Tree {
         // What may not be sent may not be shown for it either.
         let level = match &span.level {
             Level::Error(kind, _) => {
-                Level::Error(kind.clone(), told.error.clone().unwrap_or_default())
+                Level::Error(kind.clone(), profiled.error.clone().unwrap_or_default())
             }
             other => other.clone(),
         };
-        self.nodes.push(Node { id: span.id, name: told.name.clone(), facts, level, about });
+        self.nodes.push(Node { id: span.id, name: profiled.name.clone(), facts, level, about });
     }
 
     fn draw(&self, world: &mut World, session: &str) -> io::Result<()> {
@@ -189,7 +189,7 @@ impl Tree {
     fn node(&self, world: &mut World, at: usize, first: &str, rest: &str) -> io::Result<()> {
         let node = &self.nodes[at];
         let out = &mut world.out;
-        let (style, said): (Style, String) = match &node.level {
+        let (style, message): (Style, String) = match &node.level {
             Level::Default => (DIM, String::new()),
             Level::Warning(why) => (WARN, format!("  {why}")),
             Level::Error(kind, why) if why.is_empty() => (BAD, format!("  {kind}")),
@@ -197,9 +197,9 @@ impl Tree {
         };
         let name = out.style(BOLD, &printable(&node.name));
         let facts = out.style(DIM, &printable(&node.facts.join(", ")));
-        let said = out.style(style, &fit(&printable(&said), ABOUT));
+        let message = out.style(style, &fit(&printable(&message), ABOUT));
         let about = printable(&node.about);
-        let line = format!("{first}{name}  {facts}{said}  {about}");
+        let line = format!("{first}{name}  {facts}{message}  {about}");
         writeln!(out, "{}", line.trim_end())?;
         let below = self.below.get(&node.id).map_or(&[][..], Vec::as_slice);
         for (place, child) in below.iter().enumerate() {

@@ -36,8 +36,9 @@ pub(super) fn write(
     block: BlockId,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let own = family.of(owner);
-    let call = own.call(block).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let conversation = family.of(owner);
+    let call =
+        conversation.call(block).map_err(|error| Failure::unreadable(&conversation.path, error))?;
     headline(page, &call, wanted.cwd)?;
     let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
     asked(page, &call, wanted)?;
@@ -94,11 +95,13 @@ fn asked(page: &mut Page<'_>, call: &Call, wanted: Wanted<'_>) -> io::Result<()>
 /// A result whose call is not in the file.
 pub(super) fn orphan(
     page: &mut Page<'_>,
-    own: &Conversation,
+    conversation: &Conversation,
     block: BlockId,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let (pieces, _) = own.result(block).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let (pieces, _) = conversation
+        .result(block)
+        .map_err(|error| Failure::unreadable(&conversation.path, error))?;
     page.line(&[Span::new(WARN, "  ? a result without its call")])?;
     let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
     let most = if wanted.full { usize::MAX } else { ERROR_LINES };
@@ -248,13 +251,13 @@ fn agent(
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
     let agent = &family.agents[at];
-    let own = family.body(agent);
+    let conversation = family.body(agent);
     let turns = family.turns(agent);
     let (mut calls, mut answers, mut tokens) = (0, 0, Tokens::default());
     for turn in &turns {
-        calls += turn.calls(&own.table).count();
+        calls += turn.calls(&conversation.table).count();
         answers += turn.steps.iter().filter(|step| matches!(step, Step::Answer { .. })).count();
-        tokens.add(turn.tokens(&own.table));
+        tokens.add(turn.tokens(&conversation.table));
     }
     let mut facts = vec![
         count(answers as u64, "answer"),
@@ -262,7 +265,8 @@ fn agent(
         format!("{} tokens", short_number(tokens.total())),
     ];
     facts.extend(doubt(agent));
-    let [kind, _] = family.task(agent).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let [kind, _] =
+        family.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
     let kind = kind.map(|kind| format!("{} ", one_line(&kind))).unwrap_or_default();
     let text = format!("    ↳ {kind}agent {}: {}", one_line(&agent.id), facts.join(", "));
     page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;

@@ -38,42 +38,51 @@ pub(super) fn write(
     number: usize,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let own = family.of(owner);
-    let unreadable = |error| Failure::unreadable(&own.path, error);
+    let conversation = family.of(owner);
+    let unreadable = |error| Failure::unreadable(&conversation.path, error);
     page.blank()?;
-    rule(page, own, turn, number)?;
+    rule(page, conversation, turn, number)?;
     // Calls stand together; everything else stands apart.
     let mut before = Apart::Rule;
     for step in &turn.steps {
         match step {
             Step::Said(row) => {
-                let pieces = own.said(*row).map_err(unreadable)?;
-                said(page, own.table.row(*row).input, &pieces, &mut before, wanted)?;
+                let pieces = conversation.pieces_of(*row).map_err(unreadable)?;
+                write_message(
+                    page,
+                    conversation.table.row(*row).input,
+                    &pieces,
+                    &mut before,
+                    wanted,
+                )?;
             }
-            Step::Answer { id, .. } if !wanted.full && own.table.is_filler(*id) => {}
+            Step::Answer { id, .. } if !wanted.full && conversation.table.is_filler(*id) => {}
             Step::Answer { blocks, .. } => {
-                for run in blocks.chunk_by(|one, other| is_call(own, *one) == is_call(own, *other))
-                {
-                    if is_call(own, run[0]) {
+                for run in blocks.chunk_by(|one, other| {
+                    is_call(conversation, *one) == is_call(conversation, *other)
+                }) {
+                    if is_call(conversation, run[0]) {
                         for block in run {
                             apart(page, &mut before, Apart::Call)?;
                             call::write(page, family, owner, *block, wanted)?;
                         }
                     } else {
-                        let pieces = own.pieces(run).map_err(unreadable)?;
-                        let said =
-                            Answering { error: is_error(own, step), thinking: wanted.thinking };
+                        let pieces = conversation.pieces(run).map_err(unreadable)?;
+                        let answering = Answering {
+                            error: is_error(conversation, step),
+                            thinking: wanted.thinking,
+                        };
                         for piece in &pieces {
-                            answer(page, piece, said, &mut before)?;
+                            answer(page, piece, answering, &mut before)?;
                         }
                     }
                 }
             }
             Step::Orphan(block) => {
                 apart(page, &mut before, Apart::Call)?;
-                call::orphan(page, own, *block, wanted)?;
+                call::orphan(page, conversation, *block, wanted)?;
             }
-            Step::Event(row) => note(page, own, *row, &mut before, wanted)?,
+            Step::Event(row) => note(page, conversation, *row, &mut before, wanted)?,
         }
     }
     let end = match turn.outcome {
@@ -108,16 +117,21 @@ fn apart(page: &mut Page<'_>, before: &mut Apart, now: Apart) -> io::Result<()> 
     if together { Ok(()) } else { page.blank() }
 }
 
-fn is_call(own: &Conversation, block: BlockId) -> bool {
-    own.table.part(block).kind.is_call()
+fn is_call(conversation: &Conversation, block: BlockId) -> bool {
+    conversation.table.part(block).kind.is_call()
 }
 
-fn is_error(own: &Conversation, step: &Step) -> bool {
-    matches!(step, Step::Answer { id, .. } if own.table.answer(*id).is_error)
+fn is_error(conversation: &Conversation, step: &Step) -> bool {
+    matches!(step, Step::Answer { id, .. } if conversation.table.answer(*id).is_error)
 }
 
 /// The line above a turn: its number, when it began, and what it took.
-fn rule(page: &mut Page<'_>, own: &Conversation, turn: &Turn, number: usize) -> io::Result<()> {
+fn rule(
+    page: &mut Page<'_>,
+    conversation: &Conversation,
+    turn: &Turn,
+    number: usize,
+) -> io::Result<()> {
     let mut names = vec![number.to_string()];
     names.extend(turn.times.map(|[start, _]| local(start, "%Y-%m-%d %H:%M:%S")));
     let input = turn.input.filter(|input| *input != Input::Plain);
@@ -127,11 +141,11 @@ fn rule(page: &mut Page<'_>, own: &Conversation, turn: &Turn, number: usize) -> 
     if let Some([start, end]) = turn.times {
         facts.push(span(end.0.saturating_sub(start.0)));
     }
-    let calls = turn.calls(&own.table).count();
+    let calls = turn.calls(&conversation.table).count();
     if calls > 0 {
         facts.push(count(calls as u64, "call"));
     }
-    let tokens = turn.tokens(&own.table);
+    let tokens = turn.tokens(&conversation.table);
     if tokens.total() > 0 {
         let input = tokens.input + tokens.cache_read + tokens.cache_write;
         facts.push(format!("{} in, {} out", short_number(input), output(tokens)));
@@ -152,7 +166,7 @@ fn rule(page: &mut Page<'_>, own: &Conversation, turn: &Turn, number: usize) -> 
 }
 
 /// What was said to the model.
-fn said(
+fn write_message(
     page: &mut Page<'_>,
     input: Option<Input>,
     pieces: &[Piece],
@@ -297,18 +311,20 @@ fn answer(
 /// What the client noted.
 fn note(
     page: &mut Page<'_>,
-    own: &Conversation,
+    conversation: &Conversation,
     row: RowId,
     before: &mut Apart,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    if let Some(boundary) = own.table.boundary(row) {
-        let text = format!("compaction: {}", compaction::facts(own, boundary).join(" · "));
+    if let Some(boundary) = conversation.table.boundary(row) {
+        let text = format!("compaction: {}", compaction::facts(conversation, boundary).join(" · "));
         apart(page, before, Apart::Note)?;
         let fill = page.room(&Lead::default()).saturating_sub(text.width() + 4);
         return Ok(page.line(&[Span::new(WARN, format!("━━ {text} {}", "━".repeat(fill)))])?);
     }
-    let seen = own.look(row, event).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let seen = conversation
+        .look(row, event)
+        .map_err(|error| Failure::unreadable(&conversation.path, error))?;
     if seen.matters || wanted.full {
         glimpse(page, before, "", &seen.text, wanted)?;
     }

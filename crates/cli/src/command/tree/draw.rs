@@ -69,23 +69,23 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         Drawing { page, family, found, live, below, alone, silent: 0, drawn: HashSet::new() }
     }
 
-    fn own(&self) -> &'a Conversation {
+    fn conversation(&self) -> &'a Conversation {
         &self.family.main
     }
 
     fn head(&mut self, session: &Session) -> Result<(), Failure> {
-        let own = self.own();
+        let conversation = self.conversation();
         let dead: usize = self.found.dead.iter().map(|(_, turns)| turns.len()).sum();
         let facts = [
             count(self.found.live.len() as u64, "turn"),
             format!("{dead} dead"),
-            count(own.graph.branches().len() as u64, "branch point"),
-            count(own.graph.compactions(&own.table) as u64, "compaction"),
+            count(conversation.graph.branches().len() as u64, "branch point"),
+            count(conversation.graph.compactions(&conversation.table) as u64, "compaction"),
             count(self.family.agents.len() as u64, "sub-agent"),
         ];
         self.page.line(&[Span::new(BOLD, one_line(&session.id))])?;
         self.page.paragraph(&Lead::default(), &[Span::new(DIM, facts.join(" · "))])?;
-        if let Some(text) = damage::told(own.table.damaged) {
+        if let Some(text) = damage::describe(conversation.table.damaged) {
             self.page.paragraph(&Lead::default(), &[Span::new(WARN, text)])?;
         }
         Ok(())
@@ -94,31 +94,31 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     /// The live conversation, chain by chain, with what branches off each.
     fn live(&mut self) -> Result<(), Failure> {
         let path = self.live.clone();
-        let Some(end) = self.own().end() else {
+        let Some(end) = self.conversation().end() else {
             return Ok(self
                 .page
                 .line(&[Span::new(WARN, "nothing to go on with: there is no conversation")])?);
         };
         let mut turns = (1..).zip(&self.found.live).peekable();
-        let own = self.own();
-        let graph = &own.graph;
+        let conversation = self.conversation();
+        let graph = &conversation.graph;
         let mut shown = vec![false; graph.chains().len()];
         for (at, chain) in path.iter().enumerate() {
             self.start(*chain)?;
             let last = at + 1 == path.len();
             // A turn belongs to the chain that it begins in.
             shown[chain.index()] = true;
-            while let Some((number, turn)) =
-                turns.next_if(|(_, turn)| last || shown[graph.chain_of(opening(own, turn)).index()])
-            {
+            while let Some((number, turn)) = turns.next_if(|(_, turn)| {
+                last || shown[graph.chain_of(opening(conversation, turn)).index()]
+            }) {
                 self.turn(number, turn)?;
             }
             self.dead_below(*chain, 0)?;
         }
-        let own = self.own();
-        let row = own.table.row(own.leaf().unwrap_or(end));
-        let name = own.table.text(row.uuid).unwrap_or("(no id)");
-        let (style, what) = match own.leaf() {
+        let conversation = self.conversation();
+        let row = conversation.table.row(conversation.leaf().unwrap_or(end));
+        let name = conversation.table.text(row.uuid).unwrap_or("(no id)");
+        let (style, what) = match conversation.leaf() {
             Some(_) => (GOOD, "live leaf"),
             None => (WARN, "not resumed by the client; shown to the last message"),
         };
@@ -128,11 +128,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
 
     /// How a chain of the live conversation begins, if there is anything to say.
     fn start(&mut self, chain: ChainId) -> Result<(), Failure> {
-        let own = self.own();
-        let known = own.graph.chain(chain);
-        let line = own.table.row(known.first).line;
+        let conversation = self.conversation();
+        let known = conversation.graph.chain(chain);
+        let line = conversation.table.row(known.first).line;
         // A file may begin with the compaction of another.
-        if own.table.boundary(known.first).is_some() {
+        if conversation.table.boundary(known.first).is_some() {
             return self.compaction(chain);
         }
         let text = match known.start {
@@ -148,11 +148,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     }
 
     fn compaction(&mut self, chain: ChainId) -> Result<(), Failure> {
-        let own = self.own();
-        let known = own.graph.chain(chain);
-        let mut facts = vec![format!("line {}", own.table.row(known.first).line)];
-        if let Some(boundary) = own.table.boundary(known.first) {
-            facts.extend(compaction::facts(own, boundary));
+        let conversation = self.conversation();
+        let known = conversation.graph.chain(chain);
+        let mut facts = vec![format!("line {}", conversation.table.row(known.first).line)];
+        if let Some(boundary) = conversation.table.boundary(known.first) {
+            facts.extend(compaction::facts(conversation, boundary));
         }
         if matches!(known.start, Start::CompactionGuess(_)) {
             facts.push("what came before it is a guess".to_owned());
@@ -162,8 +162,8 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     }
 
     fn turn(&mut self, number: usize, turn: &Turn) -> Result<(), Failure> {
-        let own = self.own();
-        let calls: Vec<_> = turn.calls(&own.table).collect();
+        let conversation = self.conversation();
+        let calls: Vec<_> = turn.calls(&conversation.table).collect();
         let time = turn.times.map(|[start, _]| clock(start)).unwrap_or_default();
         let mut tail = Vec::new();
         if !calls.is_empty() {
@@ -175,11 +175,11 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join(", ")) };
         let front = format!("{number:>4}  {time}  ");
         let room = self.page.width.saturating_sub(2 + front.width() + tail.width()).max(10);
-        let said = fit(&headline::of(own, turn)?, room);
+        let title = fit(&headline::of(conversation, turn)?, room);
         self.page.line(&[
             Span::new(GOOD, "│ "),
             Span::new(DIM, front),
-            Span::plain(said),
+            Span::plain(title),
             Span::new(DIM, tail),
         ])?;
         for call in calls {
@@ -203,9 +203,9 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 rest: vec![Span::new(GOOD, "│"), Span::plain(" ".repeat(lead.width()))],
             };
             self.page.paragraph(&lead, &[Span::new(DIM, text)])?;
-            if let Body::File(own) = &agent.body {
+            if let Body::File(conversation) = &agent.body {
                 for turn in family.turns(agent) {
-                    for call in turn.calls(&own.table) {
+                    for call in turn.calls(&conversation.table) {
                         self.agents_of(Owner::Agent(at), call, depth + 1)?;
                     }
                 }
@@ -226,17 +226,18 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     }
 
     fn dead(&mut self, chain: ChainId, depth: usize) -> Result<(), Failure> {
-        let own = self.own();
-        let known = own.graph.chain(chain);
-        let leaf = own.table.text(own.table.row(known.last).uuid).unwrap_or("(no id)");
+        let conversation = self.conversation();
+        let known = conversation.graph.chain(chain);
+        let leaf =
+            conversation.table.text(conversation.table.row(known.last).uuid).unwrap_or("(no id)");
         let Ok(at) = self.found.dead.binary_search_by_key(&chain, |(id, _)| *id) else {
             self.silent += 1;
             return Ok(());
         };
         let turns = &self.found.dead[at].1;
         let from = match known.start.after() {
-            Some(row) => format!("off line {}", own.table.row(row).line),
-            None => format!("line {}", own.table.row(known.first).line),
+            Some(row) => format!("off line {}", conversation.table.row(row).line),
+            None => format!("line {}", conversation.table.row(known.first).line),
         };
         let front = format!(
             "{:indent$}○ {} {from}, {}  ",
@@ -245,13 +246,13 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(turns.len() as u64, "turn"),
             indent = 2 * depth.min(DEEPEST)
         );
-        let said = turns.first().map(|turn| headline::of(own, turn)).transpose()?;
+        let title = turns.first().map(|turn| headline::of(conversation, turn)).transpose()?;
         let room = self.page.width.saturating_sub(2 + front.width()).max(10);
-        let said = fit(&said.unwrap_or_default(), room);
+        let title = fit(&title.unwrap_or_default(), room);
         Ok(self.page.line(&[
             Span::new(GOOD, "├╴"),
             Span::new(WARN, front),
-            Span::new(DIM, said),
+            Span::new(DIM, title),
         ])?)
     }
 
@@ -311,8 +312,9 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 (Relation::Into, _) => "went into",
                 (Relation::Beside, _) => "shares records with",
             };
-            let line =
-                one.last.map(|row| format!(" up to line {}", self.own().table.row(row).line));
+            let line = one
+                .last
+                .map(|row| format!(" up to line {}", self.conversation().table.row(row).line));
             let text = format!(
                 "{relation} {}: {} in both{}, {} only there ({})",
                 one_line(&one.session.id),
@@ -339,13 +341,13 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
 
     /// Sessions that records name and that are not among the files here.
     fn strangers(&mut self, session: &Session, kin: &[Relative]) -> Result<(), Failure> {
-        let own = self.own();
-        if own.table.is_agent {
+        let conversation = self.conversation();
+        if conversation.table.is_agent {
             return Ok(());
         }
         let known: HashSet<&str> =
             kin.iter().map(|one| one.session.id.as_str()).chain([session.id.as_str()]).collect();
-        let named = named_sessions(&own.table);
+        let named = named_sessions(&conversation.table);
         let named: Vec<_> =
             named.into_iter().filter(|(id, _)| !known.contains(id.as_str())).collect();
         for (id, records) in named.iter().take(MOST_RELATIVES) {
@@ -367,9 +369,9 @@ const DEEPEST: usize = 16;
 const MOST_RELATIVES: usize = 12;
 
 /// The row that a turn begins with.
-fn opening(own: &Conversation, turn: &Turn) -> RowId {
+fn opening(conversation: &Conversation, turn: &Turn) -> RowId {
     let opens = turn.steps.iter().find_map(|step| match step {
-        Step::Said(row) if own.table.row(*row).opens() => Some(*row),
+        Step::Said(row) if conversation.table.row(*row).opens() => Some(*row),
         _ => None,
     });
     opens.unwrap_or(turn.rows[0])
@@ -377,11 +379,12 @@ fn opening(own: &Conversation, turn: &Turn) -> RowId {
 
 /// A sub-agent in a line.
 fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
-    let own = family.body(agent);
+    let conversation = family.body(agent);
     let turns = family.turns(agent);
-    let calls: usize = turns.iter().map(|turn| turn.calls(&own.table).count()).sum();
+    let calls: usize = turns.iter().map(|turn| turn.calls(&conversation.table).count()).sum();
     let mut facts = Vec::new();
-    let task = family.task(agent).map_err(|error| Failure::unreadable(&own.path, error))?;
+    let task =
+        family.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
     facts.extend(task.into_iter().flatten());
     match agent.purpose {
         Purpose::Task => {}
@@ -391,8 +394,9 @@ fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
     if let Body::Side(chains) = &agent.body
         && let Some(last) = chains.last()
     {
-        let leaf = own.table.row(own.graph.chain(*last).last);
-        facts.extend(own.table.text(leaf.uuid).map(|uuid| format!("leaf {}", short(uuid))));
+        let leaf = conversation.table.row(conversation.graph.chain(*last).last);
+        facts
+            .extend(conversation.table.text(leaf.uuid).map(|uuid| format!("leaf {}", short(uuid))));
     }
     facts.push(count(calls as u64, "call"));
     if agent.is_background {

@@ -71,13 +71,13 @@ pub(super) fn write(
     found: &Turns,
     kin: &[Relative],
 ) -> Result<(), Failure> {
-    let own = &family.main;
-    let table = &own.table;
+    let conversation = &family.main;
+    let table = &conversation.table;
     world.out.json(&as_json::session(&session.id, family, found))?;
-    let live: HashSet<ChainId> = own.live().into_iter().collect();
+    let live: HashSet<ChainId> = conversation.live().into_iter().collect();
     let lists = [&found.dead, &found.side].into_iter().flatten();
     let turns: HashMap<ChainId, usize> = lists.map(|(id, turns)| (*id, turns.len())).collect();
-    for (id, chain) in own.graph.numbered() {
+    for (id, chain) in conversation.graph.numbered() {
         let start = match chain.start {
             Start::Root => "root",
             Start::Lost => "lost",
@@ -88,7 +88,7 @@ pub(super) fn write(
             Start::Side(_) => "side",
         };
         let after = chain.start.after().map(|row| After {
-            chain: own.graph.chain_of(row).0,
+            chain: conversation.graph.chain_of(row).0,
             uuid: table.text(table.row(row).uuid),
             line: table.row(row).line,
         });
@@ -103,12 +103,12 @@ pub(super) fn write(
             first_line: table.row(chain.first).line,
             leaf: table.text(table.row(chain.last).uuid),
             leaf_line: table.row(chain.last).line,
-            records: own.graph.rows(id).len(),
+            records: conversation.graph.rows(id).len(),
             turns: turns.get(&id).copied(),
         })?;
     }
     for boundary in &table.boundaries {
-        let kept = own.graph.kept(boundary);
+        let kept = conversation.graph.kept(boundary);
         world.out.json(&BoundaryLine {
             v: JSON_VERSION,
             r#type: "compaction",

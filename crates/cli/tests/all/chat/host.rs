@@ -214,7 +214,7 @@ fn what_waits_is_on_record() {
 
 #[test]
 fn what_cannot_be_said_is_told() {
-    for (line, told) in [
+    for (line, message) in [
         (json!({"type": "user", "message": {"role": "user", "content": " "}}), "says nothing"),
         (json!({"type": "user", "message": {"role": "user", "content": []}}), "says nothing"),
         (json!({"type": "user", "message": {"role": "user"}}), "no content"),
@@ -228,7 +228,7 @@ fn what_cannot_be_said_is_told() {
         writeln!(child.stdin.take().unwrap(), "{line}").unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{line}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains(told), "{line}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(message), "{line}");
         assert!(!lab.env.path(".claude/projects").exists(), "{line}");
     }
     // Marks for the cache are ours to set, and blank blocks are nobody's.
@@ -265,8 +265,11 @@ fn a_command_in_the_background_is_waited_for() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "It is built.\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("waiting for a command"));
     assert!(fs::metadata(&mark).is_ok());
-    let told = lab.server.requests()[2]["messages"].to_string();
-    assert!(told.contains("Background command \\\"Build\\\" completed (exit code 0)"), "{told}");
+    let sent_text = lab.server.requests()[2]["messages"].to_string();
+    assert!(
+        sent_text.contains("Background command \\\"Build\\\" completed (exit code 0)"),
+        "{sent_text}"
+    );
     assert_eq!(lab.check(SESSION), "full []");
     // A signal does not wait for it.
     let mut lab = Lab::says(&[]);

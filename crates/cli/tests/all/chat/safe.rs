@@ -118,8 +118,8 @@ fn a_project_can_forbid_and_not_allow() {
         assert_eq!(output.status.code(), Some(0));
         let made = lab.cwd().join("made").exists();
         let offered = lab.server.requests()[0]["tools"].to_string().contains(r#""name":"Bash""#);
-        let told = lab.clean(&String::from_utf8_lossy(&output.stderr));
-        writeln!(out, "### {name}\nBash is offered: {offered}, and ran: {made}\n{told}").unwrap();
+        let stderr = lab.clean(&String::from_utf8_lossy(&output.stderr));
+        writeln!(out, "### {name}\nBash is offered: {offered}, and ran: {made}\n{stderr}").unwrap();
     }
     assert_snapshot!("settings", out);
 }
@@ -248,14 +248,14 @@ fn a_session_is_what_other_clients_take_for_one() {
     }
     lab.new_session(&["Begin."]);
     // Newer files of which none is a session.
-    for (name, said) in [
+    for (name, content) in [
         (FORK, ""),
         (
             "33333333-3333-4333-8333-333333333333",
             "{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"y\"}\n",
         ),
     ] {
-        fs::File::create(lab.file(name)).unwrap().write_all(said.as_bytes()).unwrap();
+        fs::File::create(lab.file(name)).unwrap().write_all(content.as_bytes()).unwrap();
     }
     assert_eq!(String::from_utf8_lossy(&lab.run(&["--continue", "Go on."]).stdout), "Two.\n");
     let both = lab.run(&["--continue", "--session-id", FORK, "Go on."]);
@@ -281,7 +281,7 @@ fn nobody_goes_on_with_a_sample() {
 
 #[test]
 fn an_answer_that_is_none_is_no_success() {
-    for (reason, told) in
+    for (reason, message) in
         [("refusal", "refuses"), ("model_context_window_exceeded", "does not fit")]
     {
         let start = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
@@ -294,7 +294,7 @@ fn an_answer_that_is_none_is_no_success() {
             Lab::new(vec![failing(200, "content-type: text/event-stream\r\n", &body.concat())]);
         let output = lab.new_session(&["Hello"]);
         assert_eq!(output.status.code(), Some(1));
-        assert!(lab.env.show(&output).contains(told), "{}", lab.env.show(&output));
+        assert!(lab.env.show(&output).contains(message), "{}", lab.env.show(&output));
     }
 }
 
@@ -320,6 +320,6 @@ fn settings_of_ones_own_set_variables_and_folders() {
     assert_eq!(output.unwrap().status.code(), Some(0));
     let requests = lab.server.requests();
     assert_eq!(requests[0]["model"], "claude-opus-5-5");
-    let told = requests[1]["messages"].to_string();
-    assert!(told.contains("bar no key") && told.contains("1→beside"), "{told}");
+    let sent_text = requests[1]["messages"].to_string();
+    assert!(sent_text.contains("bar no key") && sent_text.contains("1→beside"), "{sent_text}");
 }

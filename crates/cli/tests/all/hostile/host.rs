@@ -124,9 +124,9 @@ fn commands_of_the_original_are_not_sent_as_prompts() {
         &["migrate-installer"],
     ] {
         let output = run(args);
-        let told = stderr(&output);
-        assert_eq!(code(&output), Some(2), "{args:?}: {told}");
-        assert!(told.contains("this is quipu"), "{args:?}: {told}");
+        let message = stderr(&output);
+        assert_eq!(code(&output), Some(2), "{args:?}: {message}");
+        assert!(message.contains("this is quipu"), "{args:?}: {message}");
     }
     for args in [&["-p", "update the readme"][..], &["-p", "--", "update"], &["-p", "hello"]] {
         let output = run(args);
@@ -165,9 +165,9 @@ fn d14_what_is_no_script_is_told_in_words() {
     ] {
         let path = lab.env.put("s.json", script);
         let output = lab.run(&[&format!("--offline={}", path.display()), "Hi"]);
-        let told = stderr(&output);
-        assert_eq!(code(&output), Some(2), "{told}");
-        assert!(told.contains("a script is an object with `replies`"), "{told}");
-        assert!(told.contains(expected) && !told.contains("struct"), "{told}");
+        let message = stderr(&output);
+        assert_eq!(code(&output), Some(2), "{message}");
+        assert!(message.contains("a script is an object with `replies`"), "{message}");
+        assert!(message.contains(expected) && !message.contains("struct"), "{message}");
     }
 }

@@ -210,17 +210,17 @@ fn g3_what_had_come_before_an_interrupt_stays() {
         );
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{name}");
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(told.contains("about knots is this."), kept, "{name}: {told}");
-        assert!(told.ends_with("Interrupted.\n"), "{told}");
-        let said = |line: &Value| {
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(stdout.contains("about knots is this."), kept, "{name}: {stdout}");
+        assert!(stdout.ends_with("Interrupted.\n"), "{stdout}");
+        let first_text = |line: &Value| {
             line["message"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
         };
         let assistant = lab
             .lines()
             .iter()
             .filter(|line| line["type"] == "assistant")
-            .map(said)
+            .map(first_text)
             .collect::<Vec<_>>();
         assert_eq!(
             assistant,
@@ -237,9 +237,9 @@ fn g3_what_had_come_before_an_interrupt_stays() {
             "{name}: {}",
             shown(&output)
         );
-        let told = lab.server.requests()[0]["messages"].to_string();
-        assert_eq!(told.contains("about knots is this."), kept, "{name}: {told}");
-        assert!(told.contains("[Request interrupted by user]"), "{name}: {told}");
+        let sent_text = lab.server.requests()[0]["messages"].to_string();
+        assert_eq!(sent_text.contains("about knots is this."), kept, "{name}: {sent_text}");
+        assert!(sent_text.contains("[Request interrupted by user]"), "{name}: {sent_text}");
     }
 }
 

@@ -45,10 +45,16 @@ fn e14_no_command_sees_the_key() {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         // It went to the API, and the prompt came by the standard input that was there before.
-        let told = lab.server.requests().last().unwrap()["messages"].to_string();
-        assert!(told.contains("PATH=/usr/local/bin"), "{told}");
-        assert!(!told.contains("only-here") && !told.contains("[redacted api key]"), "{told}");
-        assert!(!told.contains("hunter2222") && !told.contains("oauth-token-value"), "{told}");
+        let sent_text = lab.server.requests().last().unwrap()["messages"].to_string();
+        assert!(sent_text.contains("PATH=/usr/local/bin"), "{sent_text}");
+        assert!(
+            !sent_text.contains("only-here") && !sent_text.contains("[redacted api key]"),
+            "{sent_text}"
+        );
+        assert!(
+            !sent_text.contains("hunter2222") && !sent_text.contains("oauth-token-value"),
+            "{sent_text}"
+        );
         assert!(holding(&lab.env.path("")).is_empty());
     };
     let answers: [&[Value]; 2] = [&[bash("c1", LOOK)], &[text("Done.")]];
@@ -74,9 +80,9 @@ fn e14_no_command_sees_the_key() {
         "Look.",
     ];
     let output = lab.run(&args);
-    let told = lab.server.requests()[1]["messages"].to_string();
+    let sent_text = lab.server.requests()[1]["messages"].to_string();
     // The command line is the user's own: there it is found, and hidden.
-    assert!(told.contains("PATH=") && !holds_key(&told), "{}", shown(&output));
+    assert!(sent_text.contains("PATH=") && !holds_key(&sent_text), "{}", shown(&output));
     // As another user, who may not look into the process at all.
     let lab = Lab::new(&answers);
     if !Command::new("setpriv")
@@ -102,8 +108,8 @@ fn e14_no_command_sees_the_key() {
     other.current_dir(lab.env.path("demo")).stdin(Stdio::null());
     let output = other.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let told = lab.server.requests()[1]["messages"].to_string();
-    assert!(told.contains("Permission denied") && !holds_key(&told), "{told}");
+    let sent_text = lab.server.requests()[1]["messages"].to_string();
+    assert!(sent_text.contains("Permission denied") && !holds_key(&sent_text), "{sent_text}");
 }
 
 #[test]
@@ -135,9 +141,9 @@ fn e14_starting_again_changes_nothing_else() {
     let mut child = forged.stdout(Stdio::piped()).spawn().unwrap();
     (&ours).write_all(b"quip and more").unwrap();
     drop(ours);
-    let mut told = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
-    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), "Done.\n"));
+    let mut stdout = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stdout.as_str()), (Some(0), "Done.\n"));
     assert!(begin.elapsed() < Duration::from_secs(3));
     assert!(lab.server.requests()[0]["messages"].to_string().contains("quip and more"));
 }
@@ -243,8 +249,8 @@ fn e14_a_key_in_a_file_is_not_overwritten_by_what_hides_it() {
     lab.env.put("demo/demo.env", format!("A=1\nANTHROPIC_API_KEY={KEY}\n"));
     let output = lab.begin(&["--permission-mode", "acceptEdits", "Add B."]);
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let told = lab.server.requests()[2]["messages"].to_string();
-    assert!(told.contains("holds a key of the API that you were not shown"), "{told}");
+    let sent_text = lab.server.requests()[2]["messages"].to_string();
+    assert!(sent_text.contains("holds a key of the API that you were not shown"), "{sent_text}");
     let kept = fs::read_to_string(lab.path("demo.env")).unwrap();
     assert_eq!(kept, format!("A=2\nANTHROPIC_API_KEY={KEY}\n"));
 }

@@ -18,11 +18,11 @@ pub(super) const PROJECT: &str = ".claude/projects/-home-dev-demo";
 pub(super) const SESSION: &str = "2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9";
 
 /// Runs the hook.
-pub(super) fn hook(env: &Env, args: &[&str], told: &str) -> Output {
-    hook_at(env, NOW, args, told)
+pub(super) fn hook(env: &Env, args: &[&str], input: &str) -> Output {
+    hook_at(env, NOW, args, input)
 }
 
-fn hook_at(env: &Env, now: u64, args: &[&str], told: &str) -> Output {
+fn hook_at(env: &Env, now: u64, args: &[&str], input: &str) -> Output {
     let mut command = env.command(&[&["hook", "stop"], args].concat());
     let mut child = command
         .env("QUIPU_NOW", now.to_string())
@@ -32,11 +32,11 @@ fn hook_at(env: &Env, now: u64, args: &[&str], told: &str) -> Output {
         .spawn()
         .unwrap();
     // Who does not read what it is told has its reasons.
-    let _ = child.stdin.take().unwrap().write_all(told.as_bytes());
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
 
-pub(super) fn told(env: &Env, session: &str, event: &str) -> String {
+pub(super) fn hook_input(env: &Env, session: &str, event: &str) -> String {
     let path = env.path(PROJECT).join(format!("{session}.jsonl"));
     json!({"session_id": session, "transcript_path": path, "hook_event_name": event, "cwd": "/"})
         .to_string()
@@ -71,8 +71,8 @@ fn is_done(env: &Env) -> bool {
 /// A session ends.
 pub(super) fn ended(env: &Env, url: &str, path: &Path) {
     let session = path.file_stem().unwrap().to_str().unwrap();
-    let told = json!({"session_id": session, "transcript_path": path, "hook_event_name": "SessionEnd", "cwd": "/"});
-    hook(env, &["--to", url], &told.to_string());
+    let input = json!({"session_id": session, "transcript_path": path, "hook_event_name": "SessionEnd", "cwd": "/"});
+    hook(env, &["--to", url], &input.to_string());
 }
 
 /// Waits until nothing is left to do.
@@ -115,11 +115,11 @@ fn a_session_that_grows_arrives_once() {
     let url = receiver.url();
     for stage in stages.iter().skip(1).step_by(3).chain(stages.last()) {
         grow(&env, SESSION, stage);
-        let output = hook(&env, &["--to", &url], &told(&env, SESSION, "SubagentStop"));
+        let output = hook(&env, &["--to", &url], &hook_input(&env, SESSION, "SubagentStop"));
         assert_eq!(env.show(&output), "exit 0\n");
         until("the work", || is_done(&env));
     }
-    hook(&env, &["--to", &url], &told(&env, SESSION, "SessionEnd"));
+    hook(&env, &["--to", &url], &hook_input(&env, SESSION, "SessionEnd"));
     until("the work", || is_done(&env));
     assert_eq!(held(&receiver), wanted, "{}", log(&env));
     assert_eq!(receiver.count().spans, receiver.count().distinct, "sent twice");
@@ -138,7 +138,7 @@ fn several_at_once() {
         .filter(|name| name.len() == 36)
         .collect();
     for name in &names {
-        hook(&env, &["--to", &url], &told(&env, name, "SessionEnd"));
+        hook(&env, &["--to", &url], &hook_input(&env, name, "SessionEnd"));
     }
     until("the work", || is_done(&env));
     let count = receiver.count();
@@ -155,12 +155,12 @@ fn the_receiver_comes_back() {
     let receiver = Receiver::start().unwrap();
     let (port, url) = (receiver.port(), receiver.url());
     receiver.stop();
-    hook(&env, &["--to", &url], &told(&env, SESSION, "SessionEnd"));
+    hook(&env, &["--to", &url], &hook_input(&env, SESSION, "SessionEnd"));
     until("the work", || is_done(&env));
     fs::remove_file(env.path(PROJECT).join(format!("{SESSION}.jsonl"))).unwrap();
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
     let other = "375118cd-78a9-4864-8e28-5134e91c89ff";
-    hook(&env, &["--to", &url], &told(&env, other, "SessionEnd"));
+    hook(&env, &["--to", &url], &hook_input(&env, other, "SessionEnd"));
     until("the work", || is_done(&env));
     let sessions: Vec<_> =
         receiver.spans().iter().map(|span| span.attributes["session.id"].clone()).collect();
@@ -172,7 +172,7 @@ fn the_receiver_comes_back() {
 #[test]
 fn nothing_disturbs_the_client() {
     let env = Env::with_sessions();
-    let good = told(&env, SESSION, "Stop");
+    let good = hook_input(&env, SESSION, "Stop");
     let mut text = String::new();
     let cases: [(&str, &[&str], &str); 6] = [
         ("no receiver", &[], &good),
@@ -182,9 +182,9 @@ fn nothing_disturbs_the_client() {
         ("no address", &["--to", "elsewhere"], &good),
         ("no such option", &["--nonsense"], &good),
     ];
-    for (name, args, told) in cases {
+    for (name, args, input) in cases {
         for strict in [&[] as &[&str], &["--strict"]] {
-            let output = hook(&env, &[args, strict].concat(), told);
+            let output = hook(&env, &[args, strict].concat(), input);
             write!(text, "### {name} {}\n{}", strict.concat(), env.show(&output)).unwrap();
         }
     }
@@ -204,22 +204,22 @@ fn the_session_before_comes_first() {
             r#"{{"parentUuid":{parent},"uuid":"{uuid}","sessionId":"{session}","timestamp":"2026-01-03T15:44:58.000Z",{rest}}}"#
         )
     };
-    let said = r#""type":"user","message":{"role":"user","content":"hello"}"#;
+    let prompt = r#""type":"user","message":{"role":"user","content":"hello"}"#;
     let answer = |id: &str| {
         format!(
             r#""type":"assistant","message":{{"id":"{id}","role":"assistant","model":"claude-sonnet-4-5-20250929","content":[{{"type":"text","text":"hi"}}],"stop_reason":"end_turn"}}"#
         )
     };
-    let old = [record("old", "a", "null", said), record("old", "b", "\"a\"", &answer("m1"))];
+    let old = [record("old", "a", "null", prompt), record("old", "b", "\"a\"", &answer("m1"))];
     let new = [
         record("old", "b2", "null", r#""type":"system","subtype":"informational","content":"x""#),
-        record("new", "c", "\"b2\"", said),
+        record("new", "c", "\"b2\"", prompt),
         record("new", "d", "\"c\"", &answer("m2")),
     ];
     env.put(project.join("old.jsonl").to_str().unwrap(), old.join("\n") + "\n");
     env.put(project.join("new.jsonl").to_str().unwrap(), new.join("\n") + "\n");
     let receiver = Receiver::start().unwrap();
-    hook(&env, &["--to", &receiver.url()], &told(&env, "new", "Stop"));
+    hook(&env, &["--to", &receiver.url()], &hook_input(&env, "new", "Stop"));
     until("the work", || is_done(&env));
     let sessions: Vec<_> =
         receiver.spans().iter().map(|span| span.attributes["session.id"].clone()).collect();
@@ -254,7 +254,7 @@ fn what_another_program_has_sent() {
     assert_snapshot!(text);
 }
 
-pub(super) fn said(uuid: &str, parent: &str, words: &str) -> String {
+pub(super) fn prompt_line(uuid: &str, parent: &str, words: &str) -> String {
     let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
     format!(
         r#"{{"parentUuid":{parent},"uuid":"{uuid}","sessionId":"{GROWING}","timestamp":"2026-11-19T00:00:00.000Z","type":"user","message":{{"role":"user","content":"{words}"}}}}"#
@@ -277,11 +277,11 @@ fn the_next_turn_is_not_taken_for_this_one() {
     let env = Env::bare();
     let receiver = Receiver::start().unwrap();
     let url = receiver.url();
-    let mut text = said("a", "", "one") + &answered("b", "a", "m1", WORDS);
+    let mut text = prompt_line("a", "", "one") + &answered("b", "a", "m1", WORDS);
     grow(&env, GROWING, &text);
-    hook(&env, &["--to", &url], &told(&env, GROWING, "Stop"));
+    hook(&env, &["--to", &url], &hook_input(&env, GROWING, "Stop"));
     let later = |text: String| text.replace("2026-11-19T00:00:0", "2026-11-20T00:00:3");
-    text += &later(said("c", "b", "two") + &answered("d", "c", "m2", WORDS));
+    text += &later(prompt_line("c", "b", "two") + &answered("d", "c", "m2", WORDS));
     grow(&env, GROWING, &text);
     until("the work", || is_done(&env));
     let turns = |receiver: &Receiver| {
@@ -293,8 +293,8 @@ fn the_next_turn_is_not_taken_for_this_one() {
     let call = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{}}"#;
     text += &later(answered("e", "d", "m2", call));
     grow(&env, GROWING, &text);
-    let told = told(&env, GROWING, "SessionEnd");
-    hook_at(&env, NOW + 60, &["--to", &url], &told);
+    let input = hook_input(&env, GROWING, "SessionEnd");
+    hook_at(&env, NOW + 60, &["--to", &url], &input);
     until("the work", || is_done(&env));
     assert_eq!(turns(&receiver), ["Turn 1", "Turn 2"], "{}", log(&env));
     assert_eq!(receiver.count().spans, receiver.count().distinct, "{}", log(&env));
@@ -313,12 +313,12 @@ fn a_turn_that_ends_meanwhile() {
     for turn in 0..4 {
         let (prompt, answer) = (format!("p{turn}"), format!("a{turn}"));
         let words = r#"{"type":"text","text":"Well."}"#;
-        text += &said(&prompt, &last, "more");
+        text += &prompt_line(&prompt, &last, "more");
         text += &answered(&answer, &prompt, &format!("m{turn}"), words)
             .replace("null}", "\"end_turn\"}");
         last = answer;
         grow(&env, GROWING, &text);
-        hook(&env, &["--to", &url], &told(&env, GROWING, "Stop"));
+        hook(&env, &["--to", &url], &hook_input(&env, GROWING, "Stop"));
         std::thread::sleep(Duration::from_millis(450));
     }
     until("the work", || is_done(&env));

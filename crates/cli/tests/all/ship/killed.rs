@@ -63,8 +63,11 @@ fn at_any_moment() {
         assert!(runs < 20 * KILLS, "it is too quick to be killed");
     }
     // Some failures may be left.
-    let said = (0..9).map(|_| env.run(&["ship", "--all", "--to", &url]));
-    assert!(said.into_iter().any(|said| said.starts_with("exit 0")), "it does not come through");
+    let outputs = (0..9).map(|_| env.run(&["ship", "--all", "--to", &url]));
+    assert!(
+        outputs.into_iter().any(|output| output.starts_with("exit 0")),
+        "it does not come through"
+    );
     let have = held(&receiver);
     let missing: BTreeSet<_> = wanted.difference(&have).collect();
     let extra: BTreeSet<_> = have.difference(&wanted).collect();

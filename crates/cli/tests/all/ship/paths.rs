@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::otlp::Receiver;
 
-use super::hooked::{SESSION, hook, log, told, until, until_done};
+use super::hooked::{SESSION, hook, hook_input, log, until, until_done};
 use super::killed::workers;
 use crate::env::Env;
 
@@ -83,7 +83,7 @@ fn a_bad_path_blocks_nobody() {
     }
     // The others get through, and after a few more hooks nothing waits.
     for _ in 0..3 {
-        run(&env, &url, &told(&env, SESSION, "SessionEnd"));
+        run(&env, &url, &hook_input(&env, SESSION, "SessionEnd"));
     }
     assert!(receiver.count().spans > 0, "{}", log(&env));
     until_done(&env);
@@ -151,7 +151,7 @@ fn a_lock_is_not_waited_for_without_end() {
     let other = "375118cd-78a9-4864-8e28-5134e91c89ff";
     let before = receiver.count().spans;
     let begin = Instant::now();
-    run(&env, &url, &told(&env, other, "SessionEnd"));
+    run(&env, &url, &hook_input(&env, other, "SessionEnd"));
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     assert_eq!(receiver.count().spans, before);
     // A person is told who it is, and that it is over.

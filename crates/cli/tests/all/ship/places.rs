@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::otlp::{Fault, Limits, Receiver};
 
-use super::hooked::{GROWING, SESSION, answered, log, said, told, until_done};
+use super::hooked::{GROWING, SESSION, answered, hook_input, log, prompt_line, until_done};
 use crate::env::Env;
 
 /// Everything below the state folder, with its mode.
@@ -48,7 +48,7 @@ fn nobody_else_can_read_what_is_kept() {
     };
     // The log comes first.
     hook("nonsense", &url);
-    hook(&told(&env, SESSION, "SessionEnd"), &url);
+    hook(&hook_input(&env, SESSION, "SessionEnd"), &url);
     until_done(&env);
     // What waits, and what is set aside.
     let port = receiver.port();
@@ -100,7 +100,7 @@ fn whoever_keeps_stdin_open_is_not_waited_for() {
         drop(stdin);
         (status.code(), begin.elapsed())
     };
-    let (code, took) = run(&told(&env, SESSION, "SessionEnd"), &[]);
+    let (code, took) = run(&hook_input(&env, SESSION, "SessionEnd"), &[]);
     assert!(code == Some(0) && took < Duration::from_secs(2), "{code:?} after {took:?}");
     until_done(&env);
     assert!(receiver.count().spans > 0, "{}", log(&env));
@@ -180,7 +180,7 @@ fn progress_within_a_session() {
     let (mut text, mut last) = (String::new(), String::new());
     for turn in 0..4_000 {
         let (prompt, answer) = (format!("p{turn}"), format!("a{turn}"));
-        text += &said(&prompt, &last, "more");
+        text += &prompt_line(&prompt, &last, "more");
         text +=
             &answered(&answer, &prompt, &format!("m{turn}"), r#"{"type":"text","text":"Well."}"#);
         last = answer;

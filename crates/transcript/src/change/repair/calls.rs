@@ -31,7 +31,7 @@ impl Mending<'_> {
     }
 
     fn of_steps(&self, wanted: fn(BlockKind) -> bool) -> Vec<BlockId> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let rows = self.steps.iter().filter_map(Step::row);
         let parts = rows.flat_map(|row| table.parts_of(row));
         parts.filter(|part| wanted(table.part(*part).kind)).collect()
@@ -44,13 +44,13 @@ impl Mending<'_> {
     /// Calls that hang beside the way that their results are on: where records lost their places and
     /// their parents, one half may be found without the other.
     fn bring_calls(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut on = self.rows();
         let old = std::mem::take(&mut self.steps);
         for step in old {
             let results = step.row().into_iter().flat_map(|row| table.parts_of(row));
             let results = results.filter(|part| table.part(*part).kind == BlockKind::ToolResult);
-            for call in results.filter_map(|result| self.own.pairs.of(result)) {
+            for call in results.filter_map(|result| self.conversation.pairs.of(result)) {
                 let row = table.part(call).row;
                 if table.row(row).is_side || Some(row) <= self.boundary || !on.insert(row) {
                     continue;
@@ -65,11 +65,13 @@ impl Mending<'_> {
 
     /// Results that hang beside the way.
     fn bring_back(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut on = self.rows();
         let mut found: Vec<(Option<AnswerId>, Step)> = Vec::new();
         for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
-            let Some(result) = self.own.pairs.of(call).map(|result| table.part(result).row) else {
+            let Some(result) =
+                self.conversation.pairs.of(call).map(|result| table.part(result).row)
+            else {
                 continue;
             };
             // What hangs on the call itself answers it, whatever it is marked as.
@@ -90,14 +92,14 @@ impl Mending<'_> {
         if steps.is_empty() {
             return;
         }
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut last: HashMap<AnswerId, usize> = HashMap::new();
         for (at, row) in
             self.steps.iter().enumerate().filter_map(|(at, step)| Some((at, step.row()?)))
         {
             if let Some(answer) = table.row(row).answer {
                 last.insert(answer, at);
-            } else if let Some(answer) = answer_of(self.own, row)
+            } else if let Some(answer) = answer_of(self.conversation, row)
                 && let Some(end) = last.get_mut(&answer)
                 && *end + 1 == at
             {
@@ -120,7 +122,7 @@ impl Mending<'_> {
 
     /// Ids that are used twice, that clients take for each other, or that the API does not take.
     fn renamed(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let calls = self.of_steps(BlockKind::is_call);
         let ids: HashSet<Id> = calls.iter().filter_map(|call| table.part(*call).id).collect();
         let mut taken: HashSet<String> =
@@ -168,7 +170,7 @@ impl Mending<'_> {
             let row = table.part(call).row;
             let value = quote(&name).into_bytes();
             self.block(call, BlockEdit::Member("id", value.clone()));
-            if let Some(result) = self.own.pairs.of(call) {
+            if let Some(result) = self.conversation.pairs.of(call) {
                 self.block(result, BlockEdit::Member("tool_use_id", value));
             }
             self.did(code, Some(row), "the call and its result have an id of their own now");
@@ -176,13 +178,13 @@ impl Mending<'_> {
     }
 
     pub(super) fn block(&mut self, block: BlockId, edit: BlockEdit) {
-        let place = u32::try_from(self.own.table.place(block)).unwrap_or(u32::MAX);
-        self.change.edit(self.own.table.part(block).row).blocks.push((place, edit));
+        let place = u32::try_from(self.conversation.table.place(block)).unwrap_or(u32::MAX);
+        self.change.edit(self.conversation.table.part(block).row).blocks.push((place, edit));
     }
 
     /// Results that another answer stands in front of.
     fn moved(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let places = self.steps.iter().enumerate().filter_map(|(at, step)| Some((step.row()?, at)));
         let places: HashMap<RowId, usize> = places.collect();
         // The last answer before each step, and where it begins to be the last.
@@ -197,7 +199,7 @@ impl Mending<'_> {
         }
         let (mut found, mut gone) = (Vec::new(), HashSet::new());
         for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
-            let Some(call) = self.own.pairs.of(result) else { continue };
+            let Some(call) = self.conversation.pairs.of(result) else { continue };
             let (row, of_call) = (table.part(result).row, table.part(call).row);
             let answer = table.row(of_call).answer;
             let (Some(from), Some(call_at)) = (places.get(&row), places.get(&of_call)) else {
@@ -220,14 +222,14 @@ impl Mending<'_> {
 
     /// Results of nothing, and second ones of one call.
     fn orphans(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let on = self.rows();
         let calls = self.of_steps(|kind| kind == BlockKind::ToolUse);
         let calls: HashSet<Option<Id>> = calls.iter().map(|call| table.part(*call).id).collect();
         let mut seen: HashSet<Id> = HashSet::new();
         for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
             let part = table.part(result);
-            let partner = self.own.pairs.of(result);
+            let partner = self.conversation.pairs.of(result);
             let is_known = partner.is_some_and(|call| on.contains(&table.part(call).row));
             let is_second = partner.is_none() && calls.contains(&part.id);
             let is_repeat = part.is_repeat && part.id.is_some_and(|id| !seen.insert(id));
@@ -258,7 +260,7 @@ impl Mending<'_> {
         if !self.is_rejected(Code::Unpaired) {
             return;
         }
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
             let kinds = table.parts_of(row).map(|part| table.part(part).kind);
             let mut behind = kinds.skip_while(|kind| *kind == BlockKind::ToolResult);
@@ -273,7 +275,7 @@ impl Mending<'_> {
 
     /// Takes a block out; a record that is left without any goes.
     pub(super) fn remove(&mut self, block: BlockId) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let row = table.part(block).row;
         self.block(block, BlockEdit::Gone);
         let gone = |part: BlockId| {
@@ -294,7 +296,7 @@ impl Mending<'_> {
         if !self.is_rejected(Code::OpenServerCall) && !self.is_rejected(Code::OrphanServerResult) {
             return;
         }
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut open: HashMap<Option<Id>, Vec<BlockId>> = HashMap::new();
         let mut gone: Vec<(BlockId, Code, &str)> = Vec::new();
         let close = |open: &mut HashMap<Option<Id>, Vec<BlockId>>, gone: &mut Vec<_>| {
@@ -338,12 +340,12 @@ impl Mending<'_> {
 
     /// Calls that nobody answered get a result that says so.
     fn answered(&mut self) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let on = self.rows();
         let mut found = Vec::new();
         for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
             let part = table.part(call);
-            let result = self.own.pairs.of(call).map(|result| table.part(result).row);
+            let result = self.conversation.pairs.of(call).map(|result| table.part(result).row);
             let is_answered = part.is_repeat || result.is_some_and(|row| on.contains(&row));
             let Some(id) = part.id.filter(|_| !is_answered) else { continue };
             let members = format!(

@@ -18,7 +18,7 @@ impl Mending<'_> {
             .case
             .marks()
             .filter_map(|(mark, block)| Some((block?, mark.what.clone())))
-            .filter(|(block, _)| on.contains(&self.own.table.part(*block).row))
+            .filter(|(block, _)| on.contains(&self.conversation.table.part(*block).row))
             .collect();
         let mut gone = Vec::new();
         for (block, what) in &marks {
@@ -28,7 +28,7 @@ impl Mending<'_> {
         self.empty(&mut gone);
         self.misplaced(&mut gone);
         for (block, code, text) in gone {
-            self.did(code, Some(self.own.table.part(block).row), text);
+            self.did(code, Some(self.conversation.table.part(block).row), text);
             self.remove(block);
         }
         self.forget_gone();
@@ -41,7 +41,7 @@ impl Mending<'_> {
         what: &What,
         gone: &mut Vec<(BlockId, Code, &'static str)>,
     ) {
-        let part = self.own.table.part(block);
+        let part = self.conversation.table.part(block);
         match what {
             What::BlockType(_) if self.is_rejected(Code::UnknownBlock) => {
                 gone.push((
@@ -54,7 +54,7 @@ impl Mending<'_> {
                 gone.push((block, Code::ContentShape, "a block that is no object removed"));
             }
             What::BlockField(_) if self.is_rejected(Code::UnknownField) => {
-                let is_answer = self.own.table.row(part.row).kind == Kind::Assistant;
+                let is_answer = self.conversation.table.row(part.row).kind == Kind::Assistant;
                 self.block(block, BlockEdit::Known { is_answer });
                 let text = "fields that the API does not know removed";
                 self.did(Code::UnknownField, Some(part.row), text);
@@ -99,7 +99,7 @@ impl Mending<'_> {
         let codes = [Code::ImageEncoding, Code::ImageSize, Code::ImageDimensions];
         let mut done = HashSet::new();
         for (number, (block, what)) in images.iter().enumerate() {
-            let row = self.own.table.part(*block).row;
+            let row = self.conversation.table.part(*block).row;
             if number < too_many && self.is_rejected(Code::ImageCount) {
                 if done.insert(*block) {
                     self.block(*block, BlockEdit::WithoutImages);
@@ -130,7 +130,7 @@ impl Mending<'_> {
         if !self.is_rejected(Code::EmptyContent) {
             return;
         }
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
             let blank: Vec<BlockId> = table
                 .parts_of(row)
@@ -163,7 +163,7 @@ impl Mending<'_> {
         if !self.is_rejected(code) && !self.is_rejected(foreign) {
             return;
         }
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let is_thinking = |part: BlockId| {
             matches!(table.part(part).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
         };
@@ -206,8 +206,11 @@ impl Mending<'_> {
             let Some(row) = self.subject.case.row_at(offset).filter(|row| on.contains(row)) else {
                 continue;
             };
-            let role =
-                if self.own.table.row(row).kind == Kind::User { "user" } else { "assistant" };
+            let role = if self.conversation.table.row(row).kind == Kind::User {
+                "user"
+            } else {
+                "assistant"
+            };
             match what {
                 What::Content("has the role of somebody else") => {
                     let value = format!("\"{role}\"").into_bytes();

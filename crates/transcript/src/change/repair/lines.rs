@@ -7,13 +7,13 @@ use crate::entry::Kind;
 
 impl Mending<'_> {
     pub(super) fn has_messages(&self) -> bool {
-        let rows = self.own.table.rows();
+        let rows = self.conversation.table.rows();
         rows.iter().any(|row| matches!(row.kind, Kind::User | Kind::Assistant) && !row.is_side)
     }
 
     /// Damage goes, whole records in it get lines of their own, the last line gets its end.
     pub(super) fn lines(&mut self) {
-        let mut told: Vec<(Code, Option<u64>, String)> = Vec::new();
+        let mut fixes: Vec<(Code, Option<u64>, String)> = Vec::new();
         let examined = &self.subject.case.examined;
         for mark in &examined.marks {
             let line = Some(mark.line);
@@ -33,17 +33,17 @@ impl Mending<'_> {
                 What::Null => (Code::NullLine, "the line `null` removed".to_owned()),
                 _ => continue,
             };
-            told.push((code, line, text));
+            fixes.push((code, line, text));
         }
         let is_open = examined.last.is_some_and(|last| !last.is_ended && !last.is_blank);
-        if is_open && !told.iter().any(|(code, ..)| *code == Code::TornTail) {
+        if is_open && !fixes.iter().any(|(code, ..)| *code == Code::TornTail) {
             let line = examined.last.map(|last| last.line);
-            told.push((Code::NoFinalNewline, line, "a newline ends the last record".to_owned()));
+            fixes.push((Code::NoFinalNewline, line, "a newline ends the last record".to_owned()));
         }
-        if !told.is_empty() {
+        if !fixes.is_empty() {
             self.change.scraps = Scraps::Go;
         }
-        for (code, line, text) in told {
+        for (code, line, text) in fixes {
             self.change.did(Some(code), line, text);
         }
         for mark in &self.subject.case.examined.marks {
@@ -53,7 +53,7 @@ impl Mending<'_> {
                 _ => continue,
             };
             if let Some(row) = self.subject.case.row_at(mark.offset)
-                && !self.own.table.row(row).is_long()
+                && !self.conversation.table.row(row).is_long()
             {
                 self.change.edit(row).mends_text = true;
                 self.did(code, Some(row), text);

@@ -37,7 +37,7 @@ impl Mending<'_> {
     }
 
     fn chain(&mut self) -> io::Result<()> {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let boundary = self.boundary.and_then(|row| self.uuid(row));
         let mut made: Vec<(RowId, Vec<u8>)> = Vec::new();
         let steps = self.steps.clone();
@@ -77,7 +77,7 @@ impl Mending<'_> {
                     }
                     let to = wanted.as_deref().map_or("null".to_owned(), quote);
                     self.change.edit(*row).set("parentUuid", To::Value(to.into_bytes()));
-                    self.told(*row);
+                    self.explain_parent(*row);
                 }
             }
         }
@@ -89,24 +89,26 @@ impl Mending<'_> {
 
     /// Whether the first step hangs where it should: on nothing, or on the compaction.
     fn is_fit_start(&self, row: RowId) -> bool {
-        let known = self.own.table.row(row);
+        let known = self.conversation.table.row(row);
         match (known.parent, self.boundary) {
             (None, _) => known.uuid.is_some(),
-            (Some(parent), Some(_)) => self.own.graph.row_of(parent).is_some(),
+            (Some(parent), Some(_)) => self.conversation.graph.row_of(parent).is_some(),
             (Some(_), None) => false,
         }
     }
 
     /// Whether a parent is that one, apart from progress in between.
     fn leads_to(&self, parent: Option<Id>, wanted: Option<&str>) -> bool {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let mut at = parent;
         for _ in 0..table.rows().len() {
             let Some(id) = at else { return wanted.is_none() };
             if Some(table.ids.text(id)) == wanted {
                 return true;
             }
-            let Some(row) = self.own.graph.row_of(id).filter(|row| !self.change.goes(*row)) else {
+            let Some(row) =
+                self.conversation.graph.row_of(id).filter(|row| !self.change.goes(*row))
+            else {
                 return false;
             };
             if table.row(row).kind != Kind::Progress {
@@ -118,8 +120,8 @@ impl Mending<'_> {
     }
 
     /// Says why a record hangs on another one now.
-    fn told(&mut self, row: RowId) {
-        let (code, text) = match self.own.graph.link(row) {
+    fn explain_parent(&mut self, row: RowId) {
+        let (code, text) = match self.conversation.graph.link(row) {
             Link::Bridged(_) | Link::Lost => {
                 (Code::MissingParent, "its parent was missing; it hangs on what was said before it")
             }
@@ -142,10 +144,10 @@ impl Mending<'_> {
     /// The last step is the end for every version: it is the newest, and if need be it is named.
     fn end(&mut self) -> io::Result<()> {
         let Some(last) = self.steps.last().cloned() else { return Ok(()) };
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let made = self.steps.iter().filter(|step| step.row().is_none() && step.uuid != last.uuid);
         let made = made.filter_map(|step| step.time).max().filter(|made| Some(*made) >= last.time);
-        let needed = self.change.needed_time(self.own, last.row(), last.time);
+        let needed = self.change.needed_time(self.conversation, last.row(), last.time);
         if let Some(time) = needed.max(made.map(|made| Time(made.0 + 1))) {
             match &last.what {
                 StepKind::Row(row) => {
@@ -183,8 +185,8 @@ impl Mending<'_> {
 
     /// Whether a record names an end that is none of the steps.
     fn is_named_elsewhere(&self, last: &Step) -> bool {
-        let table = &self.own.table;
-        let Some(row) = table.named_leaf.and_then(|id| self.own.graph.row_of(id)) else {
+        let table = &self.conversation.table;
+        let Some(row) = table.named_leaf.and_then(|id| self.conversation.graph.row_of(id)) else {
             return false;
         };
         let on = self.steps.iter().any(|step| step.row() == Some(row));
@@ -198,13 +200,18 @@ impl Mending<'_> {
             return Ok(());
         }
         let Some(boundary) = self.boundary else { return Ok(()) };
-        let changed = self.own.look(boundary, |entry| {
+        let changed = self.conversation.look(boundary, |entry| {
             let metadata = entry.get("compactMetadata")?;
             let uuids = metadata.get("preservedMessages")?.get("uuids")?;
             let mut splices = Splices::default();
             splices.elements(metadata.raw(), range_of(uuids.raw(), metadata.raw())?, |_, value| {
                 let text = Json::parse(value)?.text()?;
-                let known = self.own.table.ids.find(&text).and_then(|id| self.own.graph.row_of(id));
+                let known = self
+                    .conversation
+                    .table
+                    .ids
+                    .find(&text)
+                    .and_then(|id| self.conversation.graph.row_of(id));
                 known.is_none().then_some(To::Nothing)
             });
             Some(splices.apply(metadata.raw()))

@@ -80,7 +80,7 @@ impl Mending<'_> {
 
     /// What the client sends behind its compaction. What it takes from other branches, because it is of one answer, stays there.
     fn sent(&self, found: &History) -> Vec<RowId> {
-        let (table, graph) = (&self.own.table, &self.own.graph);
+        let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         let bridged = found.notes.iter().filter_map(|note| match note {
             Note::Missing { row, bridged } => Some((*row, *bridged)),
             _ => None,
@@ -101,7 +101,7 @@ impl Mending<'_> {
 
     /// Gives each message an id of its own, and a type that clients read.
     fn name(&mut self) -> io::Result<()> {
-        let (table, graph) = (&self.own.table, &self.own.graph);
+        let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         // What hangs on ids that stand twice.
         let twice = table.rows().iter().filter(|row| row.is_repeat).filter_map(|row| row.uuid);
         let mut children: HashMap<Id, Vec<RowId>> = twice.map(|id| (id, Vec::new())).collect();
@@ -123,7 +123,7 @@ impl Mending<'_> {
             }
             if !row.is_native {
                 let role = if row.kind == Kind::User { "user" } else { "assistant" };
-                let plain = self.own.look(id, |entry| {
+                let plain = self.conversation.look(id, |entry| {
                     let content = entry.get("content").filter(|_| entry.get("message").is_none());
                     content.map(|content| String::from_utf8_lossy(content.raw()).into_owned())
                 })?;
@@ -144,7 +144,7 @@ impl Mending<'_> {
 
     /// A record that has the id of another which says something else.
     fn repeated(&mut self, id: RowId, first: RowId, children: &HashMap<Id, Vec<RowId>>) {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         if !is_replacing(table, id, first) || table.row(id).is_side {
             return;
         }
@@ -163,18 +163,19 @@ impl Mending<'_> {
 
     /// The way to the end that somebody meant, from its last compaction on.
     fn way(&mut self) -> Vec<RowId> {
-        let (table, graph) = (&self.own.table, &self.own.graph);
-        let said = |row: &RowId| is_voice(self.own, *row);
-        let last = table.numbered().map(|(row, _)| row).rfind(said);
+        let (table, graph) = (&self.conversation.table, &self.conversation.graph);
+        let is_spoken = |row: &RowId| is_voice(self.conversation, *row);
+        let last = table.numbered().map(|(row, _)| row).rfind(is_spoken);
         let found = self.subject.found.as_ref().ok();
-        let live = found.and_then(|found| found.leaf).or_else(|| self.own.end());
+        let live = found.and_then(|found| found.leaf).or_else(|| self.conversation.end());
         let is_wrong =
             self.is_found(Code::WrongLeaf) || self.is_found(Code::NoEnd) || live.is_none();
         let end = if is_wrong { last.or(live) } else { live };
         let Some(end) = end else { return Vec::new() };
         self.is_led_astray = is_wrong;
-        let mut rows: Vec<RowId> = self.own.rows(&graph.path(graph.chain_of(end))).collect();
-        self.joined(&mut rows, said);
+        let mut rows: Vec<RowId> =
+            self.conversation.rows(&graph.path(graph.chain_of(end))).collect();
+        self.joined(&mut rows, is_spoken);
         let start = self.start(&rows);
         let mut seen = HashSet::new();
         let is_step = |row: &RowId| {
@@ -192,12 +193,12 @@ impl Mending<'_> {
     }
 
     /// Another beginning that stands before the live one in the file is what was said before it.
-    fn joined(&mut self, rows: &mut Vec<RowId>, said: impl Fn(&RowId) -> bool) {
+    fn joined(&mut self, rows: &mut Vec<RowId>, is_spoken: impl Fn(&RowId) -> bool) {
         if !self.is_found(Code::SecondRoot) {
             return;
         }
-        let (table, graph) = (&self.own.table, &self.own.graph);
-        let Some(first) = rows.iter().copied().find(|row| said(row)) else { return };
+        let (table, graph) = (&self.conversation.table, &self.conversation.graph);
+        let Some(first) = rows.iter().copied().find(|row| is_spoken(row)) else { return };
         // Nothing is taken across a compaction.
         if rows.iter().any(|row| {
             table.boundary(*row).is_some() || table.row(*row).input == Some(Input::Summary)
@@ -206,8 +207,11 @@ impl Mending<'_> {
         }
         let on: HashSet<RowId> = rows.iter().copied().collect();
         let before = table.numbered().map(|(row, _)| row).take_while(|row| *row < first);
-        let Some(last) = before.filter(|row| said(row) && !on.contains(row)).last() else { return };
-        let mut all: Vec<RowId> = self.own.rows(&graph.path(graph.chain_of(last))).collect();
+        let Some(last) = before.filter(|row| is_spoken(row) && !on.contains(row)).last() else {
+            return;
+        };
+        let mut all: Vec<RowId> =
+            self.conversation.rows(&graph.path(graph.chain_of(last))).collect();
         all.retain(|row| *row < first);
         if all.iter().any(|row| table.boundary(*row).is_some()) {
             return;
@@ -220,7 +224,7 @@ impl Mending<'_> {
 
     /// Where the part that is to be sent begins: behind the last compaction that has a summary. One without is taken out.
     fn start(&mut self, rows: &[RowId]) -> usize {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let without = self.is_found(Code::CompactionWithoutSummary);
         let found = self.subject.found.as_ref().ok().and_then(|found| found.boundary);
         for (at, row) in rows.iter().enumerate().rev() {

@@ -12,17 +12,20 @@ use crate::json::quote;
 impl Mending<'_> {
     /// A prompt that only the queue's records have becomes one, behind what was said when it was typed.
     pub(super) fn queued(&mut self) -> io::Result<()> {
-        for row in self.own.table.unsaid.clone() {
+        for row in self.conversation.table.unsaid.clone() {
             if Some(row) <= self.boundary {
                 continue;
             }
-            let text = self.own.look(row, |entry| entry.text("content").map(Cow::into_owned))?;
+            let text =
+                self.conversation.look(row, |entry| entry.text("content").map(Cow::into_owned))?;
             let Some(text) = text.filter(|text| !text.starts_with('/')) else { continue };
             // Behind the last record before it; but never between a call and its result.
-            let mut at = self.steps.iter().position(|step| step.row().is_some_and(|own| own > row));
+            let mut at =
+                self.steps.iter().position(|step| step.row().is_some_and(|other| other > row));
             let is_result = |step: &Step| {
-                step.row()
-                    .is_some_and(|row| self.own.table.row(row).input == Some(Input::ToolResult))
+                step.row().is_some_and(|row| {
+                    self.conversation.table.row(row).input == Some(Input::ToolResult)
+                })
             };
             while let Some(place) = at.filter(|place| {
                 self.steps.get(*place).is_some_and(is_result) || self.is_open_before(*place)
@@ -31,7 +34,7 @@ impl Mending<'_> {
             }
             let at = at.unwrap_or(self.steps.len());
             let members = format!(r#""message":{{"role":"user","content":{}}}"#, quote(&text));
-            let uuid = self.made_id(&format!("queue {}", self.own.table.row(row).line));
+            let uuid = self.made_id(&format!("queue {}", self.conversation.table.row(row).line));
             let time = at.checked_sub(1).and_then(|before| self.steps[before].time);
             let what = StepKind::Made { behind: row, members };
             self.steps.insert(at, Step { uuid, what, time });
@@ -42,7 +45,7 @@ impl Mending<'_> {
 
     /// Whether a call that stands before a place is answered behind it.
     fn is_open_before(&self, place: usize) -> bool {
-        let table = &self.own.table;
+        let table = &self.conversation.table;
         let Some(before) = place.checked_sub(1).and_then(|before| self.steps[before].row()) else {
             return false;
         };
