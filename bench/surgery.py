@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -315,14 +316,24 @@ def speed(rounds):
     return rows
 
 
+def prose(text):
+    """A paragraph or an item of a list, wrapped at 100 columns."""
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def told(chosen, rows, fast, megabytes, rounds, goals):
     versions = " and ".join(clients())
-    out = ["# Beside other programs that change sessions", "",
-           f"Made by `bench/surgery.py --write`, with {', '.join(PEERS)}. {len(chosen)} sessions that resume fully (recordings of every client version, and of the corpus), "
-           f"each program in a home of its own. Judges: `quipu check`, and the real client ({versions}), which resumes what came out against a scripted API. "
-           "*Worse*: the verdict is worse than before. *Broken*: the client does not resume it, or sends what the API refuses, or does not send any more what a person or the model had said "
-           "(tool calls, results, thinking and reminders do not count: they were to go). Each is counted per session and client.", "",
-           "*Left*: of the files' bytes; and of what the clients send: calls, bytes of results, thinking.", "",
+    out = ["# Comparison with other programs that change sessions", "",
+           prose(f"`bench/surgery.py --write` makes this page, with {', '.join(PEERS)}."), "",
+           prose(f"The test uses {len(chosen)} sessions that resume fully: recordings of every client version, and sessions from the corpus. "
+                 "Each program has its own home. Two judges look at the results: `quipu check`, and the real client "
+                 f"({versions}), which resumes them against a scripted API."), "",
+           "- *Worse*: the verdict is worse than before.",
+           prose("- *Broken*: the client does not resume the session, sends what the API refuses, or no longer sends what a person or the model had said. "
+                 "Tool calls, results, thinking and reminders do not count, because they were meant to be removed."),
+           prose("- *Left*: the share that remains of the bytes of the files, and of what the clients send: calls, bytes of results, thinking."), "",
+           "*Worse* and *broken* are counted per session and client.", "",
            "| program | sessions changed | untouched | failed | bytes left | calls left | results left | thinking left | worse | broken |",
            "|---|---|---|---|---|---|---|---|---|---|"]
     for name, row in rows.items():
@@ -330,25 +341,27 @@ def told(chosen, rows, fast, megabytes, rounds, goals):
         kinds = " | ".join(f"{100 * after / before:.0f} %" if before else "–" for before, after in row["sent"].values())
         out.append(f"| {name} | {row['done']} | {row['nothing']} | {row['failed']} | {left} | {kinds} | {len(row['worse'])} | {len(row['broken'])} |")
     is_whole = not any(row["worse"] or row["broken"] for row in rows.values())
-    out += ["", "Nothing was worse or broken." if is_whole else "What was worse or broken:", ""]
+    out += ["", "No session was worse or broken."] if is_whole else ["", "What was worse or broken:", ""]
     for name, row in rows.items():
         for text in row["worse"][:6] + row["broken"][:6]:
             out.append(f"- {name}: {text}")
         more = max(0, len(row["worse"]) - 6) + max(0, len(row["broken"]) - 6)
         if more:
             out.append(f"- {name}: and {more} more")
-    out += ["", "## Other classes of change", "",
-            "`clone` with all ids renewed: ccs-cloner renews the session's id and keeps the records'; aichat copies. `fork` at a turn, one branch: none. "
-            "`repair`: claude-code-tools' `fix-session` bridges missing parents; cozempic's `doctor` looks for results without calls. Undo: cozempic keeps a copy beside the file, without a command that "
-            "restores it from a list; the others make new sessions.", "",
-            f"## One session of {megabytes} MB", "", f"Wall time, CPU time and peak memory, best of {rounds} (aichat and cozempic: one run).", "",
+    out += ["", "## Other kinds of change", "",
+            "| change | other programs |", "|---|---|",
+            "| `clone` with all ids renewed | ccs-cloner renews the session's id and keeps those of the records; aichat copies |",
+            "| `fork` at a turn, one branch | none |",
+            "| `repair` | `fix-session` of claude-code-tools bridges missing parents; `doctor` of cozempic looks for results without calls |",
+            "| undo | cozempic keeps a copy beside the file, but has no command that restores it from a list; the others make new sessions |", "",
+            f"## One session of {megabytes} MB", "", f"Wall time, CPU time and peak memory. Best of {rounds} runs; aichat and cozempic: one run.", "",
             "| program | wall s | CPU s | MB | bytes left |", "|---|---|---|---|---|"]
     for name in programs():
         cpu, wall, memory = best(fast[name])
         size = fast[name + " size"]
         left = f"{size / megabytes / 1e4:.0f} %" if size else "not changed"
         out.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {memory:.0f} | {left} |")
-    out += [""] + [f"{text} (goal: {goal}){'' if met else ': MISSED'}." for text, met, goal in goals]
+    out += [""] + [prose(f"- {text} (goal: {goal}){'' if met else ': MISSED'}.") for text, met, goal in goals]
     return "\n".join(out) + "\n"
 
 
@@ -376,9 +389,9 @@ def main():
     memory = max(best(fast[name])[2] for name in programs() if name.startswith("quipu"))
     ours = [text for name in programs() if name.startswith("quipu") for text in rows[name]["worse"] + rows[name]["broken"]]
     goals = [
-        (f"strip is {ratio:.1f} times faster than {fastest}, the fastest of the others", ratio >= 10, "at least 10"),
-        (f"strip takes {memory:.0f} MB", memory < 100, "less than 100"),
-        (f"{len(ours)} sessions that quipu changed are worse or broken", not ours, "none"),
+        (f"`strip` is {ratio:.1f} times faster than {fastest}, the fastest of the others", ratio >= 10, "at least 10"),
+        (f"`strip` takes {memory:.0f} MB", memory < 100, "less than 100"),
+        (f"{len(ours)} sessions that Quipu changed are worse or broken", not ours, "none"),
     ]
     text = told(chosen, rows, fast, args.megabytes, args.rounds, goals)
     print(text)

@@ -1,8 +1,9 @@
-//! The Messages API: what is asked, what is heard, what goes wrong.
+//! The Messages API: requests, answers, errors.
 //!
-//! [`Model`] is whoever answers: the API itself ([`http`]), or a script ([`script`]) that needs no key and opens no socket. Both give the events of the API's stream as JSON;
-//! [`stream`] puts blocks together from them. Invariant: a block is passed on as it was said: its members keep their order, so that what is written and what is sent again are the
-//! same bytes.
+//! A [`Model`] answers requests: the API itself ([`http`]), or a script ([`script`]) that needs no
+//! key and opens no socket. Both give the events of the API's stream as JSON; [`stream`] assembles
+//! blocks from them. Invariant: a block is passed on exactly as it came: its members keep their
+//! order, so that what is written and what is sent again are the same bytes.
 
 pub mod certificates;
 pub mod http;
@@ -16,9 +17,10 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Whoever answers.
+/// Answers requests.
 pub trait Model: Send + Sync {
-    /// Asks, and passes on every event of the answer as it comes, until there are no more or nobody wants them.
+    /// Makes a request, and passes on every event of the answer as it comes, until there are no
+    /// more or `hear` breaks.
     fn ask(
         &self,
         body: String,
@@ -26,55 +28,55 @@ pub trait Model: Send + Sync {
     ) -> Result<(), ApiError>;
 }
 
-/// What is heard of an answer.
+/// What is received of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Heard<'a> {
-    /// The API has taken the request, and gave it this id.
+    /// The API has accepted the request, and gave it this id.
     Accepted(&'a str),
     /// An event of the stream, as JSON.
     Event(&'a str),
 }
 
-/// Why there is no answer, or no whole one.
+/// Why there is no answer, or an incomplete one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub why: Why,
-    /// What the API said, or the network.
+    /// The message of the API, or of the network.
     pub message: String,
-    /// The API's name for it, like `overloaded_error`.
+    /// The API's name for it, such as `overloaded_error`.
     pub kind: Option<String>,
     /// The API's id of the request.
     pub request: Option<String>,
-    /// How long the API wants us to wait.
+    /// How long the API asks to wait.
     pub retry_after: Option<Duration>,
-    /// What the API says about trying again.
+    /// Whether the API says to retry.
     pub should_retry: Option<bool>,
 }
 
-/// What kind of failure it is.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// The API answered with this status.
     Status(u16),
-    /// The stream itself brought an error.
+    /// The stream itself contained an error.
     InStream,
-    /// Nobody could be reached.
+    /// The API could not be reached.
     Unreachable,
     /// The stream ended before the answer did.
     Cut,
-    /// Nothing came for too long.
+    /// Nothing was received for too long.
     Idle,
-    /// What came was no answer.
+    /// The response is not an answer.
     Nonsense,
-    /// What came has no end: it is longer than was asked for, or takes longer than any answer.
+    /// The response has no end: it is longer than requested, or takes longer than any answer.
     Endless,
-    /// The program is not set up: there is no key, or a wrong address.
+    /// The program is not set up: the key is missing, or the address is wrong.
     Setup,
 }
 
 impl ApiError {
-    /// One without any word of the API.
+    /// An error without a message of the API.
     pub fn new(why: Why, message: impl Into<String>) -> ApiError {
         ApiError {
             why,
@@ -86,7 +88,7 @@ impl ApiError {
         }
     }
 
-    /// An answer that is an error: its status and its body.
+    /// An error response, from its status and body.
     pub fn of_body(status: u16, body: &str) -> ApiError {
         let (kind, message, request) = error_parts(body);
         let message = message.unwrap_or_else(|| body.chars().take(500).collect());
@@ -100,7 +102,7 @@ impl ApiError {
         ApiError { kind, request, ..ApiError::new(Why::InStream, message) }
     }
 
-    /// The name that clients have for it in a transcript.
+    /// The name for it in a transcript of Claude Code.
     pub fn label(&self) -> &'static str {
         match (self.why, self.kind.as_deref()) {
             (_, Some("authentication_error" | "permission_error")) | (Why::Status(401), _) => {
@@ -114,7 +116,7 @@ impl ApiError {
     }
 }
 
-/// Kind, message and request of an error's JSON.
+/// Kind, message and request id from an error's JSON.
 fn error_parts(body: &str) -> (Option<String>, Option<String>, Option<String>) {
     let value: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
@@ -131,7 +133,7 @@ impl fmt::Display for ApiError {
             Why::Unreachable => write!(f, "API Error: the API cannot be reached ({message}).")?,
             Why::Cut => write!(f, "API Error: the answer was cut off ({message}).")?,
             Why::Idle => write!(f, "API Error: nothing came any more ({message}).")?,
-            Why::Nonsense => write!(f, "API Error: what came is no answer ({message}).")?,
+            Why::Nonsense => write!(f, "API Error: unexpected response ({message}).")?,
             Why::Endless => write!(f, "API Error: the answer does not end ({message}).")?,
             Why::Setup => return write!(f, "{message}."),
         }

@@ -1,7 +1,9 @@
-//! What files were before they were changed, kept as the client keeps it: `file-history/<session>/<hash>@v<n>`.
+//! Keeps copies of files from before they were changed, as the client does:
+//! `file-history/<session>/<hash>@v<n>`.
 //!
-//! From then on a file is watched: at every prompt it is copied again if it is another one by then, so that clients can go back to what it was at that prompt. Invariant: a file is changed only
-//! after its copy is complete; a copy is never changed.
+//! After that a file is watched: at every prompt it is copied again if it has changed, so that
+//! clients can restore the state at that prompt. Invariant: a file is changed only after its copy
+//! is complete; a copy is never changed.
 
 use std::collections::BTreeMap;
 use std::fs::{self};
@@ -14,7 +16,7 @@ use sha2::{Digest, Sha256};
 /// The copies of a session.
 #[derive(Debug)]
 pub struct Backups {
-    /// `file-history/<session>`; nothing if no copies are kept.
+    /// `file-history/<session>`; None if no copies are kept.
     folder: Option<PathBuf>,
     watched: Mutex<Watched>,
 }
@@ -22,23 +24,23 @@ pub struct Backups {
 #[derive(Debug, Default)]
 struct Watched {
     files: BTreeMap<PathBuf, Backup>,
-    /// Some of them are not recorded yet.
+    /// Whether some of them are not recorded yet.
     has_new: bool,
 }
 
 /// The last copy of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// The name in the folder; nothing for a file that was not there.
+    /// The name in the folder; None for a file that did not exist.
     pub name: Option<String>,
-    /// How many copies there were by then.
+    /// How many copies there were at that time.
     pub version: u32,
-    /// When it was recorded first.
+    /// When it was first recorded.
     pub time: Option<String>,
 }
 
 impl Backups {
-    /// Copies go there.
+    /// Copies go into this folder.
     pub fn new(folder: Option<PathBuf>) -> Backups {
         Backups { folder, watched: Mutex::default() }
     }
@@ -47,8 +49,8 @@ impl Backups {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what a session watched before it was resumed, as far as the copies have the names
-    /// that copies of these files have: a record may say anything.
+    /// Restores what a session watched before it was resumed. Accepts only the names that copies of
+    /// these files have: a record may contain anything.
     pub(crate) fn restore(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let backups = files.filter(|(path, backup)| {
             backup.name.as_ref().is_none_or(|name| is_copy_of(name, path))
@@ -56,7 +58,8 @@ impl Backups {
         self.watched().files.extend(backups);
     }
 
-    /// Keeps a file that is about to be changed. One that is watched was kept when the prompt came.
+    /// Copies a file that is about to be changed. A watched file was already copied when the prompt
+    /// came.
     pub(crate) fn keep(&self, path: &Path) -> io::Result<()> {
         let mut watched = self.watched();
         if self.folder.is_none() || watched.files.contains_key(path) {
@@ -68,7 +71,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Copies a file, as this version of it or a later one.
+    /// Copies a file, as this version or a later one.
     fn copied(&self, path: &Path, mut version: u32) -> io::Result<Backup> {
         let folder = self.folder.clone().unwrap_or_default();
         let hash = hash(path);
@@ -86,7 +89,8 @@ impl Backups {
         Ok(Backup { name: is_there.then_some(name), version, time: None })
     }
 
-    /// A prompt comes: what has changed since it was copied last is copied again. What cannot be read stays as it was.
+    /// At a prompt: copies the files again that have changed since their last copy. If a file
+    /// cannot be read, its last copy stays.
     pub(crate) fn renew(&self) {
         let Some(folder) = &self.folder else { return };
         let mut watched = self.watched();
@@ -102,7 +106,7 @@ impl Backups {
         }
     }
 
-    /// Whether a file is watched since the last call.
+    /// Whether files were added since the last call.
     pub(crate) fn has_new(&self) -> bool {
         std::mem::take(&mut self.watched().has_new)
     }
@@ -117,7 +121,7 @@ impl Backups {
     }
 }
 
-/// The version behind that one.
+/// The next version.
 fn next(version: u32) -> io::Result<u32> {
     version.checked_add(1).ok_or_else(|| io::Error::other("there are too many copies of it"))
 }
@@ -130,13 +134,13 @@ fn is_copy_of(name: &str, path: &Path) -> bool {
     })
 }
 
-/// What the names of a file's copies begin with.
+/// The beginning of the names of a file's copies.
 fn hash(path: &Path) -> String {
     let hash = Sha256::digest(path.to_string_lossy().as_bytes());
     format!("{:016x}", u64::from_be_bytes(hash[..8].try_into().unwrap_or_default()))
 }
 
-/// Whether two files hold the same; one that is gone holds something else.
+/// Whether two files have the same content. A missing file is different.
 fn is_equal(one: &Path, other: &Path) -> io::Result<bool> {
     let Ok(one) = files::open(one) else { return Ok(false) };
     let other = files::open(other)?;
@@ -188,7 +192,7 @@ mod tests {
         };
         write(&file, "one");
         for text in ["two", "three"] {
-            // Two changes in one turn: what it was at the prompt counts.
+            // Two changes in one turn: the state at the prompt counts.
             backups.keep(&file).unwrap();
             backups.keep(&new).unwrap();
             write(&file, text);
@@ -204,7 +208,7 @@ mod tests {
         fs::remove_file(&new).unwrap();
         backups.renew();
         assert_eq!(rows_of(&backups), [row("a.txt", 2, Some("three")), row("new.txt", 3, None)]);
-        // After a resume it goes on from there; copies of other files are not taken up.
+        // After a resume it continues from there; copies of other files are not restored.
         let later = Backups::new(Some(copies.clone()));
         let other = (folder.path().join("b.txt"), backups.recorded("")[0].1.clone());
         later.restore(backups.recorded("").into_iter().chain([other]));
@@ -227,7 +231,7 @@ mod tests {
         for name in ["@v1", "/../../x@v1", "@v", "@v1/../x", "@v1x", ""] {
             assert_eq!(restored(&format!("{hash}{name}"), 1).is_some(), name == "@v1", "{name}");
         }
-        // The last version there can be is followed by none.
+        // There is no version after the last possible one.
         let (name, version) = restored(&format!("{hash}@v9"), u32::MAX).unwrap();
         assert_eq!((name, version), (Some(format!("{hash}@v9")), u32::MAX));
     }

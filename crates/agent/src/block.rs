@@ -1,37 +1,38 @@
-//! Blocks of messages, which are JSON already: what is looked up and changed in them.
+//! Reads and changes blocks of messages, which are already JSON.
 
 use transcript::json::{Json, Object, quote};
 
 use crate::api::stream::with;
 use crate::tool::{Answer, Content};
 
-/// What the API takes of an answer: blank texts it refuses, and an answer of nothing but thinking. All clients leave them out when they go on with a session.
+/// The blocks of an answer that the API accepts. It refuses blank texts, and answers that consist
+/// only of thinking. All clients leave these out when they continue a session.
 pub(crate) fn sent(blocks: Vec<String>) -> Vec<String> {
     let is_blank = |block: &String| text_of(block).is_some_and(|text| text.trim().is_empty());
     let kept: Vec<String> = blocks.into_iter().filter(|block| !is_blank(block)).collect();
     if kept.iter().all(|block| is_thinking(block)) { Vec::new() } else { kept }
 }
 
-/// Whether it is thinking, also such as nobody can read.
+/// Whether the block is thinking, including redacted thinking.
 pub(crate) fn is_thinking(block: &str) -> bool {
     let kind = Json::parse(block.as_bytes()).and_then(|block| block.get("type"));
     kind.is_some_and(|kind| kind.is("thinking") || kind.is("redacted_thinking"))
 }
 
-/// Whether thinking has no signature: the API takes none of that.
+/// Whether a thinking block has no signature. The API refuses such blocks.
 pub(crate) fn is_unsigned(thinking: &str) -> bool {
     let block = Json::parse(thinking.as_bytes()).and_then(Json::object);
     block.is_some_and(|block| block.text("signature").is_none_or(|text| text.is_empty()))
 }
 
-/// The text of a block that is one.
+/// The text of a text block.
 pub(crate) fn text_of(block: &str) -> Option<String> {
     let block = Json::parse(block.as_bytes())?.object()?;
     let is_text = block.get("type").is_some_and(|kind| kind.is("text"));
     block.text("text").filter(|_| is_text).map(String::from)
 }
 
-/// The input of a block that is a call.
+/// The input of a tool call, as JSON.
 pub(crate) fn input_of(block: &str) -> Option<String> {
     let block = Json::parse(block.as_bytes())?.object()?;
     let is_call = block.get("type").is_some_and(|kind| kind.is("tool_use"));
@@ -43,7 +44,7 @@ pub(crate) fn is_text(block: Option<&String>) -> bool {
     block.is_some_and(|block| text_of(block).is_some())
 }
 
-/// A message with another usage: members that are told again are replaced.
+/// The message with its usage updated: members that occur again are replaced.
 pub(crate) fn with_usage(message: &str, usage: &str) -> String {
     let json = Json::parse(message.as_bytes()).and_then(Json::object);
     let before = json.as_ref().and_then(|json| json.get("usage"));
@@ -57,7 +58,8 @@ pub(crate) fn with_usage(message: &str, usage: &str) -> String {
     with(message, "usage", &whole).unwrap_or_else(|| message.to_owned())
 }
 
-/// The answer to a call as the API wants it. Clients put the members in another order where it is an error.
+/// The result of a call as the API wants it. If it is an error, clients write the members in
+/// another order.
 pub(crate) fn result_block(call: &str, answer: &Answer) -> String {
     let content = match &answer.content {
         Content::Text(text) => quote(text),

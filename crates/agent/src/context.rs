@@ -1,12 +1,11 @@
 //! What the model is told about where it works: instruction files, the date, the platform, the
 //! state of the repository.
 //!
-//! Instructions and date stand in a reminder before the first prompt, the rest at the end of the
-//! system prompt, as the original has them. Invariants: a session that goes on says the same as
-//! before, so that what the API keeps of it still helps; what has changed is told behind it. A
-//! project's instructions are regular files inside the folder that they are for: a link that leads
-//! out of it could send any file of the user's to the API. Nothing is executed in a folder that the
-//! user does not trust.
+//! Instructions and date are in a reminder before the first prompt, the rest is at the end of the
+//! system prompt, as in Claude Code. Invariants: a resumed session says the same as before, so that
+//! the API's cache still helps; what has changed is added after it. A project's instructions are
+//! regular files inside the folder that they are for: a link that leads out of it could send any
+//! file of the user to the API. Nothing is executed in a folder that the user does not trust.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -20,59 +19,59 @@ use serde::{Deserialize, Serialize};
 use crate::git;
 use crate::trust::Trust;
 
-/// What the model is told beside the conversation.
+/// What the model is told in addition to the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
-    /// Before the first prompt.
+    /// The text before the first prompt.
     pub reminder: String,
-    /// At the end of the system prompt.
+    /// The text at the end of the system prompt.
     pub surroundings: String,
-    /// What the reminder would have said when the session went on last, if that was something else.
+    /// The reminder as of the last resume, if it was different.
     #[serde(default)]
     pub latest: Option<String>,
-    /// The same of the surroundings.
+    /// The surroundings as of the last resume, if they were different.
     #[serde(default)]
     pub latest_surroundings: Option<String>,
 }
 
-/// Longer instructions are cut: they are sent with every request.
+/// The most bytes of an instruction file. Longer ones are cut: they are sent with every request.
 const LONGEST: usize = 1 << 18;
-/// Where the reminder comes to what changes by itself.
+/// The heading in the reminder before the part that changes by itself.
 const DATE: &str = "# currentDate\n";
-/// Where the surroundings come to what is told of the beginning only.
+/// The heading in the surroundings before the part that only describes the beginning.
 const STATUS: &str = "\n\n# gitStatus\n";
-/// How deep files may import files.
+/// How deep imports of files may be nested.
 const DEEPEST: usize = 5;
 
-/// Where instructions are looked for.
+/// Where instructions are searched for.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The client's config folder.
     pub home: &'a Path,
     /// The user's home folder.
     pub user: Option<&'a Path>,
-    /// The session's folder.
+    /// The session's working directory.
     pub cwd: &'a Path,
-    /// Whether the user trusts the repository that it lies in.
+    /// Whether the user trusts the repository that contains it.
     pub repository: Trust,
 }
 
-/// What was not looked at.
+/// What was not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Instruction files that lead out of the folder that they are for.
     pub instructions: Vec<PathBuf>,
-    /// Whether git could have said more about the repository.
+    /// Whether git could have reported more about the repository.
     pub is_repository: bool,
 }
 
-/// The folder of the repository that a folder lies in.
+/// The top folder of the repository that contains a folder.
 pub fn repository(cwd: &Path) -> Option<&Path> {
     git::root(cwd)
 }
 
 impl Context {
-    /// Looks around. Gives what was left out, too.
+    /// Collects the context. Also returns what was left out.
     pub fn look(places: Places<'_>, date: &str, model: &str) -> (Context, LeftOut) {
         let mut reminder = String::new();
         let (files, outside) = instructions(places);
@@ -102,7 +101,7 @@ impl Context {
         (Context { reminder: tagged(&reminder), surroundings, ..Context::default() }, left_out)
     }
 
-    /// Takes in what is the case now. Gives what the model has to be told about it.
+    /// Updates the context to the current state. Returns what the model has to be told about it.
     pub fn renew(&mut self, now: &Context) -> Option<String> {
         let before = self.latest.as_ref().unwrap_or(&self.reminder);
         let mut news = Vec::new();
@@ -132,28 +131,28 @@ fn only_date(before: &str, now: &str) -> Option<String> {
     (before == now).then(|| tagged(&format!("{DATE}{date}")))
 }
 
-/// What the surroundings say of now.
+/// The part of the surroundings that describes the present.
 fn facts(surroundings: &str) -> Vec<&str> {
     surroundings.split(STATUS).next().unwrap_or_default().lines().collect()
 }
 
-/// A text that is not the user's own.
+/// Marks a text that is not the user's own.
 pub(crate) fn tagged(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// An instruction file: where it stands, whose it is, what it says.
+/// An instruction file: its path, whose it is, and its text.
 type Instruction = (PathBuf, &'static str, String);
 
-/// Instruction files in the order in which they count, each once; and those that lead out of their
+/// The instruction files in order of precedence, each once; and those that lead out of their
 /// folder.
 fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
-    let mut found = Found::within(places.home);
+    let mut found = ContextFile::within(places.home);
     found.user = places.user.map(Path::to_owned);
     found.file(&places.home.join("CLAUDE.md"), USERS, 0);
     let above: Vec<&Path> = places.cwd.ancestors().collect();
     for folder in above.iter().rev() {
-        // The folder of the user's own instructions is not a project's.
+        // The folder of the user's own instructions is not a project.
         let is_user = places.user == Some(*folder) && *folder != places.cwd;
         if !is_user {
             found.root = real(folder);
@@ -161,7 +160,8 @@ fn instructions(places: Places<'_>) -> (Vec<Instruction>, Vec<PathBuf>) {
             found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
             found.file(&folder.join(".claude/CLAUDE.md"), PROJECTS, 0);
             found.rules(&folder.join(".claude/rules"));
-            // Others read this name; where there are both, the first speaks.
+            // Other agents read this name. It is read only if the project has none of the files
+            // above.
             if found.files.len() == before {
                 found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
             }
@@ -175,25 +175,26 @@ const USERS: &str = "the user's instructions for all projects";
 const PROJECTS: &str = "the project's instructions";
 const LOCAL: &str = "the user's instructions for this project";
 
-struct Found {
+struct ContextFile {
     files: Vec<Instruction>,
     seen: HashSet<PathBuf>,
-    /// The folder that the instructions are for, with its links followed: only what lies in it is
+    /// The folder that the instructions are for, with its links followed: only files inside it are
     /// read.
     root: PathBuf,
-    /// What `~` is.
+    /// The folder that `~` means.
     user: Option<PathBuf>,
-    /// What would be read if it did not lead out of that folder.
+    /// Files that were not read because they lead out of that folder.
     outside: Vec<PathBuf>,
 }
 
-impl Found {
-    fn within(root: &Path) -> Found {
+impl ContextFile {
+    fn within(root: &Path) -> ContextFile {
         let (files, seen, outside) = Default::default();
-        Found { files, seen, root: real(root), user: None, outside }
+        ContextFile { files, seen, root: real(root), user: None, outside }
     }
 
-    /// Rules of a project, by their names; those for some files only are not for the beginning.
+    /// Reads the rules of a project, in the order of their names. Rules for certain files only are
+    /// not part of the beginning.
     fn rules(&mut self, folder: &Path) {
         let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
         let mut files: Vec<PathBuf> =
@@ -222,7 +223,7 @@ impl Found {
         is_left_out: impl Fn(&str) -> bool,
     ) {
         let Ok(real) = path.canonicalize() else { return };
-        // What users link in their own home is theirs.
+        // Links in the user's own home are the user's decision.
         if kind != USERS && !real.starts_with(&self.root) {
             self.outside.push(path.to_owned());
             return;
@@ -230,7 +231,7 @@ impl Found {
         if !real.is_file() || !self.seen.insert(real.clone()) {
             return;
         }
-        // By the path that was looked at: a link may lead elsewhere by now.
+        // By the resolved path that was checked: the link may lead elsewhere by now.
         let Ok(text) = text(&real) else { return };
         if is_left_out(&text) {
             return;
@@ -245,8 +246,8 @@ impl Found {
                 (Some(rest), Some(user)) => user.join(rest),
                 _ => folder.join(name),
             };
-            // Nobody was asked whether files from elsewhere may be read. What stands beside the
-            // user's own instructions is the user's, wherever it leads.
+            // The user was not asked whether files from elsewhere may be read. Files next to the
+            // user's own instructions are the user's, wherever they lead.
             let is_beside = kind == USERS
                 && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
                 && !name.starts_with("~/");
@@ -257,12 +258,12 @@ impl Found {
     }
 }
 
-/// A folder with its links followed, if it is there.
+/// The folder with its links followed, if it exists.
 fn real(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The text of instructions; of long ones, the first lines.
+/// The text of an instruction file; of a long one, the first lines.
 fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     files::open(path)?.take(LONGEST as u64 + 1).read_to_end(&mut bytes)?;
@@ -274,7 +275,7 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(format!("{first}\n\n[the rest is left out: more than {} KB]", LONGEST >> 10))
 }
 
-/// The instructions of the folders between the project's and a file, each told once.
+/// The instructions of the folders between the project's folder and a file, each given once.
 pub(crate) fn nested(
     path: &Path,
     root: &Path,
@@ -288,7 +289,7 @@ pub(crate) fn nested(
         if !told_folders.insert(folder.clone()) {
             continue;
         }
-        let mut found = Found::within(root);
+        let mut found = ContextFile::within(root);
         found.file(&folder.join("CLAUDE.md"), PROJECTS, 0);
         if found.files.is_empty() {
             found.file(&folder.join("AGENTS.md"), PROJECTS, 0);
@@ -301,7 +302,7 @@ pub(crate) fn nested(
     (!text.is_empty()).then(|| format!("\n\n{}", tagged(text)))
 }
 
-/// The files that a text names with `@`, outside of code.
+/// The files that a text imports with `@`, outside of code.
 fn imports(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_code = false;

@@ -128,7 +128,7 @@ fn what_has_changed_is_told_and_no_more() {
     let parts = ["Contents of ", "second", "2026-11-17", "Model: claude-x"];
     assert!(parts.iter().all(|part| news.contains(part)), "{news}");
     assert_eq!(context.renew(&look("2026-11-17", "claude-x")), None);
-    // What was told first stays as it was.
+    // What was sent first stays as it was.
     assert_eq!((context.reminder, context.surroundings), (began.reminder, began.surroundings));
 }
 

@@ -1,38 +1,38 @@
-//! What a program that hosts a session asks of it, beside what it says: the control protocol of the
-//! original.
+//! Requests from the program that hosts a session, apart from prompts: the control protocol of
+//! Claude Code.
 //!
-//! Every request is answered, what is not known with an error. What concerns rules, hooks and
-//! servers is not known yet: a host that relies on any of it is refused when it says so, and the
-//! session ends, because whoever goes on after that would believe in hooks that nobody calls.
+//! Every request is answered, an unknown one with an error. Rules, hooks and servers are not
+//! supported yet: a host that relies on them is refused when it says so, and the session ends. A
+//! host that continued would rely on hooks that are never called.
 
 use serde_json::{Map, Value, json};
 
 use crate::model;
 use crate::permit::{Bypass, Mode};
 
-/// What is asked for.
+/// What a request asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
-    /// Nothing but the answer.
+    /// Nothing except the answer.
     Nothing,
-    /// The turn is to stop.
+    /// Stop the turn.
     Stop,
-    /// Another permission mode.
+    /// Switch to another permission mode.
     Mode(Mode),
-    /// Another model.
+    /// Switch to another model.
     Model(String),
-    /// So many tokens for thinking; nothing for none.
+    /// Use this many tokens for thinking; None for no thinking.
     Thinking(Option<u64>),
-    /// What cannot be promised: the session is to end.
+    /// Something that is not supported: the session is to end.
     Impossible,
 }
 
-/// Why a request is not done.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// For people.
+    /// The reason, for people.
     pub why: String,
-    /// For programs, in the words of the original.
+    /// The code for programs, as in Claude Code.
     pub code: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ impl Refusal {
     }
 }
 
-/// What a host may say with `initialize` without relying on it.
+/// Members that a host may send with `initialize` without relying on them.
 const HARMLESS: [&str; 5] = [
     "subtype",
     "agentProgressSummaries",
@@ -51,7 +51,7 @@ const HARMLESS: [&str; 5] = [
     "supportedDialogKinds",
 ];
 
-/// What a request asks for, and what it is answered with.
+/// What a request asks for, and its answer.
 pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Refusal>) {
     let subtype = request["subtype"].as_str().unwrap_or_default();
     match subtype {
@@ -91,7 +91,7 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
 }
 
 impl Bypass {
-    /// Why a host may not have everything permitted, in the words of the original.
+    /// Why a host may not have everything permitted, in the words of Claude Code.
     fn refusal(self) -> Option<Refusal> {
         let (why, code) = match self {
             Bypass::Offered => return None,
@@ -106,7 +106,7 @@ impl Bypass {
     }
 }
 
-/// The options of `initialize` that restrict or promise what is not there.
+/// The options of `initialize` that restrict or promise something that is not supported.
 fn unsupported(request: &Value) -> Vec<&str> {
     let members = request.as_object().into_iter().flat_map(Map::iter);
     let members =

@@ -1,6 +1,7 @@
-//! How records look: which members they have, in which order. Data (`data/dialect.json`).
+//! The form of records: which members they have, in which order. Data (`data/dialect.json`).
 //!
-//! Invariant: whoever writes says what members hold; whether and where they stand is the dialect's.
+//! Invariant: the caller gives the values of members; the dialect decides whether and where they
+//! occur.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,20 +21,20 @@ static DIALECT: LazyLock<Dialect> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../data/dialect.json")).unwrap_or_default()
 });
 
-/// Stands for the members that all records of the conversation begin with.
+/// A placeholder for the members that all records of the conversation begin with.
 const ENVELOPE: &str = "...";
 
-/// The version whose records these are.
+/// The client version whose records these are.
 pub(crate) fn version() -> &'static str {
     &DIALECT.version
 }
 
-/// What the members of a record hold, each as JSON.
+/// The names and values of a record's members, each value as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Members(Vec<(String, String)>);
 
 impl Members {
-    /// A member whose value is JSON.
+    /// Adds a member whose value is JSON.
     pub(crate) fn raw(mut self, name: &str, value: impl Into<String>) -> Members {
         self.0.push((name.to_owned(), value.into()));
         self
@@ -44,7 +45,7 @@ impl Members {
         self.raw(name, value)
     }
 
-    /// The same if there is a value.
+    /// Adds a member if there is a value.
     pub(crate) fn maybe(self, name: &str, value: Option<&impl Serialize>) -> Members {
         match value {
             Some(value) => self.put(name, value),
@@ -52,13 +53,13 @@ impl Members {
         }
     }
 
-    /// All of them, as an object.
+    /// All members, as an object.
     pub(crate) fn object(&self) -> String {
         let names = self.0.iter().map(|(name, _)| name.as_str());
         self.in_order(names)
     }
 
-    /// The record of a kind: those of them that it has, in its order.
+    /// A record of this kind: the members that the kind has, in its order.
     pub(crate) fn record(&self, kind: &str) -> String {
         let keys = DIALECT.records.get(kind).map(Vec::as_slice).unwrap_or_default();
         let names = keys.iter().flat_map(|name| match name.as_str() {

@@ -1,7 +1,8 @@
-//! The driver: carries out what the turn wants, and brings back what came of it.
+//! The driver: carries out what the turn wants, and returns the outcome to it.
 //!
-//! One thread decides; others wait for the API, for tools and for time, and send notes. Invariants: a note of an answer or a wait that was given up is thrown away (it has an old number); once something
-//! could not be recorded, nothing more is done.
+//! One thread decides; others wait for the API, for tools and for time, and send events.
+//! Invariants: an event of an answer or a wait that was given up is dropped (it has an old number);
+//! once something could not be recorded, nothing more is done.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -12,70 +13,70 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::api::request::{Request, text_block};
 use crate::api::stream::Limits;
 use crate::control::{self, Wish};
-use crate::count::Count;
-use crate::face::{Face, Summary};
-use crate::listen::{Hearing, listen};
+use crate::host::{Host, Summary};
 use crate::model;
-use crate::nature::Nature;
 use crate::permit::Permit;
+use crate::reader::{Hearing, listen};
 use crate::record::Recorder;
+use crate::tally::Tally;
 use crate::tool::{self, Call, Cancel, Site, Trouble};
 use crate::turn::{Effect, Entry, Input, Outcome, Prompt, Turn, Wanted};
 
-pub use crate::note::{Note, Said};
+pub use crate::inbox::{Event, Said};
 
-/// How the API is asked.
+/// The parameters of requests to the API.
 #[derive(Clone, Debug)]
 pub struct Asking {
-    /// The model.
+    /// The name of the model.
     pub model: String,
-    /// How long an answer may be.
+    /// The most tokens that an answer may have.
     pub max_tokens: u64,
-    /// How much of that may be thinking.
+    /// How many of these may be thinking.
     pub thinking: Option<u64>,
     /// The system prompt.
     pub system: Vec<String>,
     /// The tools.
     pub tools: Vec<String>,
-    /// What stands before the first prompt.
+    /// The reminder before the first prompt.
     pub reminder: String,
-    /// What has changed since then: goes with the next prompt.
+    /// What has changed since then; sent with the next prompt.
     pub news: Option<String>,
-    /// What is kept beside the session once that was told: a file, and what it holds.
+    /// What to store next to the session once that was sent: a path and the text.
     pub kept: Option<(PathBuf, String)>,
-    /// Whether the API is asked to keep the beginning.
+    /// Whether the API is asked to cache the beginning.
     pub is_cached: bool,
 }
 
 /// A session at work.
 pub struct Driver {
-    /// What was said, and what is to be done.
+    /// The conversation, and what is to be done next.
     pub turn: Turn,
-    /// The transcript.
+    /// Writes the transcript.
     pub recorder: Recorder,
-    /// Who answers.
+    /// Answers requests: the API, or a script.
     pub model: Arc<dyn Model>,
-    /// How it is asked.
+    /// The parameters of requests.
     pub asking: Asking,
     /// Where tools work.
     pub site: Arc<Site>,
-    /// What they may do.
+    /// What tools may do.
     pub permit: Permit,
-    /// Time, ids, chance.
-    pub nature: Arc<dyn Nature>,
-    notes: Sender<Note>,
+    /// Time, ids and random numbers.
+    pub nature: Arc<dyn Ambient>,
+    notes: Sender<Event>,
     number: u64,
     calls: HashMap<String, (Wanted, Cancel)>,
-    /// The answer that comes in.
+    /// The answer that is being received.
     hearing: Hearing,
     prompt: Option<String>,
     /// The model of the next turn, if it is another one.
     next_model: Option<String>,
-    count: Count,
+    count: Tally,
     end: Option<u8>,
 }
 
@@ -86,18 +87,18 @@ impl std::fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// A session that waits for something to be said.
+    /// A session that waits for a prompt.
     pub fn new(
         turn: Turn,
         recorder: Recorder,
         (model, asking): (Arc<dyn Model>, Asking),
         (site, permit): (Arc<Site>, Permit),
-        nature: Arc<dyn Nature>,
-        notes: Sender<Note>,
+        nature: Arc<dyn Ambient>,
+        notes: Sender<Event>,
     ) -> Driver {
         let ear = notes.clone();
         let listener: tool::Listener = Box::new(move |call: &str, progress, number| {
-            let _ = ear.send(Note::Progress(call.to_owned(), progress, number));
+            let _ = ear.send(Event::Progress(call.to_owned(), progress, number));
         });
         *site.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
         Driver {
@@ -114,20 +115,21 @@ impl Driver {
             hearing: Hearing::default(),
             prompt: None,
             next_model: None,
-            count: Count::default(),
+            count: Tally::default(),
             end: None,
         }
     }
 
-    /// Goes through turns until nobody says anything more, and ends what still runs. Gives the exit code.
-    pub fn run(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
+    /// Runs turns until there are no more prompts, and kills what still runs. Returns the exit
+    /// code.
+    pub fn run(&mut self, inbox: &Receiver<Event>, face: &mut dyn Host) -> u8 {
         let code = self.turns(inbox, face);
         self.site.shells.end();
         face.finish();
         code
     }
 
-    fn turns(&mut self, inbox: &Receiver<Note>, face: &mut dyn Face) -> u8 {
+    fn turns(&mut self, inbox: &Receiver<Event>, face: &mut dyn Host) -> u8 {
         let mut queue: VecDeque<Said> = VecDeque::new();
         let (mut is_closed, mut code) = (false, 0);
         let mut patience = PATIENCE;
@@ -167,31 +169,31 @@ impl Driver {
                 inbox.recv()
             };
             match note {
-                Ok(Note::Say(utterance)) => queue.push_back(utterance),
-                Ok(Note::End(code)) => return code,
-                Ok(Note::Nonsense(why)) => {
+                Ok(Event::Say(utterance)) => queue.push_back(utterance),
+                Ok(Event::End(code)) => return code,
+                Ok(Event::Nonsense(why)) => {
                     face.complain(&why);
                     return 1;
                 }
-                Ok(Note::Control(line)) => {
+                Ok(Event::Control(line)) => {
                     if self.control(&line, face) == Wish::Impossible {
                         return IMPOSSIBLE;
                     }
                 }
-                Ok(Note::Closed) | Err(_) => is_closed = true,
+                Ok(Event::Closed) | Err(_) => is_closed = true,
                 Ok(_) => {}
             }
         }
     }
 
-    /// One turn.
+    /// Runs one turn.
     fn one(
         &mut self,
         utterance: Said,
-        inbox: &Receiver<Note>,
+        inbox: &Receiver<Event>,
         queue: &mut VecDeque<Said>,
         is_closed: &mut bool,
-        face: &mut dyn Face,
+        face: &mut dyn Host,
     ) -> u8 {
         self.count.begin(self.nature.elapsed());
         self.change_model();
@@ -199,18 +201,18 @@ impl Driver {
         let prompt = self.prompt(utterance, face);
         let mut outcome = self.step(Input::Prompt(prompt), face);
         while outcome.is_none() {
-            // What nobody hears of is neither done nor paid for.
-            let gone = (face.is_gone() && self.end.is_none()).then_some(Note::End(NOBODY));
+            // If nothing reads the output, work is neither done nor paid for.
+            let gone = (face.is_gone() && self.end.is_none()).then_some(Event::End(NOBODY));
             let Some(note) = gone.or_else(|| inbox.recv().ok()) else { break };
             let input = match note {
-                Note::Of(number, input) if number == self.number => input,
-                Note::Event(number, event) if number == self.number => {
+                Event::Of(number, input) if number == self.number => input,
+                Event::Event(number, event) if number == self.number => {
                     face.event(&event);
                     continue;
                 }
-                Note::Of(..) | Note::Event(..) => continue,
-                Note::Answered(call, answer) => Input::Answered(call, answer),
-                Note::Progress(call, progress, number) => {
+                Event::Of(..) | Event::Event(..) => continue,
+                Event::Answered(call, answer) => Input::Answered(call, answer),
+                Event::Progress(call, progress, number) => {
                     if self.calls.contains_key(&call)
                         && let Err(error) = self.recorder.progress(&call, &progress, number)
                     {
@@ -219,16 +221,17 @@ impl Driver {
                         continue;
                     }
                 }
-                Note::Say(utterance) => match self.recorder.enqueue(&utterance.blocks) {
+                Event::Say(utterance) => match self.recorder.enqueue(&utterance.blocks) {
                     Err(error) => Input::Unwritable(error.to_string()),
-                    // While tools run it goes along with their results; else it waits for its own turn.
+                    // While tools run, it is sent along with their results; otherwise it waits for
+                    // its own turn.
                     Ok(()) if !self.calls.is_empty() => Input::Prompt(self.prompt(utterance, face)),
                     Ok(()) => {
                         queue.push_back(utterance);
                         continue;
                     }
                 },
-                Note::Control(line) => match self.control(&line, face) {
+                Event::Control(line) => match self.control(&line, face) {
                     Wish::Stop => Input::Interrupt,
                     Wish::Impossible => {
                         self.end = Some(IMPOSSIBLE);
@@ -236,22 +239,22 @@ impl Driver {
                     }
                     _ => continue,
                 },
-                Note::End(code) => {
+                Event::End(code) => {
                     self.end = Some(code);
                     Input::Interrupt
                 }
-                Note::Closed => {
+                Event::Closed => {
                     *is_closed = true;
                     continue;
                 }
-                Note::Nonsense(why) => {
+                Event::Nonsense(why) => {
                     face.complain(&why);
                     self.end = Some(1);
                     Input::Interrupt
                 }
             };
             self.count.note(&input, self.nature.elapsed());
-            // What had come of an answer that is stopped stays.
+            // What has arrived of an answer that is stopped is kept.
             let heard = matches!(input, Input::Interrupt) && self.turn.is_answering();
             if let Some(block) = self.hearing.partial().filter(|_| heard) {
                 let block = self.site.secrets.redacted_json(&block).into_owned();
@@ -265,8 +268,8 @@ impl Driver {
         self.finish(outcome, face)
     }
 
-    /// What is said, with what has changed before it.
-    fn prompt(&mut self, utterance: Said, face: &mut dyn Face) -> Prompt {
+    /// The prompt, preceded by what has changed.
+    fn prompt(&mut self, utterance: Said, face: &mut dyn Host) -> Prompt {
         let id = self.recorder.id_for(utterance.id.as_deref());
         if let Some(line) = &utterance.line {
             face.again(line, &id);
@@ -280,8 +283,8 @@ impl Driver {
         }
     }
 
-    /// Does what a host wants, and answers.
-    fn control(&mut self, line: &Value, face: &mut dyn Face) -> Wish {
+    /// Does what the host wants, and answers it.
+    fn control(&mut self, line: &Value, face: &mut dyn Host) -> Wish {
         let (wish, answer) = control::asked(&line["request"], self.permit.bypass);
         match &wish {
             Wish::Mode(mode) => {
@@ -310,15 +313,16 @@ impl Driver {
         }
     }
 
-    /// Gives the turn an input, and carries out what it wants. Gives how the turn ended, once it has.
-    fn step(&mut self, input: Input, face: &mut dyn Face) -> Option<Outcome> {
+    /// Passes an input to the turn and carries out what it wants. Returns how the turn ended, once
+    /// it has.
+    fn step(&mut self, input: Input, face: &mut dyn Host) -> Option<Outcome> {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             for effect in self.turn.step(input) {
                 match self.carry_out(effect, face) {
                     Carried::On => {}
                     Carried::Next(next) => inputs.push_back(next),
-                    // What could not be written is the end of it.
+                    // If something cannot be written, the turn ends.
                     Carried::Lost(why) => {
                         inputs = VecDeque::from([Input::Unwritable(why)]);
                         break;
@@ -330,7 +334,7 @@ impl Driver {
         None
     }
 
-    fn carry_out(&mut self, effect: Effect, face: &mut dyn Face) -> Carried {
+    fn carry_out(&mut self, effect: Effect, face: &mut dyn Host) -> Carried {
         match effect {
             Effect::Record(entry) => return self.record(&entry, face),
             Effect::Show(block) => {
@@ -350,7 +354,7 @@ impl Driver {
                 let (notes, number) = (self.notes.clone(), self.number);
                 thread::spawn(move || {
                     thread::sleep(time);
-                    let _ = notes.send(Note::Of(number, Input::Waited));
+                    let _ = notes.send(Event::Of(number, Input::Waited));
                 });
             }
             Effect::Run(wanted) => return self.start(wanted),
@@ -367,7 +371,7 @@ impl Driver {
         Carried::On
     }
 
-    fn record(&mut self, entry: &Entry, face: &mut dyn Face) -> Carried {
+    fn record(&mut self, entry: &Entry, face: &mut dyn Host) -> Carried {
         let id = match self.recorder.record(entry) {
             Ok(id) => id,
             Err(error) => return Carried::Lost(error.to_string()),
@@ -393,10 +397,11 @@ impl Driver {
         kept.map_or_else(|error| Carried::Lost(error.to_string()), |()| Carried::On)
     }
 
-    /// Keeps what the model was told about where it works, now that it was.
+    /// Stores what the model was told about where it works, after it was told.
     fn keep_context(&mut self) {
         let Some((path, text)) = self.asking.kept.take() else { return };
-        // Without it the next run looks anew, and the API reads everything again: no reason to stop.
+        // Without it the next run collects it anew, and the API reads everything again: not a
+        // reason to stop.
         let _ = files::put(&path, text.as_bytes(), files::Durability::Process);
     }
 
@@ -426,7 +431,7 @@ impl Driver {
         thread::spawn(move || {
             let heard = listen(&*model, body, (&notes, number), &hearing, &site.secrets);
             if let Some(error) = heard {
-                let _ = notes.send(Note::Of(number, Input::Failed(error, chance)));
+                let _ = notes.send(Event::Of(number, Input::Failed(error, chance)));
             }
         });
     }
@@ -437,7 +442,7 @@ impl Driver {
         let (id, name) = (wanted.id.clone(), wanted.name.clone());
         let call = Call { id: id.clone(), name, input, cancel: cancel.clone() };
         self.calls.insert(id.clone(), (wanted, cancel));
-        // What cannot be meant needs no permission.
+        // An invalid call needs no permission.
         let is_offered = self.permit.offers(&call.name);
         let checked =
             if is_offered { tool::checked(&call) } else { Err(tool::unknown(&call.name)) };
@@ -455,21 +460,21 @@ impl Driver {
         let (site, notes) = (self.site.clone(), self.notes.clone());
         thread::spawn(move || {
             let answer = tool::run(&call, &site);
-            let _ = notes.send(Note::Answered(id, answer));
+            let _ = notes.send(Event::Answered(id, answer));
         });
         Carried::On
     }
 
-    /// The answer to a call that does not run.
+    /// The result of a call that does not run.
     fn refused(&self, id: String, trouble: Trouble) -> Input {
         let mut answer = trouble.answer();
         self.site.secrets.clean(&mut answer);
         Input::Answered(id, answer)
     }
 
-    fn finish(&mut self, outcome: Outcome, face: &mut dyn Face) -> u8 {
+    fn finish(&mut self, outcome: Outcome, face: &mut dyn Host) -> u8 {
         let taken = self.nature.elapsed() - self.count.began;
-        // What could not be written is told as what it is, and is the end of it.
+        // If the transcript could not be written, the turn is reported as such and ends.
         let is_lost = matches!(outcome, Outcome::Unwritable(_));
         let outcome = match if is_lost { Ok(()) } else { self.recorder.duration(taken) } {
             Ok(()) => outcome,
@@ -493,18 +498,19 @@ impl Driver {
     }
 }
 
-/// The exit code of a session whose output nobody reads any more: what a shell says of a program
-/// that wrote to a closed pipe.
+/// The exit code of a session whose output is no longer read: the code that a shell reports for a
+/// program that wrote to a closed pipe.
 pub const NOBODY: u8 = 141;
 
-/// How long commands in the background are waited for when nothing more is said; as long as any command may run.
+/// How long to wait for commands in the background when there are no more prompts; as long as any
+/// command may run.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The exit code of wrong usage: a host asked for what is not there.
+/// The exit code for wrong usage: a host asked for something that is not supported.
 const IMPOSSIBLE: u8 = 2;
-/// How often they are looked after.
+/// How often commands in the background are checked.
 const OFTEN: Duration = Duration::from_millis(50);
 
-/// What came of an effect.
+/// The outcome of an effect.
 enum Carried {
     On,
     Next(Input),

@@ -1,10 +1,10 @@
-//! What a folder's repository says.
+//! Reads what a folder's git repository contains.
 //!
-//! The branch is read from its files: no process is started for it, and only a valid name is taken.
-//! Changes and last commits are git's to say, and git obeys what stands in a repository's own
-//! configuration. So it is asked only where the user trusts the repository, and through one door:
-//! without hooks, file system monitors, signatures, filters, other repositories' fetches, pagers or
-//! questions, and not for longer than [`PATIENCE`].
+//! The branch is read from the repository's files: no process is started, and only a valid name is
+//! accepted. Changes and recent commits come from git, and git obeys the repository's own
+//! configuration. So git runs only in repositories that the user trusts, and only through
+//! [`status`]: without hooks, file system monitors, signatures, filters, fetches from other
+//! repositories, pagers or questions, and for [`PATIENCE`] at most.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -14,15 +14,15 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So long is a file that names a folder or a branch.
+/// The most bytes of a file that names a folder or a branch.
 const LONGEST: u64 = 1 << 16;
-/// So long may the configuration of a repository be.
+/// The most bytes that the configuration of a repository may have.
 const LONGEST_CONFIG: u64 = 1 << 20;
-/// So much of an answer of git's is read.
+/// The most bytes of git's output that are read.
 const LONGEST_ANSWER: u64 = 1 << 18;
-/// So long is git waited for.
+/// How long to wait for git.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// So long is a name that git gives a branch, on most file systems.
+/// The longest name that a branch can have, on most file systems.
 const LONGEST_NAME: usize = 255;
 
 /// Settings that a repository cannot override.
@@ -37,7 +37,7 @@ const SETTINGS: [&str; 8] = [
     "submodule.recurse=false",
 ];
 
-/// Variables that would lead git elsewhere, or start something.
+/// Variables that would make git use something else, or start a program.
 const VARIABLES: [&str; 19] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
@@ -60,31 +60,31 @@ const VARIABLES: [&str; 19] = [
     "GIT_WORK_TREE",
 ];
 
-/// The folder that a folder's repository begins in.
+/// The top folder of the repository that contains a folder.
 pub(crate) fn root(cwd: &Path) -> Option<&Path> {
     cwd.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())
 }
 
-/// The folder `.git` of a repository that begins there.
+/// The `.git` folder of the repository with this top folder.
 fn folder(root: &Path) -> Option<PathBuf> {
     let found = root.join(".git");
     if found.is_dir() {
         return Some(found);
     }
-    // Of a worktree, a file that names the folder.
+    // In a worktree, `.git` is a file that names the folder.
     let text = files::read_text(&found, LONGEST).ok()?;
     let named = text.strip_prefix("gitdir:")?.trim();
     Some(root.join(named))
 }
 
-/// Whether a folder is a repository itself, or would be taken for one: by `.git` in it, or by what
-/// a bare one has.
+/// Whether git would treat the folder itself as a repository: because of `.git` in it, or because
+/// it looks like a bare repository.
 pub(crate) fn is_repository_itself(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     has(".git") || (has("HEAD") && ((has("objects") && has("refs")) || has("commondir")))
 }
 
-/// The branch that a folder is on: `HEAD` if it is on none.
+/// The branch that is checked out in a folder; `HEAD` if none is.
 pub(crate) fn branch(cwd: &Path) -> Option<String> {
     let head = files::read_text(folder(root(cwd)?)?.join("HEAD"), LONGEST).ok()?;
     match head.trim().strip_prefix("ref: refs/heads/") {
@@ -93,7 +93,7 @@ pub(crate) fn branch(cwd: &Path) -> Option<String> {
     }
 }
 
-/// Whether git would give this name to a branch.
+/// Whether git accepts this as the name of a branch.
 fn is_branch_name(name: &str) -> bool {
     let is_odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
     let is_part = |part: &str| {
@@ -109,8 +109,8 @@ fn is_branch_name(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// Branch, changes and last commits of a repository that the user trusts; nothing if git does not
-/// say.
+/// Branch, changes and recent commits of a repository that the user trusts; None if git does not
+/// report them.
 pub(crate) fn status(cwd: &Path) -> Option<String> {
     let root = root(cwd)?;
     let folder = folder(root)?;
@@ -128,8 +128,8 @@ pub(crate) fn status(cwd: &Path) -> Option<String> {
     Some(format!("{}\nLast commits:\n{log}", lines.join("\n")))
 }
 
-/// Whether a repository's own configuration names nothing that no setting of ours switches off:
-/// filters have any name, and what it includes may say anything.
+/// Whether a repository's own configuration contains nothing that [`SETTINGS`] cannot switch off:
+/// filters can have any name, and included files can contain anything.
 fn is_harmless(folder: &Path) -> bool {
     let common = files::read_text(folder.join("commondir"), LONGEST).ok();
     let common = common.map_or_else(|| folder.to_owned(), |name| folder.join(name.trim_end()));
@@ -143,7 +143,7 @@ fn is_harmless(folder: &Path) -> bool {
     })
 }
 
-/// A question to git.
+/// A running git command.
 struct Asked {
     child: Child,
     output: Receiver<io::Result<Vec<u8>>>,
@@ -153,8 +153,8 @@ impl Asked {
     fn start(root: &Path, folder: &Path, cwd: &Path, args: &[&str]) -> io::Result<Asked> {
         let mut git = Command::new("git");
         git.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-        // Else git looks for a repository by itself, and that one's configuration says what belongs
-        // to it.
+        // Otherwise git searches for a repository by itself, and the configuration of what it finds
+        // decides what belongs to it.
         for (option, path) in [("--git-dir=", folder), ("--work-tree=", root)] {
             let mut option = OsString::from(option);
             option.push(path);
@@ -165,7 +165,7 @@ impl Asked {
             git.env_remove(name);
         }
         git.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
-        // Of a partial clone, what is missing would be fetched.
+        // In a partial clone, git would fetch missing objects.
         git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         #[cfg(unix)]
@@ -176,13 +176,13 @@ impl Asked {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             let read = pipe.map_or(Ok(0), |pipe| pipe.take(LONGEST_ANSWER).read_to_end(&mut bytes));
-            // Whoever no longer waits is not told.
+            // Fails if the receiver no longer waits.
             let _ = tell.send(read.map(|_| bytes));
         });
         Ok(Asked { child, output })
     }
 
-    /// What git has said by then; it is ended if it is not done.
+    /// The output of git up to then. A process that has not ended is killed.
     fn answer(mut self, end: Instant) -> Option<String> {
         let output = self.output.recv_timeout(end.saturating_duration_since(Instant::now()));
         let is_done = loop {
@@ -197,7 +197,7 @@ impl Asked {
     }
 }
 
-/// What git has started ends with it.
+/// Kills git and everything that it has started.
 impl Drop for Asked {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {

@@ -117,7 +117,7 @@ fn git_starts_nothing_that_a_repository_names() {
         let config = config.replace("EVIL", &evil).replace("HOOKS", hooks.to_str().unwrap());
         let before = fs::read_to_string(dot_git.join("config")).unwrap();
         fs::write(dot_git.join("config"), before + &config).unwrap();
-        // Changed, and of the same length: git has to look into it.
+        // Changed, but of the same length: git has to read the file.
         fs::write(root.join("a.txt"), "b").unwrap();
         let report = status(root);
         assert!(!mark.exists(), "{name}: something ran");
@@ -143,7 +143,7 @@ fn what_belongs_to_a_repository_is_not_for_its_configuration_to_say() {
 fn git_is_not_waited_for_for_ever() {
     let folder = repository();
     let began = Instant::now();
-    // The object that a commit is: git waits at the pipe for somebody to write.
+    // git waits at the pipe until something is written to it.
     let pipe = folder.path().join(".git/HEAD");
     fs::remove_file(&pipe).unwrap();
     let mut mkfifo = Command::new("mkfifo");

@@ -1,12 +1,13 @@
-//! The one writer of a transcript.
+//! The only writer of a transcript.
 //!
-//! Invariants: a line is one write, and only ever appended; a tail that somebody left without a newline is closed first; nothing is created before there is something to write.
+//! Invariants: a line is one write, and is only ever appended; if the file does not end with a
+//! newline, one is added first; nothing is created before there is something to write.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A transcript that is written.
+/// A transcript that is being written.
 pub struct Log {
     path: PathBuf,
     file: Option<Box<dyn Write + Send>>,
@@ -19,17 +20,17 @@ impl std::fmt::Debug for Log {
 }
 
 impl Log {
-    /// The file need not be there.
+    /// The file need not exist.
     pub fn at(path: &Path) -> Log {
         Log { path: path.to_owned(), file: None }
     }
 
-    /// One that whoever calls has opened.
+    /// A transcript that the caller has opened.
     pub fn over(path: &Path, file: Box<dyn Write + Send>) -> Log {
         Log { path: path.to_owned(), file: Some(file) }
     }
 
-    /// Appends a line, which has no newline.
+    /// Appends a line, given without its newline.
     pub fn write(&mut self, line: &str) -> io::Result<()> {
         if self.file.is_none() {
             let path = self.path.display();
@@ -45,7 +46,7 @@ impl Log {
         if count == bytes.len() {
             return Ok(());
         }
-        // The disk took a part: what is left says why it did not take the rest.
+        // The disk accepted a part: writing the rest gives the reason.
         match file.write_all(&bytes[count..]) {
             Ok(()) => Ok(()),
             Err(error) => {

@@ -1,4 +1,5 @@
-//! Which models there are, and what they are called: data (`data/models.json`). What they cost is in [`transcript::price`].
+//! The models and their short names: data (`data/models.json`). Their prices are in
+//! [`transcript::price`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -6,7 +7,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use transcript::price::{Spent as Usage, known};
+use transcript::json::Json;
+pub use transcript::price::known;
+pub use transcript::usage::Usage;
 
 #[derive(Debug, Deserialize)]
 struct Models {
@@ -23,32 +26,33 @@ static MODELS: LazyLock<Models> = LazyLock::new(|| {
     })
 });
 
-/// The model that is meant.
+/// The id of the model that a name means.
 pub fn named(name: Option<&str>) -> String {
     let name = name.filter(|name| !name.is_empty() && *name != "default");
     let Some(name) = name else { return MODELS.default.clone() };
-    // A longer context is the API's business; the model is the same.
+    // A longer context is requested from the API separately; the model is the same.
     let name = name.strip_suffix("[1m]").unwrap_or(name);
     MODELS.aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }
 
-/// The short names of models, and what they mean.
+/// The short names of models, and the ids that they mean.
 pub(crate) fn offered() -> impl Iterator<Item = (&'static str, &'static str)> {
     MODELS.aliases.iter().map(|(name, meant)| (name.as_str(), meant.as_str()))
 }
 
-/// How many of the tokens of an answer may be thinking, if so many are wished for: the API wants a thousand at least, and some to be left.
+/// How many of the tokens of an answer may be thinking, if so many are requested. The API wants at
+/// least 1,024, and some tokens left for the answer.
 pub fn thinking_tokens(wish: Option<u64>, max_tokens: u64) -> Option<u64> {
     wish.filter(|tokens| *tokens >= 1_024 && *tokens < max_tokens)
 }
 
-/// Whether a model takes messages of the role `system`: those of the fifth generation do.
+/// Whether a model accepts messages of the role `system`: those of the fifth generation do.
 pub(crate) fn takes_system(model: &str) -> bool {
     let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
     numbers.next().is_some_and(|generation| (5..1_000).contains(&generation))
 }
 
-/// How many tokens an answer may have.
+/// The most tokens that an answer may have.
 pub fn output_tokens(model: &str) -> u64 {
     let most = known(model).and_then(|price| price.max_output_tokens);
     most.map_or(MODELS.output_tokens, |most| most.min(MODELS.output_tokens))
@@ -56,17 +60,9 @@ pub fn output_tokens(model: &str) -> u64 {
 
 /// Reads the API's `usage`.
 pub fn usage(usage: &Value) -> Usage {
-    let count = |value: &Value| value.as_u64().unwrap_or(0);
-    let written = count(&usage["cache_creation_input_tokens"]);
-    let hour = count(&usage["cache_creation"]["ephemeral_1h_input_tokens"]);
-    Usage {
-        input: count(&usage["input_tokens"]),
-        output: count(&usage["output_tokens"]),
-        cache_5m: written.saturating_sub(hour),
-        cache_1h: hour,
-        cache_read: count(&usage["cache_read_input_tokens"]),
-        searches: count(&usage["server_tool_use"]["web_search_requests"]),
-    }
+    let text = usage.to_string();
+    let object = Json::parse(text.as_bytes()).and_then(Json::object);
+    object.map(|object| Usage::of_api(&object)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -85,7 +81,7 @@ mod tests {
             cache_5m: 600,
             cache_1h: 80,
             cache_read: 11_200,
-            searches: 0,
+            ..Usage::default()
         };
         assert_eq!(usage(&given), read);
     }

@@ -1,6 +1,8 @@
-//! What a session may do without asking. Where nobody can be asked, what would be asked is refused.
+//! What a session may do without asking. If the user cannot be asked, what would need a question is
+//! refused.
 //!
-//! By mode and by tool name; rules about commands and paths come here later. Invariant: a tool that was switched off is neither offered nor run, in any mode.
+//! Decided by mode and by tool name; rules about commands and paths will be added here. Invariant:
+//! a tool that was switched off is neither offered nor run, in any mode.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The name that clients have for it.
+    /// The name of the mode in Claude Code.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Default => "default",
@@ -29,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// The mode of a name.
+    /// The mode with this name.
     pub fn named(name: &str) -> Option<Mode> {
         [Mode::Default, Mode::AcceptEdits, Mode::Bypass]
             .into_iter()
@@ -40,7 +42,7 @@ impl Mode {
 /// What is allowed in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Permit {
-    /// By mode.
+    /// The permission mode.
     pub mode: Mode,
     /// Tools that may do anything.
     pub allowed: Vec<String>,
@@ -50,12 +52,12 @@ pub struct Permit {
     pub bypass: Bypass,
 }
 
-/// Whether a session may come to permit everything.
+/// Whether a session may be switched to permit everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bypass {
-    /// It was started so, or with the offer.
+    /// It was started in that mode, or with the option to switch to it.
     Offered,
-    /// Nobody spoke of it when it was started.
+    /// It was started without that option.
     #[default]
     NotOffered,
     /// Settings forbid it.
@@ -63,12 +65,12 @@ pub enum Bypass {
 }
 
 impl Permit {
-    /// Whether a tool is there at all.
+    /// Whether a tool is offered at all.
     pub fn offers(&self, tool: &str) -> bool {
         !self.refused.iter().any(|refused| refused == tool)
     }
 
-    /// Whether a call may run; if not, what the model is told.
+    /// Whether a call may run; if not, the message for the model.
     pub(crate) fn check(&self, call: &Call, site: &Site) -> Result<(), Trouble> {
         let is_there = crate::tool::all().iter().any(|tool| tool.name == call.name);
         if !is_there || !self.offers(&call.name) {
@@ -99,8 +101,8 @@ impl Permit {
 
     fn reads(path: &Path, site: &Site) -> (bool, String) {
         let found = real(path);
-        // What tools put aside is the session's own. A link in its place leads elsewhere, and is
-        // not followed.
+        // Files that tools stored aside belong to the session. A link in their place leads
+        // elsewhere and is not followed.
         let mut aside = vec![real(&site.shells.folder)];
         if site.is_own_folder {
             aside.push(real(&site.folder).join("tool-results"));
@@ -111,7 +113,7 @@ impl Permit {
     }
 
     fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
-        // A link may have a harmless name, or lead from a name that is not to a harmless one.
+        // A link may have a harmless name, or lead from a sensitive name to a harmless one.
         let home = site.home.as_deref().map(real);
         let is_plain = |(folder, rest): (PathBuf, PathBuf)| {
             !is_sensitive(&folder, &rest, site.home.as_deref())
@@ -124,8 +126,8 @@ impl Permit {
     }
 }
 
-/// The session's folder that a path lies in, the innermost of them, and what it is below that;
-/// nothing if it lies in none.
+/// The innermost of the session's folders that contains a path, and the path below it; None if no
+/// folder contains it.
 pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     let folders = std::iter::once(&site.root).chain(&site.folders);
     let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
@@ -136,7 +138,7 @@ pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
     rests.min_by_key(|(_, rest)| rest.components().count())
 }
 
-/// A path with its links followed, as far as it is there.
+/// The path with its links followed, as far as it exists.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     for above in path.ancestors() {

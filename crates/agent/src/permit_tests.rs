@@ -4,8 +4,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
+use crate::ambient::Real;
 use crate::api::script::Script;
-use crate::nature::Real;
 use crate::tool::Cancel;
 
 fn call(name: &str, input: &serde_json::Value) -> Call {
@@ -119,7 +119,7 @@ fn what_tools_put_aside_is_read_but_not_written() {
     };
     let aside = site.folder.join("tool-results/b1.txt");
     assert!(check("Read", aside.clone(), &site) && !check("Write", aside.clone(), &site));
-    // Nothing else of what lies beside a session is the model's business.
+    // The model may not read anything else next to a session.
     assert!(!check("Read", site.folder.join("context.json"), &site));
     #[cfg(unix)]
     {
@@ -128,7 +128,7 @@ fn what_tools_put_aside_is_read_but_not_written() {
         assert!(!check("Read", site.folder.join("tool-results/etc/passwd"), &site));
         assert!(!check("Read", PathBuf::from("/etc/passwd"), &site));
     }
-    // A session's file may lie anywhere, and what is beside it may be anything.
+    // A session's file may be anywhere, and what is next to it may be anything.
     site.is_own_folder = false;
     assert!(!check("Read", aside, &site));
 }

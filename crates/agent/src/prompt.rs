@@ -1,15 +1,15 @@
 //! The system prompt: short, in our own words (`data/system.md`).
 
-/// What the user has said about it.
+/// The user's changes to the system prompt.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// Instead of ours.
+    /// A text that replaces the default one.
     pub instead: Option<String>,
-    /// Behind it.
+    /// A text that is added after it.
     pub more: Option<String>,
 }
 
-/// The blocks of the system prompt. Whoever gives another says in it what the model has to know.
+/// The blocks of the system prompt. A replacement has to contain what the model has to know.
 pub fn system(wishes: &Wishes, surroundings: &str) -> Vec<String> {
     let default_text = include_str!("../data/system.md").trim_end();
     let (text, surroundings) = match &wishes.instead {

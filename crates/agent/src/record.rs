@@ -1,7 +1,8 @@
-//! Records as the client of the dialect writes them, member for member.
+//! Writes records exactly as the client of the dialect does, member by member.
 //!
-//! Invariants: every record hangs on the one before it, results of parallel calls too (every version loads such a chain whole); times grow from record to record, because older clients
-//! go on from the newest.
+//! Invariants: the parent of every record is the one before it, also for results of parallel calls
+//! (every client version loads such a chain completely); times increase from record to record,
+//! because older clients continue from the newest record.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,37 +14,37 @@ use transcript::json::quote;
 use transcript::time::Time;
 use uuid::Uuid;
 
+use crate::ambient::Ambient;
 use crate::api::ApiError;
 use crate::api::request::text_block;
 use crate::backup::Backups;
 use crate::block::{result_block, text_of};
+use crate::codename;
 use crate::dialect::{self, Members};
 use crate::git;
 use crate::log::Log;
-use crate::nature::Nature;
-use crate::slug;
 use crate::tool::Answer;
 use crate::turn::{Block, Entry, Prompt};
 
 /// Writes the records of a session.
 pub struct Recorder {
-    nature: Arc<dyn Nature>,
-    /// Nothing if the session is not kept.
+    nature: Arc<dyn Ambient>,
+    /// None if the session is not stored.
     log: Option<Log>,
     session: String,
     cwd: PathBuf,
     mode: String,
-    /// The last record of the conversation.
+    /// The id of the last record of the conversation.
     last: Option<String>,
-    /// What it was before the answer that comes in.
+    /// The value of `last` before the answer that is being received.
     before: Option<String>,
     /// The time of the last record.
     time: i64,
     /// The session's name for people, once a tool was used.
     slug: Option<String>,
-    /// The records of calls.
+    /// The records of calls, by the ids of the calls.
     calls: HashMap<String, String>,
-    /// Ids that were given to blocks before these were written.
+    /// Ids that were assigned to blocks before these were written.
     ids: HashMap<u64, String>,
     /// Ids that are in use.
     taken: Vec<Uuid>,
@@ -57,34 +58,35 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// What is written before the next prompt: nothing is written as long as nothing is said.
+/// What is written before the next prompt: until there is a prompt, nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
-    /// What closes a turn that was not finished: the answer to a call, or a word in the model's place. The role, and the block as JSON.
+    /// Closes a turn that was not finished: the result of a call, or a text in place of the
+    /// model's. The role, and the block as JSON.
     Closing(&'static str, String),
     /// The session's title.
     Title(String),
 }
 
-/// Where a session goes on from.
+/// Where a session continues.
 #[derive(Clone, Debug, Default)]
 pub struct Point {
-    /// The last record of the conversation.
+    /// The id of the last record of the conversation.
     pub last: Option<String>,
-    /// Its time, or that of a later one.
+    /// Its time, or that of a later record.
     pub time: i64,
     /// The name for people, if there is one.
     pub slug: Option<String>,
     /// The ids of its records.
     pub taken: Vec<Uuid>,
-    /// What is to be written before it goes on.
+    /// What to write before it continues.
     pub pending: Vec<Pending>,
 }
 
 impl Recorder {
-    /// Goes on with a session.
+    /// Continues a session.
     pub fn new(
-        nature: Arc<dyn Nature>,
+        nature: Arc<dyn Ambient>,
         log: Option<Log>,
         session: &str,
         cwd: &Path,
@@ -108,15 +110,16 @@ impl Recorder {
         }
     }
 
-    /// The permission mode of what is said from now on.
+    /// Sets the permission mode of later prompts.
     pub fn set_mode(&mut self, mode: &str) {
         mode.clone_into(&mut self.mode);
     }
 
-    /// The id for a record of something that came with one: that, unless another record has it, or it is none.
+    /// The id for the record of something that may come with an id: that id, if it is a UUID that
+    /// no other record has; else a new one.
     pub fn id_for(&mut self, given: Option<&str>) -> String {
         let given = given.and_then(|given| Some((given, Uuid::try_parse(given).ok()?)));
-        // Few bring one: no need to have them sorted.
+        // Few prompts have one, so the list need not be sorted.
         match given.filter(|(_, id)| !self.taken.contains(id)) {
             Some((given, id)) => {
                 self.taken.push(id);
@@ -132,12 +135,12 @@ impl Recorder {
         self.ids.entry(block.number).or_insert_with(|| nature.id()).clone()
     }
 
-    /// Remembers where the conversation is: an answer begins.
+    /// Remembers the end of the conversation, because an answer begins.
     pub fn mark(&mut self) {
         self.before.clone_from(&self.last);
     }
 
-    /// What was recorded of the answer is left as a branch of its own.
+    /// Leaves what was recorded of the answer as a separate branch.
     pub fn rewind(&mut self) {
         self.last.clone_from(&self.before);
     }
@@ -151,7 +154,7 @@ impl Recorder {
         self.log.as_mut().map_or(Ok(()), |log| log.write(line))
     }
 
-    /// What all records of the conversation hold, with new ids and times.
+    /// The members that all records of the conversation have, with a new time.
     fn members(&mut self, id: &str, parent: Option<&str>) -> Members {
         let time = self.now();
         Members::default()
@@ -167,14 +170,14 @@ impl Recorder {
             .put("timestamp", &time)
     }
 
-    /// Writes a record of the conversation: the next one hangs on it.
+    /// Writes a record of the conversation, which becomes the parent of the next one.
     fn append(&mut self, kind: &str, id: String, members: &Members) -> io::Result<String> {
         self.write(&members.record(kind))?;
         self.last = Some(id.clone());
         Ok(id)
     }
 
-    /// Writes one entry; gives the id of its record.
+    /// Writes one entry. Returns the id of its record.
     pub fn record(&mut self, entry: &Entry) -> io::Result<String> {
         match entry {
             Entry::Prompt(prompt) => self.prompt(prompt),
@@ -203,7 +206,7 @@ impl Recorder {
             }
         }
         self.queue("dequeue", None)?;
-        // One text is a string, as people's prompts are.
+        // A single text is a string, as in typed prompts.
         let only = match prompt.blocks.as_slice() {
             [one] => text_of(one).map(|text| quote(&text)),
             _ => None,
@@ -213,7 +216,7 @@ impl Recorder {
         self.user(Some(prompt.id.clone()), &content, |members| members.put("permissionMode", &mode))
     }
 
-    /// Something is said that has to wait: should nothing come of it, it is on record.
+    /// Records a prompt that has to wait, in case it is never processed.
     pub fn enqueue(&mut self, blocks: &[String]) -> io::Result<()> {
         let texts: Vec<String> = blocks.iter().filter_map(|block| text_of(block)).collect();
         self.queue("enqueue", Some(&texts.join("\n")))
@@ -254,7 +257,7 @@ impl Recorder {
 
     fn result(&mut self, call: &str, answer: &Answer) -> io::Result<String> {
         let nature = &self.nature;
-        self.slug.get_or_insert_with(|| slug::made(&nature.id()));
+        self.slug.get_or_insert_with(|| codename::made(&nature.id()));
         let source = self.calls.get(call).cloned();
         let content = format!("[{}]", result_block(call, answer));
         let detail = answer.detail.get().to_owned();
@@ -278,7 +281,7 @@ impl Recorder {
         self.synthetic(&text, |members| members.put("isApiErrorMessage", &false)).map(drop)
     }
 
-    /// What is said in the model's place.
+    /// Writes a message in place of the model's.
     fn synthetic(
         &mut self,
         text: &str,
@@ -289,7 +292,7 @@ impl Recorder {
         self.append("synthetic", id, &more(members.raw("message", synthetic(&message, text))))
     }
 
-    /// A record beside the conversation: what a call has put out by now.
+    /// Writes a record outside the conversation: what a call has written so far.
     pub fn progress(&mut self, call: &str, data: &impl Serialize, number: u64) -> io::Result<()> {
         let (parent, id) = (self.calls.get(call).cloned(), self.nature.id());
         let members = self.members(&id, parent.as_deref()).put("type", &"progress");
@@ -298,7 +301,7 @@ impl Recorder {
         self.write(&members.record("progress"))
     }
 
-    /// How long a turn took.
+    /// Records how long a turn took.
     pub fn duration(&mut self, taken: i64) -> io::Result<()> {
         let id = self.nature.id();
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"system");
@@ -306,7 +309,7 @@ impl Recorder {
         self.append("turn_duration", id, &members.put("isMeta", &false)).map(drop)
     }
 
-    /// Which copies of files there are, as of a message.
+    /// Records which copies of files exist, as of a message.
     pub fn snapshot(
         &mut self,
         message: &str,
@@ -340,7 +343,7 @@ impl Recorder {
     }
 }
 
-/// A message that stands for an error.
+/// A message that reports an error in place of the model.
 pub(crate) fn synthetic(id: &str, text: &str) -> String {
     let usage = r#"{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"server_tool_use":{"web_search_requests":0,"web_fetch_requests":0},"service_tier":null,"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"inference_geo":null,"iterations":null,"speed":null}"#;
     format!(

@@ -1,7 +1,8 @@
-//! A session that goes on: what was said, and where.
+//! Continues a session: its messages, and where it ended.
 //!
-//! The messages are those that the newest client would send; what it makes up to close an unfinished turn is written too, as it does. Invariant: what is sent after a resume begins with what was
-//! sent before it, byte for byte.
+//! The messages are those that the newest client would send. What that client adds to close an
+//! unfinished turn is also written, as it does. Invariant: what is sent after a resume begins with
+//! what was sent before it, byte for byte.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -20,34 +21,36 @@ use crate::api::request::{Message, text_block};
 use crate::backup::Backup;
 use crate::block::{is_unsigned, text_of};
 use crate::context;
+use crate::freshness::Print;
 use crate::model;
 use crate::record::{Pending, Point};
-use crate::seen::Print;
 
-/// A session as it is found.
+/// A session as it was found.
 #[derive(Clone, Debug, Default)]
 pub struct Resumed {
-    /// What was said.
+    /// The messages of the conversation.
     pub messages: Vec<Message>,
-    /// Where it goes on.
+    /// Where the session continues.
     pub point: Point,
-    /// The model that spoke last.
+    /// The model of the last answer.
     pub model: Option<String>,
-    /// The files that were watched, as they are called there, and their last copies.
+    /// The names of the watched files in the session, and their last copies.
     pub backups: Vec<(String, Backup)>,
-    /// The files that the model has read or written whole, and what they held then.
+    /// The files that the model has read or written completely, and fingerprints of their content
+    /// at that time.
     pub seen: Vec<(String, Print)>,
-    /// The session that it says it is, if that is a UUID: whatever else a file says builds no
-    /// paths.
+    /// The session's id according to its records, if it is a UUID: no other text from a file is
+    /// used to build paths.
     pub session: Option<String>,
-    /// Something in it is damaged, or missing: more of it may be sent once that is mended.
+    /// Whether something in it is damaged or missing. More of it may be sent once that is repaired.
     pub is_damaged: bool,
 }
 
-/// Stands for the prompt that is to come.
+/// A placeholder for the prompt that is to come.
 const NEXT: &str = "\u{1}";
 
-/// Reads a session. Only what is needed of it is read. The model is the one that goes on, if that was said.
+/// Reads a session, and only those parts that are needed. `model` is the model that continues it,
+/// if the user named one.
 pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refusal>> {
     let rules = Rules::newest();
     let conversation = history::open(path, rules)?;
@@ -73,7 +76,7 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
         taken: ids.filter_map(|id| Uuid::try_parse(id).ok()).collect(),
         pending: made.into_iter().map(|(role, block)| Pending::Closing(role, block)).collect(),
     };
-    // Without any answer it is the client's own choice, and not ours.
+    // Without any answer, it is the client's own choice and does not apply here.
     let has_spoken = |model: &String| {
         let mut models =
             conversation.table.answers().iter().map(|answer| conversation.table.text(answer.model));
@@ -87,7 +90,8 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     Ok(Ok(Resumed { messages, point, model, backups, seen, session, is_damaged }))
 }
 
-/// The messages as they are sent, without the prompt that is not said yet; and what closes the last turn: a block and who says it.
+/// The messages as they are sent, without the prompt that is still to come; and what closes the
+/// last turn: roles and blocks.
 fn messages(
     found: Vec<history::Message>,
     takes_system: bool,
@@ -102,11 +106,12 @@ fn messages(
             let (origin, kind) = (block.origin(), block.kind());
             let text = String::from_utf8(block.into_raw())
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-            // The original sends such thinking, and the API refuses the request for it.
+            // Claude Code sends such thinking, and the API refuses the request because of it.
             if kind == BlockKind::Thinking && is_unsigned(&text) {
                 continue;
             }
-            // What the client says behind the prompt stays behind it. The newline where a text met the prompt comes again with the prompt that is said.
+            // What the client says after the prompt stays after it. The newline where a text met
+            // the prompt is added again with the real prompt.
             if text == next {
                 is_before = false;
                 let seam = blocks.last().and_then(|last: &String| text_of(last));
@@ -123,7 +128,7 @@ fn messages(
             }
             blocks.push(text);
         }
-        // Older models are told the same as a reminder.
+        // Older models get the same as a reminder.
         if message.role == Role::System && !takes_system {
             let texts = blocks.iter().filter_map(|block| text_of(block));
             let reminders = texts.map(|text| text_block(&context::tagged(&text)));
@@ -137,22 +142,22 @@ fn messages(
     (messages, made)
 }
 
-/// The files that were read or written, by the calls that succeeded, and what they held, where a
-/// record says all of that: the newest one that does counts.
+/// The files that were read or written by calls that succeeded, with fingerprints of their content,
+/// where a record contains all of it. The newest such record counts.
 fn seen(
     messages: &[history::Message],
     conversation: &Conversation,
 ) -> io::Result<Vec<(String, Print)>> {
     let blocks = || messages.iter().flat_map(|message| &message.blocks);
     let calls = blocks().filter(|block| block.kind() == BlockKind::ToolUse).filter_map(|block| {
-        let part = conversation.table.part(block.origin()?);
+        let part = conversation.table.block(block.origin()?);
         let is_whole = matches!(conversation.table.text(part.name)?, "Read" | "Edit" | "Write");
         Some((part.id?, block.input("file_path").filter(|_| is_whole)?))
     });
     let calls: HashMap<Id, String> = calls.collect();
     let mut results: BTreeMap<&String, Vec<RowId>> = BTreeMap::new();
     for block in blocks().filter(|block| block.kind() == BlockKind::ToolResult) {
-        let Some(part) = block.origin().map(|origin| conversation.table.part(origin)) else {
+        let Some(part) = block.origin().map(|origin| conversation.table.block(origin)) else {
             continue;
         };
         let path = part.id.and_then(|id| calls.get(&id)).filter(|_| !part.is_error);
@@ -174,7 +179,7 @@ fn seen(
     Ok(seen)
 }
 
-/// What a file held after a call, if its result says all of that.
+/// The content of a file after a call, if the call's result contains all of it.
 fn held(result: Json<'_>) -> Option<Print> {
     let result = result.object()?;
     if let Some(file) = result.get("file").and_then(Json::object) {
@@ -190,7 +195,7 @@ fn held(result: Json<'_>) -> Option<Print> {
     let (before, new) = (result.text("originalFile")?, result.text("newString")?);
     let is_all = result.get("replaceAll").is_some_and(|all| all.raw() == b"true");
     let (before, old) = (before.replace("\r\n", "\n"), old.replace("\r\n", "\n"));
-    // What was found in another way is not made again here.
+    // A match that was found in another way is not reconstructed here.
     if !before.contains(&old) || (old.is_empty() && !before.is_empty()) {
         return None;
     }
@@ -198,7 +203,7 @@ fn held(result: Json<'_>) -> Option<Print> {
     Some(Print::of_text(&after))
 }
 
-/// What the last snapshot of the session's files tells.
+/// The copies of files that the session's last snapshot lists.
 fn backups(conversation: &Conversation) -> io::Result<Vec<(String, Backup)>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -225,7 +230,7 @@ fn backups(conversation: &Conversation) -> io::Result<Vec<(String, Backup)>> {
 mod tests {
     use super::*;
 
-    /// The original sends thinking of another model if it has no signature; the API would refuse it.
+    /// Claude Code sends thinking of another model if it has no signature; the API would refuse it.
     #[test]
     fn thinking_without_a_signature_is_not_sent() {
         let thinking = |name: &str| {

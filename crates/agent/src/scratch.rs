@@ -1,7 +1,8 @@
-//! Folders for what commands put out, one for each session at work, where everybody may have some.
+//! Folders for the output of commands, one for each running session, in a place where every user
+//! may write.
 //!
-//! Invariant: one that is in use is locked by its process; what is not locked any more was left by
-//! one that was killed, and goes.
+//! Invariant: a folder in use is locked by its process; a folder that is no longer locked was left
+//! by a process that was killed, and is removed.
 
 use std::fs;
 use std::path::Path;
@@ -9,20 +10,20 @@ use std::time::Duration;
 
 use files::Lock;
 
-/// A folder of output that says nothing of its owner is somebody's for so long.
+/// How long a folder without a lock file counts as in use.
 const YOUNG: Duration = Duration::from_secs(86_400);
 
-/// What says that somebody uses a folder of output.
+/// The name of the lock file in a folder in use.
 pub(crate) const LOCK: &str = "lock";
 
-/// The name of a folder of output that nobody can guess, in a folder where everybody may write.
+/// A name that cannot be guessed, for a folder in a place where every user may write.
 pub(crate) fn folder_name() -> String {
     format!("{PREFIX}{}", uuid::Uuid::new_v4().simple())
 }
 
 pub(crate) const PREFIX: &str = "quipu-";
 
-/// Removes the folders of output beside one whose agents were killed.
+/// Removes the folders next to this one whose agents were killed.
 pub(crate) fn sweep(own_folder: &Path) {
     let beside = own_folder.parent().and_then(|folder| fs::read_dir(folder).ok());
     for entry in beside.into_iter().flatten().flatten() {
@@ -30,7 +31,7 @@ pub(crate) fn sweep(own_folder: &Path) {
         let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let is_ours = id.is_some_and(|id| id.len() == 32 && uuid::Uuid::try_parse(id).is_ok());
         let path = entry.path();
-        // A link is none, and what others have made is theirs.
+        // A link is not such a folder, and folders of other users are theirs.
         let found =
             fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
         let Some(found) = found.filter(|_| is_ours && path != own_folder) else { continue };
@@ -42,7 +43,7 @@ pub(crate) fn sweep(own_folder: &Path) {
             age.is_some_and(|age| age > YOUNG)
         };
         if is_left {
-            // What cannot be removed is there the next time.
+            // What cannot be removed is tried again the next time.
             let _ = fs::remove_dir_all(&path);
         }
     }

@@ -1,11 +1,11 @@
-//! What only the client itself is to know: the keys of the API, and their like.
+//! Values that only the client itself may know: the keys of the API, and similar ones.
 //!
-//! Commands do not see these variables, and what tools, commands and answers bring in is searched
-//! for their values before anything is recorded, sent, shown or kept: as they are, as base64 (at
-//! any place within it, of either alphabet), broken into lines, or cut at the edge of a piece. This
-//! is no wall: whoever may run commands can turn a value into something that nobody recognises. It
-//! keeps a key from ending up in files by accident. Invariant: whatever the pieces are in which
-//! output comes, no piece of a value longer than a quarter stays.
+//! Commands do not see these variables. What tools, commands and answers bring in is searched for
+//! the values before anything is recorded, sent, shown or stored: as plain text, as base64 (at any
+//! offset, in either alphabet), broken into lines, or cut at the edge of a piece. This is not a
+//! wall: a program that may run commands can turn a value into something that is not recognized. It
+//! keeps a key from ending up in files by accident. Invariant: in whatever pieces output comes, no
+//! part of a value longer than a quarter remains.
 
 mod events;
 
@@ -24,7 +24,7 @@ pub(crate) use events::Events;
 
 use crate::tool::{Answer, Content};
 
-/// The variables that hold keys.
+/// The variables that contain keys.
 pub const NAMES: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -34,22 +34,23 @@ pub const NAMES: [&str; 6] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// The variables that name a proxy, and may have a password in them.
+/// The variables that name a proxy, and may contain a password.
 pub const PROXIES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// Says how the keys came to this process, and nothing to any other.
+/// The variable that tells a process that its keys are handed over to it. Its value is that
+/// process's id, so it means nothing to other processes.
 pub const HANDOVER: &str = "QUIPU_HANDOVER";
 
-/// What stands in the place of a value.
+/// The text that replaces a value.
 const INSTEAD: &str = "[redacted api key]";
-/// Shorter values are no keys, but what servers on one's own machine want in their place
-/// (`lmstudio`): whoever took them out would take other words out too.
+/// Shorter values are not keys, but what local servers accept in place of a key (`lmstudio`).
+/// Replacing them would also replace ordinary words.
 const SHORTEST_KEY: usize = 16;
 /// The same for passwords.
 const SHORTEST_PASSWORD: usize = 8;
 
-/// Whether no command may see a variable.
+/// Whether commands must not see a variable.
 pub fn is_secret(name: &str, value: &str) -> bool {
     NAMES.contains(&name) || (PROXIES.contains(&name) && password(value).is_some())
 }
@@ -64,7 +65,7 @@ fn password(url: &str) -> Option<&str> {
 /// The values that are kept secret.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// What they look like: as they are, and as base64.
+    /// The forms in which they are searched for: plain and as base64.
     shapes: Vec<Vec<u8>>,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Whether a text is whole, or may begin and end within a value.
+/// Whether a text is complete, or may begin and end within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
@@ -82,7 +83,7 @@ pub(crate) enum Extent {
 }
 
 impl Secrets {
-    /// The values of these variables, as far as they hold secrets.
+    /// The values of these variables, as far as they contain secrets.
     pub fn of<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Secrets {
         let mut shapes = Vec::new();
         for (name, value) in variables {
@@ -91,7 +92,7 @@ impl Secrets {
                 for (_, value) in headers.filter(|(name, _)| is_private(name)) {
                     let value = value.trim();
                     add(&mut shapes, value, SHORTEST_KEY);
-                    // Behind the name of a scheme.
+                    // Without the name of the scheme.
                     let key = value.rsplit(' ').next().unwrap_or(value);
                     add(&mut shapes, key, SHORTEST_KEY);
                 }
@@ -109,19 +110,19 @@ impl Secrets {
         Secrets { shapes }
     }
 
-    /// How long a value is at most as it stands in a text: it may be broken into lines.
+    /// The most bytes that a value can take up in a text: it may be broken into lines.
     pub(crate) fn span(&self) -> usize {
         self.shapes.first().map_or(0, |longest| longest.len() * 2)
     }
 
-    /// Whether a new content of a file has something in the place of a value that the file holds:
-    /// whoever was shown the file was not shown the value, and would take it away.
+    /// Whether the new content of a file contains the replacement text while the file contains a
+    /// value: the model saw the file without the value, and would overwrite it.
     pub(crate) fn would_be_lost(&self, old: &[u8], new: &[u8]) -> bool {
         memmem::find(new, INSTEAD.as_bytes()).is_some()
             && !self.found(old, Extent::Whole).is_empty()
     }
 
-    /// A text without the values.
+    /// The text with the values replaced.
     pub(crate) fn redacted<'a>(&self, text: &'a str, extent: Extent) -> Cow<'a, str> {
         let found = self.found(text.as_bytes(), extent);
         if found.is_empty() {
@@ -132,7 +133,7 @@ impl Secrets {
         Cow::Owned(lossless(out))
     }
 
-    /// JSON without the values in its texts; as it was if there are none.
+    /// JSON with the values in its texts replaced; unchanged if there are none.
     pub(crate) fn redacted_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
         if self.shapes.is_empty() {
             return Cow::Borrowed(json);
@@ -147,7 +148,7 @@ impl Secrets {
         }
     }
 
-    /// Takes the values out of all texts in a value. Whether there were any.
+    /// Replaces the values in all texts of a JSON value. Returns whether there were any.
     pub(crate) fn clean_value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => {
@@ -172,7 +173,7 @@ impl Secrets {
         found
     }
 
-    /// Takes the values out of what a tool answers.
+    /// Replaces the values in the result of a tool.
     pub(crate) fn clean(&self, answer: &mut Answer) {
         if self.shapes.is_empty() {
             return;
@@ -200,7 +201,7 @@ impl Secrets {
         }
     }
 
-    /// Writes all that is read, without the values, however it is cut into pieces.
+    /// Copies everything that is read, with the values replaced, however it is cut into pieces.
     pub(crate) fn copy(&self, from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
         let (mut held, mut piece) = (Vec::new(), vec![0; 1 << 16]);
         loop {
@@ -227,12 +228,12 @@ impl Secrets {
         }
     }
 
-    /// Where values stand, in order and apart from each other.
+    /// The positions of values, in order and without overlaps.
     fn found(&self, bytes: &[u8], extent: Extent) -> Vec<Range<usize>> {
         if self.shapes.is_empty() {
             return Vec::new();
         }
-        // Programs break long lines: a value may have line ends in it.
+        // Programs break long lines: a value may contain line ends.
         let is_kept = |byte: u8| byte != b'\n' && byte != b'\r';
         let joined: Vec<u8> = bytes.iter().copied().filter(|byte| is_kept(*byte)).collect();
         let mut found: Vec<Range<usize>> = Vec::new();
@@ -258,7 +259,7 @@ impl Secrets {
                 None => apart.push(next),
             }
         }
-        // Back to where that is in the text with its line ends.
+        // Map the positions back to the text with its line ends.
         let places: Vec<usize> = bytes
             .iter()
             .enumerate()
@@ -269,20 +270,21 @@ impl Secrets {
     }
 }
 
-/// Whether a header of that name may hold a key. Those of the API itself say what it is asked for.
+/// Whether a header of that name may contain a key. Those of the API itself only describe the
+/// request.
 fn is_private(name: &str) -> bool {
     let name = name.trim().to_ascii_lowercase();
     !name.starts_with("anthropic-") && !["accept", "content-type", "user-agent"].contains(&&*name)
 }
 
-/// Adds what a value looks like.
+/// Adds the forms of a value.
 fn add(shapes: &mut Vec<Vec<u8>>, value: &str, shortest: usize) {
     if value.len() < shortest {
         return;
     }
     shapes.push(value.as_bytes().to_vec());
-    // Within base64 a value looks different by where it begins; what it shares a character with is
-    // left out.
+    // The base64 form of a value depends on its offset; characters that also encode neighbouring
+    // bytes are left out.
     for before in 0..3 {
         let shifted = [&[0; 3][..before], value.as_bytes()].concat();
         let (first, end) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);

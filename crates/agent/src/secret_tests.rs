@@ -8,7 +8,7 @@ fn secrets() -> Secrets {
     Secrets::of([("ANTHROPIC_API_KEY", KEY)])
 }
 
-/// Whether nothing of the key longer than a quarter is in a text, as it is or as base64.
+/// Whether a text contains no part of the key longer than a quarter, plain or as base64.
 fn is_clean(text: &str) -> bool {
     let joined: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let secrets = secrets();
@@ -53,7 +53,7 @@ fn which_variables_are_secret() {
     let headers = "X-Token: abcdefgh12345678\nAuthorization: Bearer tok_abcdef123456\n\
         anthropic-beta: context-1m-2025\nX-Short: abc\n";
     let secrets = Secrets::of([
-        // What servers on one's own machine want in the place of a key.
+        // What local servers accept in place of a key.
         ("ANTHROPIC_AUTH_TOKEN", "lmstudio"),
         ("ANTHROPIC_CUSTOM_HEADERS", headers),
         ("https_proxy", "http://me:hunter22%21@proxy:3128"),
@@ -77,7 +77,7 @@ fn json_keeps_its_form() {
     assert_eq!(secrets.redacted_json(json), json);
 }
 
-/// What the events of a block say together.
+/// The joined text of the events of a block.
 fn passed_text(pieces: &[&str]) -> String {
     let secrets = secrets();
     let mut events = Events::new(&secrets);

@@ -1,14 +1,14 @@
-//! Files that decide what programs do: nobody changes them by the way.
+//! Files that control what programs do. They are not changed without permission.
 //!
-//! The names are data: what a shell, an editor, git, a package manager, a debugger, a CI or another
-//! agent reads and obeys. Where a session works is no reason to protect a file: only what is below
-//! the session's folder counts. Invariant: this is asked of a path as it was named and of where it
-//! leads to.
+//! The names are data: what a shell, an editor, git, a package manager, a debugger, a CI system or
+//! another agent reads and obeys. The location of the session's folder does not protect a file:
+//! only the path below that folder counts. Invariant: both the path as it was named and the path
+//! that it leads to are checked.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Everything at or below one of these, wherever it is. In a worktree `.git` is a file.
+/// Everything at or below one of these, wherever it is. In a worktree, `.git` is a file.
 const ANYWHERE: &[&str] = &[
     // Version control, and what it runs.
     ".git",
@@ -40,14 +40,14 @@ const ANYWHERE: &[&str] = &[
     ".direnv",
     ".local",
     ".oh-my-zsh",
-    // Machines that build.
+    // CI systems.
     ".buildkite",
     ".circleci",
     ".woodpecker",
 ];
 
-/// Paths of several names, wherever they are: also everything below them. A `*` at the end stands
-/// for any rest.
+/// Paths of several names, wherever they are, and everything below them. A `*` at the end matches
+/// any rest.
 const BELOW: &[&[&str]] = &[
     &[".cargo", "bin"],
     &[".cargo", "config*"],
@@ -63,14 +63,14 @@ const BELOW: &[&[&str]] = &[
     &["Library", "LaunchAgents"],
 ];
 
-/// Files by their name. A `*` at the end stands for any rest.
+/// Files by their name. A `*` at the end matches any rest.
 const NAMES: &[&str] = &[
-    // git: what it runs on which file, and whom it fetches from.
+    // git: what it runs on which file, and where it fetches from.
     ".gitattributes",
     ".gitconfig*",
     ".gitmodules",
     ".hgrc",
-    // Shells, and what else runs at a login.
+    // Shells, and what else runs at login.
     ".bash_aliases",
     ".bash_env",
     ".bash_login",
@@ -95,7 +95,7 @@ const NAMES: &[&str] = &[
     ".zprofile",
     ".zshenv",
     ".zshrc*",
-    // Programs that run what their file says.
+    // Programs that run what their file contains.
     ".curlrc",
     ".dir-locals.el",
     ".emacs",
@@ -119,7 +119,7 @@ const NAMES: &[&str] = &[
     ".wgetrc",
     ".Renviron",
     ".Rprofile",
-    // Package managers and tool chains: whom they trust, and what they run.
+    // Package managers and tool chains: which sources they trust, and what they run.
     ".gemrc",
     ".mise.toml",
     ".netrc",
@@ -132,7 +132,7 @@ const NAMES: &[&str] = &[
     "mise.toml",
     "rust-toolchain",
     "rust-toolchain.toml",
-    // What runs at a commit, and on machines that build.
+    // What runs at a commit and in CI.
     ".appveyor.yml",
     ".drone.yml",
     ".gitlab-ci.yml",
@@ -147,7 +147,7 @@ const NAMES: &[&str] = &[
     "bitbucket-pipelines.yml",
     "lefthook.*",
     "lefthook-local.*",
-    // Agents: whom they start, and what they are told.
+    // Agents: which programs they start, and what they are told.
     ".claude.json*",
     ".cursorrules",
     ".mcp.json",
@@ -159,7 +159,7 @@ const NAMES: &[&str] = &[
     "GEMINI.md",
 ];
 
-/// What git takes for its own in a folder that is a repository by itself.
+/// Names that git uses in a folder that is itself a repository.
 const OF_A_REPOSITORY: &[&str] = &[
     "HEAD",
     "commondir",
@@ -175,7 +175,7 @@ const OF_A_REPOSITORY: &[&str] = &[
     "worktrees",
 ];
 
-/// Whether what is at `below` in a session's folder decides what programs do.
+/// Whether the file at `below` in a session's folder controls what programs do.
 pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> bool {
     let names: Vec<&OsStr> = below.iter().collect();
     let has = |pattern: &[&str]| {
@@ -184,7 +184,7 @@ pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> 
         names.windows(pattern.len()).any(is_at)
     };
     let last = names.last().copied().unwrap_or_default();
-    // Who works in the user's own folder works among all that programs keep there.
+    // A session in the user's home folder works among everything that programs keep there.
     let is_home = home.is_some_and(|home| home.starts_with(folder));
     names.iter().any(|name| ANYWHERE.iter().any(|pattern| fits(name, pattern)))
         || BELOW.iter().any(|pattern| has(pattern))
@@ -193,8 +193,8 @@ pub(crate) fn is_sensitive(folder: &Path, below: &Path, home: Option<&Path>) -> 
         || makes_repository(folder, &names)
 }
 
-/// Whether a path is part of a folder that is a repository by itself, or that becomes one with it:
-/// git obeys its `config` like that of `.git`.
+/// Whether a path is part of a folder that is itself a repository, or that becomes one with it: git
+/// obeys its `config` like that of `.git`.
 fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
     let mut around = folder.to_owned();
     names.iter().any(|name| {
@@ -213,7 +213,7 @@ fn makes_repository(folder: &Path, names: &[&OsStr]) -> bool {
 fn fits(name: &OsStr, pattern: &str) -> bool {
     let ignores_case = cfg!(any(target_os = "macos", windows));
     let name = name.as_encoded_bytes();
-    // There a name may end in what does not count.
+    // On Windows, some characters at the end of a name are ignored.
     let name = if cfg!(windows) { trimmed(name) } else { name };
     let is_same = |left: &[u8], right: &[u8]| {
         if ignores_case { left.eq_ignore_ascii_case(right) } else { left == right }
@@ -295,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let is = |path: &str| is_sensitive(root, Path::new(path), None);
-        // The first parts are files like any other; the one that makes it a repository is refused.
+        // The first parts are ordinary files; the one that completes a repository is refused.
         fs::create_dir_all(root.join("pkg/objects")).unwrap();
         fs::write(root.join("pkg/config"), "").unwrap();
         assert!(!is("pkg/HEAD") && !is("pkg/refs/x") && !is("pkg/config"));

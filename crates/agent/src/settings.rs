@@ -1,9 +1,8 @@
-//! What the client's settings say to the agent, and which of them cannot be obeyed.
+//! What the client's settings mean for the agent, and which of them cannot be obeyed.
 //!
-//! Pure: texts and where they come from in, one value out. Invariants: a folder that is not trusted
-//! can forbid and not grant: nothing of its model, mode, rules that allow, folders, variables and
-//! helpers is taken; a setting that restricts is honoured, or it is in the list of what stops the
-//! run.
+//! Pure: texts and their origins in, one value out. Invariants: a folder that is not trusted can
+//! forbid but not grant: its model, mode, rules that allow, folders, variables and helpers are
+//! ignored; a setting that restricts is honoured, or it is in the list of what stops the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,27 +12,27 @@ use serde_json::{Map, Value};
 use crate::tool;
 use crate::trust::Trust;
 
-/// Who wrote settings, in the order in which they win.
+/// Who wrote settings, from lowest to highest precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The user, for all projects.
     User,
-    /// Whoever made the project (`.claude/settings.json`).
+    /// The author of the project (`.claude/settings.json`).
     Project,
-    /// The user, for the project (`.claude/settings.local.json`); but a repository can bring it
-    /// along.
+    /// The user, for the project (`.claude/settings.local.json`); a repository can contain it,
+    /// however.
     Local,
-    /// Whoever started the program (`--settings`).
+    /// The caller of the program (`--settings`).
     Flag,
-    /// One more file like the administrator's, which a variable names: it restricts as theirs do,
-    /// and grants nothing.
+    /// An additional file like the administrator's, which a variable names: it restricts like
+    /// theirs, and grants nothing.
     Restricting,
     /// The administrator of the machine.
     Managed,
 }
 
 impl Source {
-    /// Whether nobody who uses the program may go without.
+    /// Whether users of the program cannot opt out of these settings.
     pub fn is_managed(self) -> bool {
         matches!(self, Source::Restricting | Source::Managed)
     }
@@ -44,16 +43,16 @@ impl Source {
 pub struct Layer {
     /// Who wrote them.
     pub source: Source,
-    /// What people call them: a path, or a flag.
+    /// Their name for people: a path, or a flag.
     pub name: String,
-    /// What they say.
+    /// The JSON text.
     pub text: String,
 }
 
 /// A tool that a rule is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name.
+    /// The name of the tool.
     pub tool: String,
     /// Who wrote the rule.
     pub source: Source,
@@ -62,28 +61,28 @@ pub struct Rule {
 /// A setting that restricts and cannot be honoured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Where it stands.
+    /// The name of the settings that contain it.
     pub name: String,
-    /// Which one it is; empty if it is all of them.
+    /// The key of the setting; empty if it is all of them.
     pub key: String,
     /// What is wrong with it.
     pub why: String,
     /// Who wrote it.
     pub source: Source,
-    /// Whether it is about hooks: then the user may choose to go without.
+    /// Whether it is about hooks: then the user may choose to ignore it.
     pub is_hook: bool,
 }
 
-/// Where variables come from that no settings name.
+/// The source of variables that no settings contain.
 pub trait Environment {
-    /// A variable that says something.
+    /// The value of a variable that is set.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// What all settings together say; later sources win, lists are joined.
+/// The result of all settings; later sources win, lists are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The model.
+    /// The name of the model.
     pub model: Option<String>,
     /// The name of the permission mode.
     pub mode: Option<String>,
@@ -91,29 +90,29 @@ pub struct Settings {
     pub allowed: Vec<Rule>,
     /// Tools that are switched off.
     pub refused: Vec<Rule>,
-    /// Tools that would be asked about.
+    /// Tools that need a question to the user.
     pub asked: Vec<Rule>,
-    /// Folders beside the session's that it may work in.
+    /// Additional folders that the session may work in.
     pub folders: Vec<PathBuf>,
     /// Variables, for the client itself and for commands.
     pub env: BTreeMap<String, String>,
-    /// The settings that name a program which makes a key.
+    /// The name of the settings that configure a program to generate a key.
     pub key_helper: Option<String>,
-    /// The settings that switch `bypassPermissions` off.
+    /// The name of the settings that switch `bypassPermissions` off.
     pub no_bypass: Option<String>,
     /// Whether only the administrator's rules may allow anything.
     pub only_managed_rules: bool,
-    /// What restricts and cannot be honoured.
+    /// Settings that restrict and cannot be honoured.
     pub stops: Vec<Stop>,
-    /// What was not taken because the folder is not trusted: the settings' name, and its keys.
+    /// What was ignored because the folder is not trusted: the settings' name, and the keys.
     pub left_out: Vec<(String, Vec<&'static str>)>,
-    /// What else a person should know.
+    /// Other messages for the user.
     pub notes: Vec<String>,
 }
 
 /// Hooks that can refuse what the model or the user wants.
 const REFUSING: [&str; 3] = ["PreToolUse", "PermissionRequest", "UserPromptSubmit"];
-/// What is taken only from those who may grant.
+/// Keys that are accepted only from sources that may grant.
 const GRANTING: [&str; 7] = [
     "model",
     "permissions.allow",
@@ -125,7 +124,7 @@ const GRANTING: [&str; 7] = [
 ];
 
 impl Settings {
-    /// Reads settings. `trust` is that of the folder which those of the project stand in.
+    /// Reads settings. `trust` is that of the folder that contains the project's settings.
     pub fn read(layers: &[Layer], trust: Trust) -> Settings {
         let mut reader = Reader::default();
         let mut layers: Vec<&Layer> = layers.iter().collect();
@@ -136,12 +135,12 @@ impl Settings {
         reader.finish()
     }
 
-    /// A variable: settings win, as they do with the original.
+    /// A variable: settings win, as in Claude Code.
     pub fn variable(&self, environment: &impl Environment, name: &str) -> Option<String> {
         self.env.get(name).cloned().or_else(|| environment.variable(name))
     }
 
-    /// The first of what stops the run.
+    /// The first setting that stops the run.
     pub fn refusal(&self, hooks: Hooks) -> Option<&Stop> {
         self.stops.iter().find(|stop| {
             let is_ignored = hooks == Hooks::Ignored && stop.is_hook && !stop.source.is_managed();
@@ -150,12 +149,12 @@ impl Settings {
     }
 }
 
-/// What becomes of hooks that can refuse.
+/// How to treat hooks that can refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
     /// They stop the run, because they cannot be run.
     Obeyed,
-    /// The user goes without; an administrator's still count.
+    /// The user ignores them; an administrator's still count.
     Ignored,
 }
 
@@ -167,14 +166,14 @@ struct Reader {
     /// The highest source that switches hooks off.
     no_hooks: Option<Source>,
     only_managed_hooks: bool,
-    /// Rules that would allow some commands or paths.
+    /// The number of rules that would allow some commands or paths.
     narrow: usize,
 }
 
 impl Reader {
     fn layer(&mut self, layer: &Layer, trust: Trust) {
         let text = layer.text.trim_start_matches('\u{feff}');
-        // The original makes files that say nothing.
+        // Claude Code creates empty files.
         if text.trim().is_empty() {
             return;
         }
@@ -209,7 +208,7 @@ impl Reader {
         });
     }
 
-    /// What is taken from everybody.
+    /// Reads the keys that are accepted from every source.
     fn restrict(&mut self, layer: &Layer, members: &Map<String, Value>) {
         for key in ["permissions", "sandbox", "hooks"] {
             if members.get(key).is_some_and(|value| !value.is_object() && !value.is_null()) {
@@ -244,7 +243,7 @@ impl Reader {
         }
     }
 
-    /// Rules that forbid, or would ask.
+    /// Reads rules that forbid, or need a question.
     fn rules(&mut self, layer: &Layer, kind: &str, value: &Value) {
         let key = format!("permissions.{kind}");
         let list = match value {
@@ -299,7 +298,7 @@ impl Reader {
         }
     }
 
-    /// What is taken from those who may grant.
+    /// Reads the keys that are accepted only from sources that may grant.
     fn grant(&mut self, layer: &Layer, members: &Map<String, Value>) {
         let text = |key: &str| member(members, key).as_str().map(str::to_owned);
         let list = |key: &str| member(members, key).as_array().cloned().unwrap_or_default();
@@ -339,7 +338,7 @@ impl Reader {
                 self.settings.stops.retain(|stop| !stop.is_hook);
                 self.idle.clear();
             }
-            // Others cannot switch the administrator's off.
+            // Other sources cannot switch the administrator's hooks off.
             Some(_) => {
                 self.settings.stops.retain(|stop| !stop.is_hook || is_managed(stop));
                 self.idle.clear();
@@ -376,7 +375,7 @@ fn member<'a>(members: &'a Map<String, Value>, key: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// Whether a value says anything: what is none, false or empty does not.
+/// Whether a value has a meaning: null, false and empty values do not.
 fn says_anything(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
@@ -387,7 +386,7 @@ fn says_anything(value: &Value) -> bool {
     }
 }
 
-/// Whether any hook stands among the matchers of an event. What cannot be told counts.
+/// Whether the matchers of an event contain any hook. If that cannot be decided, they do.
 fn has_hooks(matchers: &Value) -> bool {
     match matchers {
         Value::Array(list) => list.iter().any(|one| match one.get("hooks") {
@@ -403,7 +402,8 @@ pub fn tools_named(rule: &str) -> Result<Vec<String>, &'static str> {
     parse(rule).map(|(name, content)| reach(name, content))
 }
 
-/// A rule's tool, and what it is about if that is not all that the tool does.
+/// The tool of a rule, and the rule's content if it does not apply to everything that the tool
+/// does.
 fn parse(rule: &str) -> Result<(&str, Option<&str>), &'static str> {
     let rule = rule.trim();
     let (name, content) = match rule.split_once('(') {
@@ -428,7 +428,7 @@ fn parse(rule: &str) -> Result<(&str, Option<&str>), &'static str> {
             _ => {}
         }
     }
-    // Behind a backslash the last bracket is not its end.
+    // After a backslash, the last bracket is not its end.
     if open > 0 || is_escaped {
         return Err("its brackets do not match");
     }
@@ -436,8 +436,8 @@ fn parse(rule: &str) -> Result<(&str, Option<&str>), &'static str> {
     Ok((name, content.filter(|content| !is_whole(content))))
 }
 
-/// The tools that a rule is about. One about paths is about every tool that could get at them: it
-/// forbids more than it says, until such rules are understood.
+/// The tools that a rule applies to. A rule about paths applies to every tool that could access
+/// them: it forbids more than it says, until such rules are supported.
 fn reach(name: &str, content: Option<&str>) -> Vec<String> {
     let names: Vec<&str> = match (name, content) {
         ("Read", Some(_)) => vec!["Read", "Grep", "Glob", "Bash"],
@@ -456,7 +456,7 @@ fn reach(name: &str, content: Option<&str>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything.
+/// Whether a name matches a pattern in which `*` matches anything.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -56,7 +56,7 @@ fn a_folder_that_is_not_trusted_forbids_and_does_not_grant() {
         assert_eq!((found.env.len(), found.folders.len(), found.left_out.len()), (2, 1, 0));
         assert!(found.key_helper.is_some());
     }
-    // Who trusts nothing still has settings of their own.
+    // Users who trust nothing still have settings of their own.
     for source in [Source::User, Source::Flag, Source::Managed] {
         let found = read(&[(source, generous())], Trust::Untrusted);
         assert_eq!(found.model.as_deref(), Some("opus"), "{source:?}");
@@ -77,7 +77,8 @@ fn the_administrator_wins_whatever_the_order() {
         Trust::Trusted,
     );
     assert_eq!((found.model.as_deref(), found.env["A"].as_str()), (Some("managed"), "managed"));
-    // One that a variable names restricts, and grants nothing: no model, no rule, no end of hooks.
+    // A file that a variable names restricts, and grants nothing: no model, no rule, no end of
+    // hooks.
     let hook = json!({"hooks": {"PreToolUse": [{"hooks": [{"command": "x"}]}]}});
     let more = json!({
         "model": "more", "env": {"A": "more"}, "disableAllHooks": true,
@@ -169,7 +170,7 @@ fn hooks_can_be_switched_off_but_not_the_administrators() {
     assert_eq!(both(Source::Managed, Source::Managed, Trust::Untrusted), None);
     let managed = Some("Managed hooks.PreToolUse".to_owned());
     assert_eq!(both(Source::Managed, Source::User, Trust::Untrusted), managed);
-    // A folder does not switch off the user's.
+    // A folder does not switch off the user's hooks.
     let users = Some("User hooks.PreToolUse".to_owned());
     assert_eq!(both(Source::User, Source::Project, Trust::Untrusted), users);
     assert_eq!(both(Source::User, Source::Project, Trust::Trusted), None);
@@ -205,7 +206,7 @@ fn rules_forbid_at_least_what_they_say() {
     let all = json!({"permissions": {"deny": ["*"]}});
     let found = read(&[(Source::User, all)], Trust::Untrusted);
     assert_eq!(found.refused.len(), tool::all().len());
-    // What allows some commands allows none, and that is told once.
+    // A rule that allows some commands allows nothing, and that is reported once.
     let some = json!({"permissions": {"allow": ["Bash(ls:*)", "Bash(*)", "Read(x)", 1]}});
     let found = read(&[(Source::User, some)], Trust::Untrusted);
     assert_eq!(names(&found.allowed), ["Bash"]);

@@ -1,12 +1,17 @@
-//! Commands that run: in a process group of their own, their output in a file.
+//! Runs commands, each in its own process group, with its output in a file.
 //!
-//! Output goes straight into a file, so that nothing is lost however much it is, and nothing has to be read for a command to go on. Invariants: whoever ends a command ends all that it
-//! started; what a command that ended by itself has left running goes on, until the session ends; then all goes, and nothing starts any more. Output is bounded (`MOST`), also that of
-//! what nobody waits for. A command does not see the keys of the API. What it puts out is for its user alone. What leaves its group (`setsid`) is on its own.
-//! If the agent is killed, a `Watcher` ends what still runs, and the next run removes the output.
+//! Output goes straight into a file, so that nothing is lost however much there is, and a command
+//! never has to wait for a reader. Invariants: killing a command kills everything that it started;
+//! what a command that ended by itself has left running continues until the session ends; then
+//! everything is killed, and nothing can be started. Output is bounded (`MOST`), even if nothing
+//! waits for the command. A command does not see the keys of the API. Only the user can read its
+//! output. A process that leaves its group (`setsid`) is not tracked. If the agent is killed, a
+//! `Watcher` kills what still runs, and the next run removes the output.
 //!
-//! A group has the number of its first process. While that one was not waited for, nobody else gets the number; afterwards nobody gets it while the group has processes. So a process that has
-//! the number of a shell that was waited for is a stranger, and nothing is done to its group.
+//! A group has the process id of its first process. Until that process is waited for, the system
+//! does not reuse the id; after that, it does not reuse it while the group has processes. So a
+//! process that has the id of a shell that was waited for is unrelated, and nothing is done to its
+//! group.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,33 +28,33 @@ use crate::scratch::{LOCK, sweep};
 use crate::secret::{self, Extent, Secrets};
 use crate::watcher::Watcher;
 
-/// How much a command may put out, in bytes: who writes more writes without an end.
+/// How many bytes a command may write. More than this counts as endless.
 pub(crate) const MOST: u64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
-/// How often commands are looked after.
+/// How often commands are checked.
 const OFTEN: Duration = Duration::from_millis(50);
 
 /// The commands of a session.
 #[derive(Debug)]
 pub struct Shells {
-    /// Where output goes.
+    /// The folder of the output files.
     pub(crate) folder: PathBuf,
-    /// What commands see beside what the program sees.
+    /// Variables that commands see in addition to the program's own.
     pub env: Vec<(String, String)>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ShellState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ShellState {
     all: BTreeMap<String, Shell>,
-    /// Of commands that were forgotten, what still runs.
+    /// What still runs of commands that were forgotten.
     left: Vec<Group>,
-    /// Whether a thread looks after them.
+    /// Whether a thread checks them.
     is_watched: bool,
     /// Whether the session has ended.
     is_closed: bool,
-    /// Ends commands if nobody else does any more.
+    /// Kills the commands if the agent no longer can.
     watcher: Option<Watcher>,
-    /// Held as long as the folder of output is in use.
+    /// Held while the output folder is in use.
     lock: Option<Held>,
 }
 
@@ -59,7 +64,7 @@ struct Shell {
     command: String,
     description: String,
     group: Group,
-    /// Nobody waits for it, and nobody was told of its end.
+    /// Runs in the background, and its end has not been reported yet.
     is_news: bool,
 }
 
@@ -69,19 +74,19 @@ struct Group {
     shell: Child,
     output: File,
     status: Status,
-    /// Whether the watcher knows it.
+    /// Whether the watcher knows the group.
     is_listed: bool,
 }
 
-/// What became of a command.
+/// What happened to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Running,
-    /// It ended by itself, with this code.
+    /// It ended by itself, with this exit code.
     Ended(i32),
-    /// Somebody ended it.
+    /// It was killed on request.
     Killed,
-    /// It was ended because it put out too much.
+    /// It was killed because it wrote too much.
     Flooded,
 }
 
@@ -94,23 +99,23 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What people call it.
+    /// Its name for people: the description, else the command.
     pub(crate) fn name(&self) -> &str {
         if self.description.is_empty() { &self.command } else { &self.description }
     }
 }
 
 impl Shells {
-    /// Output goes into files there.
+    /// Output goes into files in this folder.
     pub fn new(folder: PathBuf) -> Shells {
         Shells { folder, env: Vec::new(), state: Arc::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ShellState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the output of a command is.
+    /// The output file of a command.
     pub(crate) fn output(&self, id: &str) -> PathBuf {
         self.beside(id, "output")
     }
@@ -119,7 +124,8 @@ impl Shells {
         self.folder.join(format!("{id}.{what}"))
     }
 
-    /// Starts a command in a folder. Where it is at its end is written beside its output.
+    /// Starts a command in a folder. The command's last working directory is written to a file next
+    /// to its output.
     pub(crate) fn start(
         &self,
         id: &str,
@@ -127,7 +133,8 @@ impl Shells {
         description: &str,
         cwd: &Path,
     ) -> io::Result<()> {
-        // Held until it is known: it starts before the end, and is ended, or not at all.
+        // Locked until the command is registered: it starts before the session ends and is then
+        // killed, or it does not start.
         let mut state = self.state();
         if state.is_closed {
             return Err(io::Error::other("the session has ended"));
@@ -155,8 +162,8 @@ impl Shells {
         Ok(())
     }
 
-    /// Makes the folder of output, and has it watched. What others have left that were killed goes.
-    fn open(&self, state: &mut State) -> io::Result<()> {
+    /// Creates the output folder and starts the watcher. Removes what agents left that were killed.
+    fn open(&self, state: &mut ShellState) -> io::Result<()> {
         folder(&self.folder)?;
         if state.lock.is_none() {
             let who = format!("process {}", std::process::id());
@@ -171,9 +178,9 @@ impl Shells {
         Ok(())
     }
 
-    /// The shell. The command is in a file: of any length, and nothing that its children see.
+    /// The shell. The command is in a file: it can have any length, and its children do not see it.
     fn command(&self, id: &str) -> io::Result<Command> {
-        // A folder that is gone has no name; a shell that was told not to overwrite does it here.
+        // A deleted folder has no name. `>|` overwrites even if the shell was told not to.
         let last = format!("pwd -P 2>/dev/null >| {}", quoted(&self.beside(id, "cwd"))?);
         let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
         let mut shell = Command::new("bash");
@@ -183,7 +190,8 @@ impl Shells {
         for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {
             shell.env_remove(name);
         }
-        // One with a password; one that settings give without one stays.
+        // Proxies whose address contains a password; one that the settings give without a password
+        // stays.
         for name in secret::PROXIES {
             let inherited = std::env::vars_os().find(|(key, _)| key == name);
             let is_set =
@@ -198,24 +206,25 @@ impl Shells {
         Ok(shell)
     }
 
-    /// What is known of a command by now.
+    /// What is known of a command now.
     pub(crate) fn known(&self, id: &str) -> Option<Known> {
         self.state().all.get_mut(id).map(Shell::known)
     }
 
-    /// Nobody waits for a command: its end will be news, until it is told.
+    /// Sets whether the end of a command is to be reported, because nothing waits for it.
     pub(crate) fn set_news(&self, id: &str, is_news: bool) {
         if let Some(shell) = self.state().all.get_mut(id) {
             shell.is_news = is_news;
         }
     }
 
-    /// Whether there is a command whose end will be news.
+    /// Whether there is a command whose end is to be reported.
     pub(crate) fn awaits_news(&self) -> bool {
         self.state().all.values().any(|shell| shell.is_news)
     }
 
-    /// A command that has ended and of which nobody knows it; now somebody does.
+    /// A command that has ended and whose end has not been reported. It counts as reported from now
+    /// on.
     pub(crate) fn news(&self) -> Option<(String, Known)> {
         let mut state = self.state();
         let mut news = state.all.iter_mut().filter(|(_, shell)| shell.is_news);
@@ -226,7 +235,8 @@ impl Shells {
         })
     }
 
-    /// Waits until a command has ended, the time is over, or somebody has had enough of it; looked after now and then.
+    /// Waits until a command has ended, the time is over, or `enough` returns true. It is called
+    /// now and then.
     pub(crate) fn wait(
         &self,
         id: &str,
@@ -246,14 +256,15 @@ impl Shells {
         }
     }
 
-    /// Ends a command and all that it started.
+    /// Kills a command and everything that it started.
     pub(crate) fn kill(&self, id: &str) {
         if let Some(shell) = self.state().all.get_mut(id) {
             shell.group.kill(Status::Killed);
         }
     }
 
-    /// Ends all commands and what they have left running, and removes what they have put out. No other starts.
+    /// Kills all commands and what they left running, and removes their output. No command can be
+    /// started after that.
     pub fn end(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -266,13 +277,13 @@ impl Shells {
         state.lock = None;
     }
 
-    /// Where a command was at its end.
+    /// The working directory of a command at its end.
     pub(crate) fn cwd(&self, id: &str) -> Option<PathBuf> {
         let text = files::read_text(self.beside(id, "cwd"), 1 << 16).ok()?;
         Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| path.is_dir())
     }
 
-    /// Forgets a command that has ended, and its output.
+    /// Forgets a command that has ended, and removes its output.
     pub(crate) fn forget(&self, id: &str) {
         let mut state = self.state();
         if let Some(shell) = state.all.remove(id) {
@@ -295,12 +306,12 @@ impl Shell {
     }
 }
 
-impl State {
+impl ShellState {
     fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
         self.all.values_mut().map(|shell| &mut shell.group).chain(&mut self.left)
     }
 
-    /// Has the watcher forget the groups of which nothing is left.
+    /// Has the watcher forget the groups that have no processes left.
     fn unlist(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         for group in self.groups().filter(|group| group.is_listed && !group.is_alive()) {
@@ -317,8 +328,8 @@ impl Drop for Shells {
     }
 }
 
-/// Looks after commands as long as there are any.
-fn watch(state: &Mutex<State>) {
+/// Checks the commands as long as there are any.
+fn watch(state: &Mutex<ShellState>) {
     loop {
         thread::sleep(OFTEN);
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,7 +356,7 @@ impl Group {
         }
     }
 
-    /// Ends all that runs of it.
+    /// Kills everything in the group that runs.
     fn kill(&mut self, status: Status) {
         if !self.is_alive() {
             return;
@@ -362,12 +373,12 @@ impl Group {
         }
     }
 
-    /// Whether anything of it runs: the shell, or what it has left.
+    /// Whether anything in the group runs: the shell, or what it left running.
     fn is_alive(&self) -> bool {
         self.status == Status::Running || self.has_left()
     }
 
-    /// Whether the shell was waited for, and something of its group is still there.
+    /// Whether the shell was waited for and its group still has processes.
     #[cfg(unix)]
     fn has_left(&self) -> bool {
         use rustix::io::Errno;
@@ -388,7 +399,7 @@ impl Group {
     }
 }
 
-/// What a shell would say: a signal is its number and 128.
+/// The exit code that a shell would report: 128 plus the number for a signal.
 fn code(ended: std::process::ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&ended) {
@@ -397,13 +408,13 @@ fn code(ended: std::process::ExitStatus) -> i32 {
     ended.code().unwrap_or(1)
 }
 
-/// A path as one word for a shell.
+/// The path as one word for a shell.
 fn quoted(path: &Path) -> io::Result<String> {
     let text = path.to_str().ok_or_else(|| io::Error::other("a folder's name is not UTF-8"))?;
     Ok(format!("'{}'", text.replace('\'', r"'\''")))
 }
 
-/// A folder for its user alone.
+/// Creates a folder that only the user can access.
 pub(crate) fn folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -411,7 +422,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-/// An empty file for its user alone.
+/// Creates an empty file that only the user can access.
 fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -419,7 +430,7 @@ fn file(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(true).open(path)
 }
 
-/// The first bytes of a file, as text without secrets, and how long the whole is.
+/// The first bytes of a file as text with secrets redacted, and the length of the file.
 pub(crate) fn head(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(String, u64)> {
     let file = files::open(path)?;
     let len = file.metadata()?.len();
@@ -436,7 +447,7 @@ pub(crate) fn head(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(S
     Ok((text, len))
 }
 
-/// The last bytes of a file, as text without secrets, and how many are before them.
+/// The last bytes of a file as text with secrets redacted, and the number of bytes before them.
 pub(crate) fn tail(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(String, u64)> {
     let mut file = files::open(path)?;
     let len = file.metadata()?.len();
@@ -444,7 +455,7 @@ pub(crate) fn tail(path: &Path, most: usize, secrets: &Secrets) -> io::Result<(S
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take((most + secrets.span()) as u64).read_to_end(&mut bytes)?;
-    // A character that was cut is not told.
+    // A character that was cut is left out.
     let is_inner = |byte: &&u8| **byte & 0xc0 == 0x80;
     let cut = if from > 0 { bytes.iter().take(3).take_while(is_inner).count() } else { 0 };
     let text = String::from_utf8_lossy(&bytes[cut..]);

@@ -7,14 +7,14 @@ fn shells() -> (tempfile::TempDir, Shells) {
     (folder, shells)
 }
 
-/// Runs a command to its end; its code and output.
+/// Runs a command to its end. Returns its status and output.
 fn run(shells: &Shells, command: &str, cwd: &Path) -> (Status, String) {
     shells.start("b1", command, "", cwd).unwrap();
     let status = shells.wait("b1", Duration::from_secs(60), |_| false);
     (status, head(&shells.output("b1"), 1_000, &Secrets::default()).unwrap().0)
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 fn until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -23,7 +23,7 @@ fn until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// A command that leaves something running that makes a file in a second.
+/// A command that leaves a process running that creates a file after a second.
 fn leaving(mark: &Path) -> String {
     format!("(sleep 1; touch {}) & echo begun", mark.display())
 }
@@ -92,7 +92,7 @@ fn output_without_an_end_is_ended() {
     let (status, _) = run(&shells, "yes", folder.path());
     assert_eq!(status, Status::Flooded);
     assert_eq!(fs::metadata(shells.output("b1")).unwrap().len(), MOST);
-    // Also where nobody waits for it, or knows it any more.
+    // Also if nothing waits for it, or it was forgotten.
     run(&shells, "yes & echo $!", folder.path());
     shells.forget("b1");
     until(|| shells.state().left.is_empty());
@@ -138,7 +138,8 @@ fn no_piece_of_a_key_is_told_where_output_is_cut() {
 fn what_killed_agents_have_left_is_swept() {
     let (folder, _) = shells();
     let named = |id: u8| folder.path().join(format!("{PREFIX}{}", format!("{id:02x}").repeat(16)));
-    // One that was killed, one at work, one from before there were locks, and things of others.
+    // A folder of a killed agent, one in use, one from before there were locks, and folders of
+    // other programs.
     let [killed, working, unknown] = [1, 2, 3].map(named);
     for path in [&killed, &working, &unknown, &folder.path().join("quipu-demo-x")] {
         fs::create_dir_all(path).unwrap();

@@ -1,7 +1,10 @@
-//! What the model can do: one file a tool; names, descriptions and schemas are data (`data/tools.json`).
+//! What the model can do: one file per tool; names, descriptions and schemas are data
+//! (`data/tools.json`).
 //!
-//! A tool is given a [`Call`] and the [`Site`] where it works, and gives an [`Answer`], or says what was wrong. Invariants: a tool never panics and never waits for a
-//! person; what it tells the model is capped, and what is cut off is on disk; nothing is written before it was kept (`Site::backups`).
+//! A tool gets a [`Call`] and the [`Site`] where it works, and returns an [`Answer`] or a
+//! [`Trouble`]. Invariants: a tool never panics and never waits for a person; what it tells the
+//! model is bounded, and what is cut off is on disk; nothing is changed before a copy was made
+//! (`Site::backups`).
 
 mod bash;
 mod edit;
@@ -28,27 +31,27 @@ use serde_json::{Map, Value};
 pub use bash::Progress;
 pub(crate) use bash::notification;
 
+use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::backup::{Backup, Backups};
 use crate::context;
+use crate::freshness::Freshness;
 use crate::model::Usage;
-use crate::nature::Nature;
 use crate::permit;
 use crate::scratch;
 use crate::secret::Secrets;
-use crate::seen::Seen;
 use crate::shell::Shells;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The API's id of it.
+    /// The API's id of the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What it is asked for.
+    /// The input of the call.
     pub input: Map<String, Value>,
-    /// Set when nobody waits for it any more.
+    /// Set when the result is no longer wanted.
     pub cancel: Cancel,
 }
 
@@ -57,23 +60,23 @@ pub struct Call {
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Asks for an end.
+    /// Requests an early end.
     pub fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether an end was asked for.
+    /// Whether an early end was requested.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 }
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What the model is told.
+    /// What the model gets.
     pub content: Content,
-    /// `is_error` of the result; most that succeed do not say.
+    /// `is_error` of the result; most successful ones do not set it.
     pub is_error: Option<bool>,
     /// The result as a structure, for people and programs (`toolUseResult`).
     pub detail: Box<RawValue>,
@@ -98,26 +101,26 @@ impl Answer {
 /// Why a tool did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What the model is told.
+    /// The message for the model.
     pub text: String,
-    /// The call was wrong, not the world: clients put the text between `<tool_use_error>` tags.
+    /// Whether the call itself was wrong: clients put the text between `<tool_use_error>` tags.
     pub is_tagged: bool,
-    /// What stands in `toolUseResult` behind `Error: `, if that is something else.
+    /// The text after `Error: ` in `toolUseResult`, if it is different.
     pub detail: Option<String>,
 }
 
 impl Trouble {
-    /// The world is not so that it could be done.
+    /// It could not be done.
     pub(crate) fn failed(text: impl Into<String>) -> Trouble {
         Trouble { text: text.into(), is_tagged: false, detail: None }
     }
 
-    /// It should not have been asked for.
+    /// The call itself was wrong.
     pub(crate) fn wrong(text: impl Into<String>) -> Trouble {
         Trouble { text: text.into(), is_tagged: true, detail: None }
     }
 
-    /// As the answer to a call.
+    /// The error as the result of a call.
     pub(crate) fn answer(self) -> Answer {
         let detail = self.detail.unwrap_or_else(|| format!("Error: {}", self.text));
         let text = if self.is_tagged {
@@ -129,27 +132,27 @@ impl Trouble {
     }
 }
 
-/// A tool as the model is told about it.
+/// A tool as it is described to the model.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Tool {
-    /// Its name.
+    /// The name of the tool.
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// What it takes: JSON Schema.
+    /// The JSON Schema of its input.
     pub input_schema: Value,
 }
 
 static TOOLS: LazyLock<Vec<Tool>> =
     LazyLock::new(|| serde_json::from_str(include_str!("../data/tools.json")).unwrap_or_default());
 
-/// All tools, in the order in which the model is told about them.
+/// All tools, in the order in which they are described to the model.
 pub fn all() -> &'static [Tool] {
     &TOOLS
 }
 
 impl Tool {
-    /// As the API wants it.
+    /// The description as the API wants it.
     pub fn json(&self) -> String {
         let encode = |value: &Value| value.to_string();
         format!(
@@ -161,12 +164,12 @@ impl Tool {
     }
 }
 
-/// Whether calls of a tool may run beside others: they change nothing.
+/// Whether calls of a tool may run in parallel with others: they change nothing.
 pub(crate) fn is_safe(name: &str) -> bool {
     matches!(name, "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "TaskOutput")
 }
 
-/// Carries a call out.
+/// Runs a call.
 pub fn run(call: &Call, site: &Site) -> Answer {
     let done = checked(call).and_then(|()| match call.name.as_str() {
         "Bash" => bash::run(call, site),
@@ -195,18 +198,18 @@ pub fn run(call: &Call, site: &Site) -> Answer {
     answer
 }
 
-/// A tool that is not there, or not for this session.
+/// The error for a tool that does not exist, or not in this session.
 pub(crate) fn unknown(name: &str) -> Trouble {
     let text = format!("Error: No such tool available: {name}");
     Trouble { detail: Some(text.clone()), ..Trouble::wrong(text) }
 }
 
-/// What a session says that may not fetch anything.
+/// The error in a session that may not fetch anything.
 fn offline() -> Trouble {
     Trouble::failed("This session is offline: nothing comes from the web.")
 }
 
-/// Whether a call is what the tool's schema says.
+/// Checks the input of a call against the tool's schema.
 pub(crate) fn checked(call: &Call) -> Result<(), Trouble> {
     let Some(tool) = all().iter().find(|tool| tool.name == call.name) else {
         return Err(unknown(&call.name));
@@ -247,7 +250,7 @@ pub(crate) fn checked(call: &Call) -> Result<(), Trouble> {
 }
 
 fn is_a(value: &Value, wanted: &str) -> bool {
-    // Models write `5.0`, too.
+    // Models also write `5.0`.
     let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
     kind(value) == wanted || (wanted == "integer" && is_whole())
 }
@@ -265,51 +268,52 @@ fn kind(value: &Value) -> &'static str {
 
 /// Where the tools of a session work.
 pub struct Site {
-    /// Where the session was started: the project.
+    /// Where the session was started: the project's folder.
     pub root: PathBuf,
-    /// Folders beside it that the session may work in.
+    /// Additional folders that the session may work in.
     pub folders: Vec<PathBuf>,
-    /// Where the shell is by now; relative paths are meant from here.
+    /// The current working directory of the shell; relative paths start here.
     pub cwd: Mutex<PathBuf>,
-    /// The user's own folder, where programs keep what they obey.
+    /// The user's home folder, where programs keep files that they obey.
     pub home: Option<PathBuf>,
     /// The session's own folder, for what is too long for the model.
     pub folder: PathBuf,
-    /// Whether that folder is where sessions are kept, so that nobody else put anything there: what
-    /// tools put aside may be read again.
+    /// Whether that folder is where sessions are stored, so that no other program puts anything
+    /// there: what tools stored there may be read again.
     pub is_own_folder: bool,
-    /// The files that the model has seen, as they were then.
-    pub seen: Seen,
-    /// What files were before they were changed.
+    /// The files that the model has seen, with their content at that time.
+    pub seen: Freshness,
+    /// Copies of files from before they were changed.
     pub backups: Backups,
     /// The todo list.
     pub todos: Mutex<Vec<Value>>,
-    /// Where the todo list is kept for others to see.
+    /// The file in which the todo list is stored for others to see.
     pub todo_file: Option<PathBuf>,
-    /// Folders whose instructions the model was told.
+    /// The folders whose instructions the model has got.
     pub told_folders: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
     pub shells: Shells,
-    /// Who answers, for tools that ask; and which model.
+    /// The API for tools that make requests, and the name of the model.
     pub model: (Arc<dyn Model>, String),
-    /// What tools that ask have used, by model, until somebody counts it.
+    /// The tokens that these tools have used, by model, until they are counted.
     pub spent: Mutex<BTreeMap<String, Usage>>,
     /// Whether nothing may be fetched from the web.
     pub is_offline: bool,
-    /// Hosts that may be fetched from though they are not on the public internet. None, unless a
-    /// test says so.
+    /// Hosts that may be fetched from although they are not on the public internet. Empty except in
+    /// tests.
     pub near_hosts: Vec<String>,
-    /// Proxies, by the variables that named them, if the environment does not name them any more.
+    /// Proxies, by the variables that named them, if the environment no longer contains these.
     pub proxies: Vec<(String, String)>,
-    /// What nobody is told.
+    /// The values that must not be shown.
     pub secrets: Secrets,
-    /// Where ids come from.
-    pub nature: Arc<dyn Nature>,
-    /// Who is told what commands put out while they run.
+    /// The source of ids.
+    pub nature: Arc<dyn Ambient>,
+    /// Called with the output of commands while they run.
     pub listener: Mutex<Option<Listener>>,
 }
 
-/// Who is told what a call puts out while it runs: the call, the output, how many times by now.
+/// Called with what a call writes while it runs: the call's id, the output, and the number of the
+/// report.
 pub type Listener = Box<dyn Fn(&str, Progress, u64) + Send>;
 
 impl std::fmt::Debug for Site {
@@ -325,7 +329,7 @@ impl Site {
         folder: &Path,
         backups: Option<PathBuf>,
         model: (Arc<dyn Model>, String),
-        nature: Arc<dyn Nature>,
+        nature: Arc<dyn Ambient>,
     ) -> Site {
         Site {
             root: root.to_owned(),
@@ -334,7 +338,7 @@ impl Site {
             home: std::env::home_dir(),
             folder: folder.to_owned(),
             is_own_folder: true,
-            seen: Seen::default(),
+            seen: Freshness::default(),
             backups: Backups::new(backups),
             todos: Mutex::default(),
             todo_file: None,
@@ -357,7 +361,8 @@ impl Site {
         format!("b{}", &id[id.len().saturating_sub(6)..])
     }
 
-    /// Goes to a folder, if it is one of the session's; else back to where it began. Whether it is.
+    /// Changes to a folder if it is one of the session's; else back to where the session began.
+    /// Returns whether it is.
     pub(crate) fn enter(&self, folder: &Path) -> bool {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let mut roots = std::iter::once(&self.root).chain(&self.folders).map(real);
@@ -367,17 +372,17 @@ impl Site {
         is_own
     }
 
-    /// Takes up the files that a session watched before it was resumed. A record may name any file:
+    /// Restores the files that a session watched before it was resumed. A record may name any file:
     /// only those in the session's folders are watched, wherever links lead.
     pub fn watch(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let is_own = |path: &Path| permit::below(&permit::real(path), self).is_some();
         self.backups.restore(files.filter(|(path, _)| is_own(path) && is_own(&plain(path))));
     }
 
-    /// Notes what a tool has used.
+    /// Counts the tokens that a tool has used.
     pub(crate) fn spend(&self, model: &str, usage: Usage) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.entry(model.to_owned()).or_default().add(usage);
+        *spent.entry(model.to_owned()).or_default() += usage;
     }
 
     pub(crate) fn tell(&self, call: &str, progress: &Progress, number: u64) {
@@ -387,7 +392,7 @@ impl Site {
         }
     }
 
-    /// A path that a call names, from where the shell is, without `.` and `..`.
+    /// The path that a call names, relative to the shell's working directory, without `.` and `..`.
     pub(crate) fn path(&self, named: &str) -> PathBuf {
         let cwd = self.cwd.lock().unwrap_or_else(PoisonError::into_inner);
         let path = match named.strip_prefix("~/").zip(std::env::home_dir()) {
@@ -397,13 +402,13 @@ impl Site {
         plain(&path)
     }
 
-    /// A path as it is told: from the project's folder if it lies in it.
+    /// The path as it is shown: relative to the project's folder if it is inside it.
     pub(crate) fn short<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
 }
 
-/// A whole path without `.` and `..`.
+/// An absolute path without `.` and `..`.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -426,7 +431,7 @@ pub(crate) fn text<'a>(call: &'a Call, name: &str) -> &'a str {
     call.input.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A whole number that a call may give. Models write `5.0`, too.
+/// An optional whole number. Models also write `5.0`.
 pub(crate) fn number(call: &Call, name: &str) -> Option<usize> {
     let number = call.input.get(name).filter(|value| value.is_number()).map(Value::to_string)?;
     number.split('.').next()?.parse().ok()

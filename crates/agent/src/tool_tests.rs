@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::write::bench::Bench;
+use super::write::test_site::TestSite;
 use super::*;
 
 fn call(name: &str, input: &Value) -> Call {
@@ -21,7 +21,7 @@ fn whole_numbers_may_be_written_as_others() {
 
 #[test]
 fn what_is_wrong_with_a_call_is_told() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let try_call = |name: &str, input: Value| {
         let answer = run(&call(name, &input), &bench.site);
         let Content::Text(text) = answer.content else { panic!() };

@@ -1,9 +1,9 @@
 //! Which folders the user trusts: the list, what it covers, and what can never be on it.
 //!
-//! Pure but for one question, whether a folder is a repository. Invariants: trust covers a folder
-//! and what is below it, except nested repositories, which other people fill; the home folder, what
-//! is above it and the root of the file system are never covered as a whole; a list that cannot be
-//! read as one grants nothing.
+//! Pure, except for the question whether a folder is a repository. Invariants: trust covers a
+//! folder and what is below it, except nested repositories, whose content comes from other people;
+//! the home folder, the folders above it and the root of the file system are never covered as a
+//! whole; a damaged list grants nothing.
 
 use std::path::{Component, Path};
 
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::git;
 
-/// Whether the user has said that what a folder brings along may be obeyed.
+/// Whether the user has confirmed that instructions and settings in a folder may be obeyed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// The user has.
+    /// The user has confirmed it.
     Trusted,
-    /// Nobody has.
+    /// The user has not confirmed it.
     #[default]
     Untrusted,
 }
@@ -31,7 +31,7 @@ pub struct TrustList {
 /// Why a text is not a list of trusted folders.
 #[derive(Debug, thiserror::Error)]
 pub enum DamagedList {
-    /// It is not the JSON that we write.
+    /// It is not the JSON that Quipu writes.
     #[error("it is no JSON object with `folders`: {0}")]
     Json(#[from] serde_json::Error),
     /// A name in it is not the real path of a folder.
@@ -42,16 +42,16 @@ pub enum DamagedList {
 /// Why a folder cannot be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Untrustable {
-    /// Too much lies below it.
+    /// Too much is below it.
     #[error("the home folder, what is above it, and `/` cannot be trusted as a whole")]
     TooWide,
-    /// Its name cannot be written down.
+    /// Its name is not valid text.
     #[error("its path is not plain text")]
     NotText,
 }
 
 impl TrustList {
-    /// Reads a list as [`TrustList::text`] writes it.
+    /// Reads a list in the form that [`TrustList::text`] writes.
     pub fn parse(text: &str) -> Result<TrustList, DamagedList> {
         let list: TrustList = serde_json::from_str(text)?;
         match list.folders.iter().find(|folder| !is_real_path(folder)) {
@@ -60,14 +60,13 @@ impl TrustList {
         }
     }
 
-    /// The list as text, for people too.
+    /// The list as text that people can read.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"
     }
 
-    /// Puts a folder on the list; `folder` and `home` are real paths. Gives whether it was not
-    /// there.
+    /// Adds a folder to the list; `folder` and `home` are real paths. Returns whether it is new.
     pub fn add(&mut self, folder: &Path, home: Option<&Path>) -> Result<bool, Untrustable> {
         if is_too_wide(folder, home) {
             return Err(Untrustable::TooWide);
@@ -101,7 +100,7 @@ fn is_too_wide(folder: &Path, home: Option<&Path>) -> bool {
 /// Whether a text can be the real path of a folder.
 fn is_real_path(text: &str) -> bool {
     let path = Path::new(text);
-    // Compared as text: components leave `.` out, and one separator of two.
+    // Compared as text: components leave out `.` and duplicate separators.
     let again: std::path::PathBuf = path.components().collect();
     path.is_absolute()
         && !path.components().any(|part| part == Component::ParentDir)
@@ -160,7 +159,7 @@ mod tests {
         for folder in ["/", "/home", "/home/u"] {
             let added = TrustList::default().add(Path::new(folder), Some(home));
             assert_eq!(added, Err(Untrustable::TooWide), "{folder}");
-            // Nor when somebody writes it into the list.
+            // Nor if a person writes it into the list.
             let list = list(&[Path::new(folder)]);
             assert_eq!(list.covers(Path::new("/home/u/x"), Some(home)), Trust::Untrusted);
         }

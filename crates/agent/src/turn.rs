@@ -1,7 +1,8 @@
-//! The turn, a machine without hands: inputs in, effects out; no clock, no files, no network.
+//! The turn as a pure state machine: inputs in, effects out; no clock, no files, no network.
 //!
-//! The driver carries effects out and brings back what came of them. Invariants: nothing is asked while a call is unanswered; every call is answered exactly once, by its result, an
-//! error or an interruption; what was not recorded is not sent.
+//! The driver carries out the effects and returns their outcome as inputs. Invariants: no request
+//! is made while a call has no result; every call gets exactly one result: its own, an error or an
+//! interruption; what was not recorded is not sent.
 
 mod kind;
 
@@ -18,69 +19,69 @@ use crate::tool::{Answer, Trouble};
 
 pub use kind::{Block, Effect, Entry, Input, Outcome, Prompt, Wanted};
 
-/// What a client says when somebody stops it; other clients know it by this.
+/// What a client records when the user stops it. Other clients recognize it by this text.
 pub const INTERRUPTED: &str = "[Request interrupted by user]";
 /// The same while a tool runs.
 pub const INTERRUPTED_TOOL: &str = "[Request interrupted by user for tool use]";
-/// What a call that was stopped is answered with.
+/// The result of a call that was stopped.
 const STOPPED: &str =
     "Stopped by the user before it was done. What it may have done already is not undone.";
-/// What is said to an answer that was too long.
+/// The reply to an answer that was too long.
 const GO_ON: &str =
     "The answer reached the limit of its length. Go on right where it ends, in smaller pieces.";
-/// How often.
+/// How often that reply is sent.
 const GO_ON_MOST: u32 = 3;
-/// What a person is told if that did not help either.
+/// The message for the user if that did not help either.
 const TOO_LONG: &str = "API Error: the answer is longer than it may be, and did not end in pieces either. Ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS.";
 const REFUSED: &str =
     "API Error: the model refuses to answer. Say it in other words, or begin a new session.";
 const FULL: &str = "API Error: the conversation does not fit into the model any more. Go on in a smaller session: `quipu strip` takes tool results out.";
-/// What a call is answered with whose end is missing.
+/// The result of a call whose end is missing.
 const CUT: &str = "InputValidationError: the answer reached the limit of its length inside this call. Nothing was done. Use smaller pieces.";
 
-/// The machine.
+/// The state machine.
 #[derive(Debug)]
 pub struct Turn {
     messages: Vec<Message>,
     state: State,
-    /// How often it is tried again.
+    /// How often a failed request is retried.
     pub retry: Retry,
-    /// Requests that failed in a row.
+    /// The number of requests in a row that failed.
     failures: u32,
     max_turns: Option<u32>,
     rounds: u32,
     longer: u32,
-    /// What was said while the turn ran.
+    /// Prompts that came while the turn ran.
     waiting: VecDeque<Prompt>,
     blocks: u64,
-    /// Calls that were answered in this turn.
+    /// The number of calls in this turn that have a result.
     pub answered: u32,
 }
 
 #[derive(Debug)]
 enum State {
     Idle,
-    /// The request is out; the answer comes in.
+    /// A request was made; the answer is being received.
     Asking(Coming),
-    /// It is asked again after a while.
+    /// The request is retried after a while.
     Waiting,
-    /// Calls are carried out.
+    /// Calls are running.
     Running(Vec<Slot>),
 }
 
-/// An answer that comes in.
+/// An answer that is being received.
 #[derive(Debug, Default)]
 struct Coming {
     request: Option<String>,
     message: Option<String>,
     /// The blocks that were recorded.
     blocks: Vec<String>,
-    /// The last one is held until it is known that it is the last.
+    /// The last block, held until it is known whether it is the last.
     held: Option<Block>,
     calls: Vec<Wanted>,
 }
 
-/// A call and its answer.
+/// A call and its result.
 #[derive(Debug)]
 struct Slot {
     call: Wanted,
@@ -97,13 +98,13 @@ impl Slot {
 enum SlotState {
     Waiting,
     Running,
-    /// Answered, but one before it is not.
+    /// It has its result, but an earlier call does not.
     Held(Answer),
     Recorded,
 }
 
 impl Turn {
-    /// A conversation that goes on.
+    /// Continues a conversation.
     pub fn new(messages: Vec<Message>, retry: Retry, max_turns: Option<u32>) -> Turn {
         Turn {
             messages,
@@ -119,22 +120,22 @@ impl Turn {
         }
     }
 
-    /// What is sent.
+    /// The messages that are sent.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Whether nothing runs.
+    /// Whether no turn is running.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
     }
 
-    /// Whether an answer has begun to come in.
+    /// Whether an answer has begun.
     pub fn is_answering(&self) -> bool {
         matches!(&self.state, State::Asking(coming) if coming.message.is_some())
     }
 
-    /// Takes an input in, and says what is to be done, in this order.
+    /// Processes an input. Returns what is to be done, in this order.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = Vec::new();
         match (input, std::mem::replace(&mut self.state, State::Idle)) {
@@ -148,7 +149,7 @@ impl Turn {
                 self.state = state;
             }
             (Input::Interrupt, state) => self.interrupt(state, &mut effects),
-            // Also what ends a turn may be what could not be recorded.
+            // The record that could not be written may also be the one that ends a turn.
             (Input::Unwritable(why), _) => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Unwritable(why))]);
             }
@@ -160,18 +161,18 @@ impl Turn {
             (Input::Answered(id, answer), State::Running(slots)) => {
                 self.answer(&id, answer, slots, &mut effects);
             }
-            // What comes too late is for nobody.
+            // An input that comes too late is ignored.
             (_, state) => self.state = state,
         }
         effects
     }
 
-    /// What was said while a turn ran that ended without it: it is still to be said.
+    /// Prompts that came while a turn ran and that it did not include. They still have to be sent.
     pub fn take_waiting(&mut self) -> impl Iterator<Item = Prompt> {
         std::mem::take(&mut self.waiting).into_iter()
     }
 
-    /// Another model goes on: it does not take what this one has thought.
+    /// Another model continues: it does not accept the thinking of this one.
     pub fn forget_thinking(&mut self) {
         for message in &mut self.messages {
             message.blocks.retain(|block| !is_thinking(block));
@@ -184,9 +185,10 @@ impl Turn {
         effects.push(Effect::Record(Entry::Prompt(prompt)));
     }
 
-    /// Adds blocks to what the user says. Where a text meets a text, clients put a newline between them: so it is after a resume, and so it is now.
+    /// Adds blocks to the user's message. If a text follows a text, clients put a newline between
+    /// them: that is what a resume produces, so it is done here too.
     fn add(&mut self, blocks: Vec<String>) {
-        // What the client itself says stands behind what the user says.
+        // What the client itself says comes after what the user says.
         let mut spoken = self.messages.iter_mut().rev().skip_while(|last| last.role == "system");
         let Some(last) = spoken.next().filter(|last| last.role == "user") else {
             self.messages.push(Message { role: "user", blocks });
@@ -282,7 +284,7 @@ impl Turn {
             return self.go_on(slots, effects);
         }
         match ending.stop_reason.as_deref() {
-            // The API's own tools are not done: it wants to be asked again.
+            // The API's own tools are not done: it wants another request.
             Some("pause_turn") => self.ask(effects),
             Some("max_tokens") if self.longer < GO_ON_MOST => {
                 self.longer += 1;
@@ -300,7 +302,7 @@ impl Turn {
         }
     }
 
-    /// Takes an answer into the conversation.
+    /// Adds an answer to the conversation.
     fn push_answer(&mut self, blocks: Vec<String>) {
         let blocks = sent(blocks);
         if !blocks.is_empty() {
@@ -308,7 +310,7 @@ impl Turn {
         }
     }
 
-    /// What was said meanwhile, and another request.
+    /// Adds the prompts that came meanwhile, and makes another request.
     fn next(&mut self, effects: &mut Vec<Effect>) {
         while let Some(prompt) = self.waiting.pop_front() {
             self.say(prompt, effects);
@@ -326,14 +328,16 @@ impl Turn {
             effects.push(Effect::Wait(wait, error, self.failures));
             return;
         }
-        // Without an address or a key there was no request, and nothing to tell the next one about.
+        // Without an address or a key there was no request, and nothing that the next one must
+        // know.
         if error.why != Why::Setup {
             effects.push(Effect::Record(Entry::Failed(error.clone())));
         }
         effects.push(Effect::Done(Outcome::Failed(error)));
     }
 
-    /// Starts the calls that may run now: the next one, and those behind it that get in nobody's way.
+    /// Starts the calls that may run now: the next one, and later ones that are safe to run in
+    /// parallel.
     fn run(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
         if !slots.iter().any(|slot| matches!(slot.state, SlotState::Running)) {
             let mut is_first = true;
@@ -365,7 +369,7 @@ impl Turn {
     ) {
         let is_running =
             |slot: &&mut Slot| slot.call.id == id && matches!(slot.state, SlotState::Running);
-        // A call that is answered already has its answer.
+        // A call that already has a result keeps it.
         if let Some(slot) = slots.iter_mut().find(is_running) {
             slot.state = SlotState::Held(answer);
         }
@@ -381,7 +385,7 @@ impl Turn {
         self.run(slots, effects);
     }
 
-    /// Records the answers that come next, in the order of the calls.
+    /// Records the results that come next, in the order of the calls.
     fn record(&mut self, slots: &mut [Slot], effects: &mut Vec<Effect>) {
         for slot in slots {
             match std::mem::replace(&mut slot.state, SlotState::Recorded) {

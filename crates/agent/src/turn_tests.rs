@@ -111,7 +111,7 @@ fn an_answer_that_was_cut_is_left_and_asked_for_again() {
     turn.step(Input::Waited);
     turn.step(Input::Prompt(text("meanwhile")));
     assert_eq!(in_words(&turn.step(cut())), "failed Failed");
-    // What was said meanwhile is still to be said.
+    // The prompt that came meanwhile still has to be sent.
     assert_eq!(turn.take_waiting().collect::<Vec<_>>(), [text("meanwhile")]);
 }
 
@@ -150,7 +150,7 @@ fn limits_end_a_turn() {
     assert!(in_words(&ended(&mut turn, "max_tokens")).ends_with("Unfinished"));
     start(&mut turn);
     assert_eq!(in_words(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
-    // Also if what could not be recorded was the last of it.
+    // Also if the record that could not be written was the last one.
     assert_eq!(in_words(&turn.step(Input::Unwritable("full".into()))), "stop Unwritable");
 }
 
@@ -199,7 +199,7 @@ fn another_model_is_not_sent_what_this_one_thought() {
     assert_eq!(turn.messages()[1].blocks, [text_block("a")]);
 }
 
-/// Whether each call in the messages has exactly one answer, right behind it.
+/// Whether each call in the messages has exactly one result, directly after it.
 fn is_paired(messages: &[Message]) -> bool {
     let ids = |message: Option<&Message>, kind: &str, name: &str| -> Vec<String> {
         let blocks = message.into_iter().flat_map(|message| &message.blocks);
@@ -216,7 +216,8 @@ fn is_paired(messages: &[Message]) -> bool {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
-    /// Whatever happens in whatever order: nothing is asked while a call is open, and each call has one answer.
+    /// Whatever happens in whatever order: no request is made while a call is open, and each call
+    /// has one result.
     #[test]
     fn no_call_stays_open(choices in prop::collection::vec((0..12_u8, 0..6_u8), 1..80)) {
         let mut turn = Turn::new(Vec::new(), Retry { most: 1 }, Some(4));

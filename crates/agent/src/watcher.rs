@@ -1,13 +1,15 @@
-//! A small process that outlives the agent, and ends its commands if it was killed.
+//! A small process that outlives the agent and kills its commands if the agent was killed.
 //!
-//! It reads which process groups run, a line each, and at the end of its input it kills those that
+//! It reads which process groups run, one per line, and at the end of its input it kills those that
 //! still do. The system closes that input however the agent ends. Invariant: a group is on its list
-//! only as long as the agent knows that it is alive: its number may be a stranger's afterwards.
+//! only as long as the agent knows that it is alive: its id may belong to an unrelated group
+//! afterwards.
 
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// What it does. It is in a group of its own, where the keys of a terminal do not reach it.
+/// The script of the process. It is in its own group, where signals from the terminal's keys do not
+/// reach it.
 const SCRIPT: &str = r#"
 trap '' HUP INT QUIT TERM
 all=' '
@@ -36,19 +38,19 @@ impl Watcher {
         Ok(Watcher { process: command.spawn()? })
     }
 
-    /// A group runs.
+    /// Adds a group that runs.
     pub(crate) fn runs(&mut self, group: u32) {
         self.tell("run", group);
     }
 
-    /// Nothing of a group is left.
+    /// Removes a group that has ended.
     pub(crate) fn ended(&mut self, group: u32) {
         self.tell("end", group);
     }
 
     fn tell(&mut self, what: &str, group: u32) {
         if let Some(input) = &mut self.process.stdin {
-            // Without it commands run on if the agent is killed: no reason to stop.
+            // If this fails, commands continue if the agent is killed: not a reason to stop.
             let _ = input.write_all(format!("{what} {group}\n").as_bytes());
         }
     }
@@ -56,7 +58,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // That ends its input, and so the process.
+        // Ends its input, and so the process.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }

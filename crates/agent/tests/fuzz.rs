@@ -1,5 +1,5 @@
-//! The readers of settings and of the list of trusted folders, on arbitrary and on mutated texts:
-//! no panic, no hang, and never more granted than the invariants allow.
+//! Tests the readers of settings and of the list of trusted folders on arbitrary and on mutated
+//! texts: no panic, no hang, and never more granted than the invariants allow.
 //!
 //! 100,000 inputs each in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p agent --test fuzz`
 //! for longer.
@@ -11,7 +11,7 @@ use agent::settings::{Hooks, Layer, Settings, Source};
 use agent::trust::{Trust, TrustList};
 use testkit::mutate;
 
-/// Inputs of a normal run.
+/// The number of inputs in a normal run.
 const COUNT: u64 = 100_000;
 
 /// Settings as people have them, and as attackers write them.
@@ -37,7 +37,7 @@ fn settings_of_strangers_are_only_text() {
             assert!(found.model.is_none() && found.mode.is_none() && found.key_helper.is_none());
             assert!(found.allowed.is_empty() && found.folders.is_empty() && found.env.is_empty());
             assert!(!found.only_managed_rules);
-            // What was no JSON object is not taken for settings that say nothing.
+            // What is not a JSON object does not count as empty settings.
             let is_object =
                 serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}'))
                     .is_ok_and(|value| value.is_object());
@@ -47,7 +47,7 @@ fn settings_of_strangers_are_only_text() {
         for source in [Source::User, Source::Managed] {
             let layer = Layer { source, name: "a".to_owned(), text: text.clone() };
             let found = Settings::read(&[layer], Trust::Trusted);
-            // What an administrator says cannot be set aside.
+            // An administrator's settings cannot be ignored.
             let stays = found.refusal(Hooks::Ignored).is_some() != found.stops.is_empty();
             assert!(stays || source == Source::User);
             assert!(found.env.keys().all(|name| !name.contains(['=', '\0'])));

@@ -1,4 +1,5 @@
-//! A session that is stopped at any point goes on: at most the unfinished line is lost, and what is sent is valid.
+//! A session that is stopped at any point can be continued: at most the unfinished line is lost,
+//! and what is sent is valid.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::collections::VecDeque;
@@ -9,15 +10,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
+use agent::ambient::{Ambient, Stopped};
 use agent::api::request::Message;
 use agent::api::retry::Retry;
 use agent::api::script::Script;
 use agent::api::stream::{Step, Stream};
 use agent::api::{ApiError, Heard, Model};
-use agent::drive::{Asking, Driver, Note, Said};
-use agent::face::{Format, Headless, Init};
+use agent::drive::{Asking, Driver, Event, Said};
+use agent::host::{Format, Headless, Init};
 use agent::log::Log;
-use agent::nature::{Nature, Stopped};
 use agent::permit::{Mode, Permit};
 use agent::record::{Point, Recorder};
 use agent::resume;
@@ -41,7 +42,7 @@ const HOUR: i64 = 3_600_000;
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
-/// A model that keeps what it was asked.
+/// A model that records the requests.
 struct Kept {
     script: Script,
     asked: Mutex<Vec<String>>,
@@ -58,7 +59,7 @@ impl Model for Kept {
     }
 }
 
-/// One turn in a folder; gives the exit code, what was asked and what was printed.
+/// Runs one turn in a folder. Returns the exit code, the requests and the output.
 fn turn(
     root: &Path,
     log: Log,
@@ -74,7 +75,7 @@ fn turn_in(
     log: Log,
     from: (Vec<Message>, Point),
     script: &str,
-    (nature, format): (Arc<dyn Nature>, Format),
+    (nature, format): (Arc<dyn Ambient>, Format),
 ) -> (u8, Vec<String>, String) {
     let cwd = root.display().to_string();
     let script = Script::read(script, &[("CWD", &cwd)]).unwrap();
@@ -109,8 +110,8 @@ fn turn_in(
         nature.clone(),
         notes.clone(),
     );
-    notes.send(Note::Say(Said::text("Go."))).unwrap();
-    notes.send(Note::Closed).unwrap();
+    notes.send(Event::Say(Said::text("Go."))).unwrap();
+    notes.send(Event::Closed).unwrap();
     let printed = root.join("printed");
     let init = Init { session: ID.to_owned(), cwd, tools: Vec::new(), key: "none" };
     let out = Box::new(fs::File::create(&printed).unwrap());
@@ -119,7 +120,7 @@ fn turn_in(
     (code, asked, fs::read_to_string(printed).unwrap())
 }
 
-/// Whether each call has one answer, in the message behind it, and no answer is without a call.
+/// Whether each call has one result, in the message after it, and no result is without a call.
 fn is_valid(messages: &[Message]) -> bool {
     let ids = |message: &Message, kind: &str, name: &str| -> Vec<String> {
         let values =
@@ -163,16 +164,16 @@ fn cut_at_every_byte_it_goes_on() {
     for cut in 0..=bytes.len() {
         fs::File::create(&path).unwrap().write_all(&bytes[..cut]).unwrap();
         let resumed = resume::open(&path, None).unwrap();
-        // Without a whole prompt there is no conversation.
+        // Without a complete prompt there is no conversation.
         if cut + 1 < first_prompt {
             assert!(resumed.is_err(), "cut at {cut}");
             continue;
         }
         let resumed = resumed.unwrap_or_else(|why| panic!("cut at {cut}: {why:?}"));
         assert!(is_valid(&resumed.messages), "cut at {cut}: {:?}", resumed.messages);
-        // Nothing but the unfinished line is lost: the file with it cut off says the same.
+        // Only the unfinished line is lost: the file without it gives the same messages.
         let kept = bytes[..cut].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // A line that only lacks its newline is whole.
+        // A line that only lacks its newline is complete.
         let kept = if bytes.get(cut) == Some(&b'\n') { cut } else { kept };
         fs::File::create(&path).unwrap().write_all(&bytes[..kept]).unwrap();
         let without = resume::open(&path, None).unwrap().unwrap();
@@ -189,7 +190,7 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
     let path = root.join(format!("{ID}.jsonl"));
     let next =
         r#"{"name": "next", "replies": [{"content": [{"type": "text", "text": "Going on."}]}]}"#;
-    // Before and behind every newline, and in the middle of every line.
+    // Before and after every newline, and in the middle of every line.
     let ends: Vec<usize> =
         bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
     let middles = ends.windows(2).map(|pair| usize::midpoint(pair[0], pair[1]));
@@ -202,7 +203,8 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
         let (code, asked, printed) =
             turn(&root, Log::at(&path), (resumed.messages, resumed.point), next, NOW + HOUR);
         assert_eq!((code, printed.as_str()), (0, "Going on.\n"), "cut at {cut}");
-        // Every line but the torn one can be read, and what is sent next is what was sent now, and the answer.
+        // Every line except the torn one can be read, and what is sent next is what was sent now,
+        // plus the answer.
         let text = fs::read_to_string(&path).unwrap();
         let torn = text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
         assert!(torn <= 1, "cut at {cut}");
@@ -216,7 +218,7 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
     }
 }
 
-/// A disk that takes so many bytes.
+/// A disk that accepts so many bytes.
 struct Small {
     file: fs::File,
     left: usize,
@@ -237,7 +239,8 @@ impl Write for Small {
     }
 }
 
-/// What the results in a conversation say was done, was done; and nothing was done that no call asks for.
+/// Whether everything was done that the results in a conversation report, and nothing that no call
+/// requests.
 fn is_as_told(root: &Path, messages: &[Message]) -> bool {
     let text = messages.iter().flat_map(|message| &message.blocks).cloned().collect::<String>();
     let is_edited = fs::read_to_string(root.join("a.txt")).unwrap() == "two\n";
@@ -260,7 +263,7 @@ fn a_disk_that_is_full_at_any_byte_stops_the_turn() {
         let small = Small { file: fs::File::create(&path).unwrap(), left };
         let log = Log::over(&path, Box::new(small));
         let (code, _, printed) = turn(&root, log, (Vec::new(), Point::default()), SCRIPT, NOW);
-        // Runs differ by some bytes: what fits is whole.
+        // Runs differ by some bytes: a session that fits is complete.
         if code == 0 {
             assert!(left + 200 >= bytes.len(), "{left} bytes");
             assert!(fs::read(&path).unwrap().ends_with(b"\n"));
@@ -290,7 +293,7 @@ fn stopped_after_any_effect_it_goes_on() {
                 assert!(is_valid(&resumed.messages), "after {effects}");
                 assert!(is_as_told(&root, &resumed.messages), "after {effects}");
             }
-            // Nothing but the prompt was to be recorded.
+            // Only the prompt was to be recorded.
             _ => assert!(effects < 2, "after {effects}"),
         }
         if is_done {
@@ -301,11 +304,12 @@ fn stopped_after_any_effect_it_goes_on() {
     assert!(effects > 20, "{effects}");
 }
 
-/// Carries out so many effects of a turn, one after the other, and no more. Whether that was all.
+/// Carries out so many effects of a turn, one after the other, and no more. Returns whether that
+/// was all.
 fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
     let cwd = root.display().to_string();
     let script = Arc::new(Script::read(SCRIPT, &[("CWD", &cwd)]).unwrap());
-    let nature: Arc<dyn Nature> = Arc::new(Stopped::at(NOW));
+    let nature: Arc<dyn Ambient> = Arc::new(Stopped::at(NOW));
     let mode = "bypassPermissions";
     let log = Some(Log::at(path));
     let mut recorder = Recorder::new(nature.clone(), log, ID, root, mode, Point::default());
@@ -364,14 +368,14 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
     panic!("the turn does not end");
 }
 
-/// A clock that somebody sets back by ten years whenever it is looked at, and one that goes on.
+/// A clock that is set back by ten years whenever it is read, and one that advances.
 struct Jumping {
     now: AtomicI64,
     elapsed: AtomicI64,
     ids: Stopped,
 }
 
-impl Nature for Jumping {
+impl Ambient for Jumping {
     fn now(&self) -> i64 {
         self.now.fetch_sub(87_600 * HOUR, Ordering::SeqCst)
     }

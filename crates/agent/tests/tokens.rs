@@ -1,4 +1,5 @@
-//! What the system prompt and the tools cost in every request: the table in `docs/agent.md` is true.
+//! What the system prompt and the tools cost in every request: tests that the table in
+//! `docs/agent.md` is correct.
 //!
 //! `QUIPU_BLESS=1 cargo test -p agent --test tokens` writes it anew.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
@@ -8,7 +9,8 @@ use std::fmt::Write as _;
 use agent::prompt::{self, Wishes};
 use agent::tool;
 
-/// Nobody but the API counts its tokens; for English and JSON four characters a token is near.
+/// Only the API counts its tokens; for English and JSON, four characters per token is a good
+/// estimate.
 fn tokens(text: &str) -> usize {
     text.chars().count().div_ceil(4)
 }

@@ -1,21 +1,24 @@
-//! What can be typed: the commands and the options that all of them have.
+//! The command line: the commands, and the options that all of them share.
 //!
-//! The doc comments are the help texts. Each command's own arguments stand in the command's file.
+//! The doc comments are the help texts. Each command's own arguments are in the command's file.
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, hook,
+    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
     inventory, ls, man, repair, ship, show, strip, tree, turns, undo,
 };
+use crate::failure::Failure;
+use crate::global::Global;
+use crate::world::World;
 
-/// Read, check, change and find the sessions that Claude Code keeps
+/// List, read, check, repair and trim Claude Code sessions
 ///
-/// Without a command: an overview of your sessions. They are only ever read, but by the commands that say so; only `chat` and `ship` use the network, and the hook that you install.
+/// Without a command, prints an overview of your sessions. Sessions are read-only unless the
+/// command says otherwise. Only `chat`, `ship` and an installed hook use the network.
 ///
-/// A SESSION is an id, the beginning of an id, a path, a title, or `last`: the first row of `quipu ls`, the newest session of the folder you are in.
+/// A SESSION is an id, the start of an id, a path, a title, or `last`: the newest session of the
+/// current folder (the first row of `quipu ls`).
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -26,28 +29,11 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable, 5 in use, protected or changed since, 6 the result would resume less well, 7 not delivered; \
-of `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, 12 Claude Code does not resume it (12 also of `history`)";
-
-/// Options of every command.
-#[derive(Args, Debug)]
-pub(crate) struct Global {
-    /// Claude's config folder, instead of `CLAUDE_CONFIG_DIR` or `~/.claude` (can be repeated)
-    #[arg(long, value_name = "DIR", global = true, help_heading = "For every command")]
-    pub(crate) home: Vec<PathBuf>,
-    /// When to use colours; `auto` is in a terminal, unless `NO_COLOR` is set
-    #[arg(long, value_name = "WHEN", global = true, help_heading = "For every command")]
-    pub(crate) color: Option<Color>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Color {
-    Auto,
-    Always,
-    Never,
-}
+Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configuration, \
+3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, or changed \
+since it was read), 6 not written (the result would resume less well), 7 not delivered; \
+`check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
+12 Claude Code does not resume it (also `history`)";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -73,4 +59,33 @@ pub(crate) enum Command {
     Files(files::FilesArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
+}
+
+/// Runs a command; without one, the overview.
+pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Failure> {
+    match command {
+        None => home::home(world),
+        Some(Command::Ls(args)) => ls::ls(world, &args),
+        Some(Command::Cat(args)) => cat::cat(world, &args),
+        Some(Command::Chat(args)) => chat::chat(world, &args),
+        Some(Command::Inventory(args)) => inventory::inventory(world, &args),
+        Some(Command::Drift(args)) => drift::drift(world, &args),
+        Some(Command::Follow(args)) => follow::follow(world, &args),
+        Some(Command::Files(args)) => files::files(world, &args),
+        Some(Command::Show(args)) => show::show(world, &args),
+        Some(Command::Export(args)) => export::export(world, &args),
+        Some(Command::Tree(args)) => tree::tree(world, &args),
+        Some(Command::Check(args)) => check::check(world, &args),
+        Some(Command::History(args)) => history::history(world, &args),
+        Some(Command::Clone(args)) => clone::clone(world, &args),
+        Some(Command::Fork(args)) => fork::fork(world, &args),
+        Some(Command::Strip(args)) => strip::strip(world, &args),
+        Some(Command::Repair(args)) => repair::repair(world, &args),
+        Some(Command::Undo(args)) => undo::undo(world, &args),
+        Some(Command::Ship(args)) => ship::ship(world, &args),
+        Some(Command::Hook(args)) => hook::hook(world, &args),
+        Some(Command::Turns(args)) => turns::turns(world, &args),
+        Some(Command::Completions(args)) => completions::completions(world, &args, Cli::command()),
+        Some(Command::Man(args)) => man::man(world, &args, Cli::command()),
+    }
 }

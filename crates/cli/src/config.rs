@@ -1,13 +1,13 @@
-//! Settings: the file, then the environment, then the flags; what comes later wins.
+//! Settings: the file, then the environment, then flags; later ones win.
 //!
-//! Pure: takes values, gives values. `world` knows where they come from.
+//! Pure: values in, values out. `world` knows where they come from.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::Color;
 use crate::failure::Failure;
+use crate::global::Color;
 use crate::receiver::ShipConfig;
 use crate::redact::RedactConfig;
 use crate::store::Bounds;
@@ -21,13 +21,13 @@ pub(crate) struct Config {
     pub(crate) homes: Vec<PathBuf>,
     /// When to use colours.
     pub(crate) color: Option<Color>,
-    /// Who traces go to.
+    /// The receiver of traces.
     #[serde(default)]
     pub(crate) ship: ShipConfig,
-    /// How long changes can be taken back.
+    /// How long changes can be undone.
     #[serde(default)]
     pub(crate) undo: UndoConfig,
-    /// What else is a secret, and what is none.
+    /// Additional secrets, and values that are not secrets.
     #[serde(default)]
     pub(crate) redact: RedactConfig,
 }
@@ -36,9 +36,10 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoConfig {
-    /// Changes are kept that long: 90 days, if nothing is said.
+    /// How many days changes are kept; 90 by default.
     keep_days: Option<u64>,
-    /// And so much of them: 5 GB. What is younger than a day is kept in any case.
+    /// How many bytes of changes are kept; 5 GB by default. Changes of the last day are always
+    /// kept.
     keep_bytes: Option<u64>,
 }
 
@@ -60,13 +61,13 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color`, `[ship]`, `[undo]` and `[redact]`; see the README"),
+                Some("the settings are `homes`, `color`, `[ship]`, `[undo]` and `[redact]`; see docs/configuration.md"),
             )
         })
     }
 }
 
-/// The folders that `CLAUDE_CONFIG_DIR` names: one, or several with commas between.
+/// The folders that `CLAUDE_CONFIG_DIR` names: one, or several separated by commas.
 pub(crate) fn split_homes(value: &str) -> Vec<PathBuf> {
     if Path::new(value).is_dir() {
         return vec![PathBuf::from(value)];

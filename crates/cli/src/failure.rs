@@ -1,6 +1,6 @@
-//! What can go wrong, and what the user is told.
+//! Everything that can go wrong, and the message that the user gets.
 //!
-//! One type for the whole binary: a kind, which is the exit code; what happened; at most one hint.
+//! One type for the whole binary: a kind, which is the exit code; a message; at most one hint.
 
 use std::error::Error;
 use std::fmt;
@@ -14,18 +14,19 @@ use transcript::place::{HomeError, NameError};
 
 use crate::text::printable;
 
-/// What to do about a pipe or a device.
-const REGULAR: &str = "only regular files are read: save what it gives to a file first";
+/// The hint for a pipe or a device.
+const REGULAR: &str = "only regular files are supported: save its output to a file first";
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
     message: String,
     source: Option<io::Error>,
-    /// What to do, and lines to choose from.
+    /// What to do about it.
     hint: Option<String>,
+    /// Lines to choose from, printed below the message.
     list: Vec<String>,
-    /// An exit code that is not one of ours.
+    /// An exit code that is not one of [`Kind`].
     code: Option<u8>,
 }
 
@@ -65,7 +66,7 @@ impl Failure {
         Failure { kind: Kind::Unreadable, source, ..Failure::usage(message, hint) }
     }
 
-    /// Files that were asked for by name could not be read; each was named already.
+    /// Some files that the user named could not be read; each was reported already.
     pub(crate) fn some_unreadable(count: usize) -> Self {
         let message = format!("{count} of the files could not be read");
         Failure {
@@ -78,20 +79,20 @@ impl Failure {
         }
     }
 
-    /// A folder that nobody can look into, so that what is in it is missing.
+    /// A folder that cannot be read, so that its sessions are missing.
     pub(crate) fn closed(folder: &Path, hint: &str) -> Self {
         let message =
-            format!("the sessions in `{}` are missing: it cannot be read", folder.display());
+            format!("the sessions in `{}` are missing: cannot read the folder", folder.display());
         Failure { kind: Kind::Unreadable, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// A session that a client does not go on with.
+    /// A session that a client does not resume.
     pub(crate) fn refused(why: &str, version: &str) -> Self {
         let message = format!("Claude Code {version} does not resume this session: {why}");
         Failure { kind: Kind::Refused, ..Failure::usage(message, None) }
     }
 
-    /// A verdict that was told already: nothing but its exit code is left.
+    /// A verdict that was printed already; only its exit code is left.
     pub(crate) fn verdict(verdict: Verdict) -> Self {
         let kind = match verdict {
             Verdict::Full | Verdict::Loss => Kind::Loss,
@@ -101,12 +102,12 @@ impl Failure {
         Failure { kind, ..Failure::usage("", None) }
     }
 
-    /// An end that was told already, with its exit code.
+    /// A run whose end was reported already, with its exit code.
     pub(crate) fn ended(code: u8) -> Self {
         Failure { code: Some(code), ..Failure::usage("", None) }
     }
 
-    /// Success, or the exit code of a verdict that was told already.
+    /// Success, or the exit code of a verdict that was printed already.
     pub(crate) fn of_verdict(verdict: Verdict) -> Result<(), Self> {
         match verdict {
             Verdict::Full => Ok(()),
@@ -114,50 +115,50 @@ impl Failure {
         }
     }
 
-    /// A file that somebody else writes to.
+    /// A file that another process writes to.
     pub(crate) fn in_use(path: &Path, why: &str) -> Self {
         let message = format!("`{}` is not touched: {why}", path.display());
-        let hint = "close whatever uses it, or give `--force`";
+        let hint = "close the program that uses it, or use `--force`";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
     /// A file that is protected from being replaced.
     pub(crate) fn protected(path: &Path, why: &str) -> Self {
         let message = format!("`{}` is not touched: {why}", path.display());
-        let hint = "give `--force`, or leave `--in-place` out: then a new session is written";
+        let hint = "use `--force`, or leave out `--in-place` to write a new session";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// The same of a file that no flag lets us replace.
+    /// Like [`protected`](Failure::protected), for a file that no flag lets us replace.
     pub(crate) fn kept(message: String, hint: &str) -> Self {
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// A session that another quipu writes to.
+    /// A session that another quipu process writes to.
     pub(crate) fn owned(path: &Path, who: &str) -> Self {
         let who = if who.is_empty() { "another process" } else { who };
-        let message = format!("`{}` is not touched: {who} writes to it", path.display());
-        let hint = "wait until that has ended, and do this again";
+        let message = format!("`{}` is not touched: {who} is writing to it", path.display());
+        let hint = "wait until it has ended, then try again";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// A change in the journal that cannot be taken back, because the journal is damaged.
+    /// A change that cannot be undone, because the journal is damaged.
     pub(crate) fn damaged(message: impl Into<String>, hint: &str) -> Self {
         Failure { kind: Kind::Unreadable, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// A file that is not what it was when it was read.
+    /// A file that has changed since it was read.
     pub(crate) fn changed(path: &Path) -> Self {
         let message =
             format!("`{}` is not touched: it has changed since it was read", path.display());
-        let hint = "do it again: what would change is shown anew";
+        let hint = "run it again to see what would change now";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
     /// A result that is not written, because it would resume less well.
     pub(crate) fn worse(before: &str, after: &str) -> Self {
-        let message = format!("not written: before it {before}, afterwards {after}");
-        let hint = "this should not happen: please report it, with what `quipu check` says";
+        let message = format!("not written: verdict before: {before}; after: {after}");
+        let hint = "this should not happen: please report it, with the output of `quipu check`";
         Failure { kind: Kind::Worse, ..Failure::usage(message, Some(hint)) }
     }
 
@@ -166,12 +167,13 @@ impl Failure {
         Failure { kind: Kind::Undelivered, ..Failure::usage(message, hint) }
     }
 
-    /// A name in a session that leads to nothing.
+    /// A name that matches nothing.
     pub(crate) fn not_found(message: impl Into<String>, hint: &str) -> Self {
         Failure { kind: Kind::NotFound, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// An error of something that both reads a file and writes output: a closed pipe is the output's.
+    /// An error of an operation that both reads a file and writes output: a closed pipe is an error
+    /// of the output.
     pub(crate) fn mixed(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::StorageFull => Failure::from(source),
@@ -179,24 +181,24 @@ impl Failure {
         }
     }
 
-    /// A home that somebody named and that is none, or cannot be read.
+    /// A home that the user named and that does not exist, or cannot be read.
     pub(crate) fn home(error: HomeError, named_by: &str) -> Self {
         let message = error.to_string();
         match error {
             HomeError::Unreadable { path, source } => Failure::unreadable(&path, source),
             HomeError::Missing { .. } => {
                 let hint =
-                    format!("{named_by} names it; a home is the folder that holds `projects`");
+                    format!("{named_by} names it; a home is a folder that contains `projects`");
                 Failure::usage(message, Some(&hint))
             }
         }
     }
 
-    /// No home was named, and there is none.
+    /// No home was named, and none exists.
     pub(crate) fn no_home(looked: &str) -> Self {
-        let message = format!("there is no Claude home ({looked})");
+        let message = format!("no Claude home found ({looked})");
         let hint =
-            "name one by `--home` or `CLAUDE_CONFIG_DIR`; in a terminal sample sessions are shown";
+            "set `--home` or `CLAUDE_CONFIG_DIR`; in a terminal, quipu shows sample sessions";
         Failure::not_found(message, hint)
     }
 
@@ -205,12 +207,12 @@ impl Failure {
         Failure { message, ..Failure::from(source) }
     }
 
-    /// Whether somebody else writes to a file.
+    /// Whether another process writes to a file.
     pub(crate) fn is_in_use(&self) -> bool {
         self.kind == Kind::InUse
     }
 
-    /// Whether there is nothing to tell but the exit code.
+    /// Whether there is nothing to report except the exit code.
     pub(crate) fn is_verdict(&self) -> bool {
         self.message.is_empty()
     }
@@ -224,7 +226,7 @@ impl Failure {
         ExitCode::from(self.code.unwrap_or(self.kind as u8))
     }
 
-    /// Tells the user, on stderr. If that is closed too there is nobody to tell.
+    /// Prints the failure on stderr. If stderr is closed too, nothing can be reported.
     pub(crate) fn report(&self) {
         if self.is_verdict() {
             return;
@@ -240,7 +242,7 @@ impl Failure {
     }
 }
 
-/// What happened, and why, on one line.
+/// The message and its causes, on one line.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(&self.message))?;
@@ -253,7 +255,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// An error of writing the output; reading always says which file.
+/// An error while writing the output; errors while reading always name the file.
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
         Failure {
@@ -272,16 +274,16 @@ impl From<NameError> for Failure {
         let message = error.to_string();
         let (kind, hint, source, list) = match error {
             NameError::NotFound { .. } => {
-                let hint = "`quipu ls --all` lists the sessions there are";
+                let hint = "`quipu ls --all` lists all sessions";
                 (Kind::NotFound, Some(hint), None, Vec::new())
             }
             NameError::NoFile { .. } => {
-                let hint = "give a path, or an id: `quipu ls --all` lists the sessions there are";
+                let hint = "give a path or an id: `quipu ls --all` lists all sessions";
                 (Kind::NotFound, Some(hint), None, Vec::new())
             }
             NameError::Ambiguous { candidates, .. } => {
                 let rows = candidates.iter().map(|one| one.path.display().to_string());
-                let hint = "give more of the id, or the path; the newest is first";
+                let hint = "give more of the id, or the path; the newest session is listed first";
                 (Kind::NotFound, Some(hint), None, rows.collect())
             }
             NameError::Unreadable { path, source } => return Failure::unreadable(&path, source),

@@ -1,18 +1,18 @@
-//! Keys that nobody finds in the environment of this process.
+//! Keeps keys out of the environment of this process.
 //!
-//! `/proc/<pid>/environ` shows what a process was started with, whatever it does afterwards, and
-//! every command that an agent runs may look there. So `chat` starts itself again, at once and in
-//! its own place: the same process, arguments and name, without these variables. Their values wait
-//! in a socket that is the standard input of the new program, together with the real standard
-//! input, which takes its place again. On Linux the process can then not be looked into by others
-//! of the same user. Invariants: nothing is waited for; a standard input that is none of ours stays
-//! as it is; whatever fails, the program goes on as it would have without this.
+//! `/proc/<pid>/environ` shows the environment that a process was started with, whatever it does
+//! afterwards, and every command that an agent runs can read it. So `chat` immediately restarts
+//! itself in place: the same process, arguments and name, without these variables. Their values
+//! wait in a socket that is the standard input of the new program, together with the real standard
+//! input, which then takes its place again. On Linux, other processes of the same user cannot
+//! inspect the process then. Invariants: nothing is waited for; a standard input that is not such a
+//! socket stays as it is; if anything fails, the program continues as it would have without this.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 
-/// Variables that were taken out of the environment, and their values.
+/// Variables that were removed from the environment, and their values.
 #[derive(Default)]
 pub(crate) struct Handed(BTreeMap<String, String>);
 
@@ -28,15 +28,14 @@ impl fmt::Debug for Handed {
     }
 }
 
-/// Whether a command line asks for the agent. Who names something else so starts twice, and notices
-/// nothing.
+/// Whether a command line asks for the agent. A command line that contains the word for another
+/// reason restarts too, which has no effect.
 fn is_chat(args: &[OsString]) -> bool {
     args.iter().skip(1).any(|arg| arg == "chat")
 }
 
-/// Takes the keys out of the environment, if the agent is what was asked for. `given` is the
-/// command line as it came, `meant` what it means. Comes back with the keys in the program that was
-/// started again.
+/// Removes the keys from the environment, if the user asked for the agent. `given` is the original
+/// command line, `meant` what it means. In the restarted program, returns the keys.
 #[cfg(unix)]
 pub(crate) fn take(given: &[OsString], meant: &[OsString]) -> Handed {
     if !is_chat(meant) {
@@ -49,7 +48,8 @@ pub(crate) fn take(given: &[OsString], meant: &[OsString]) -> Handed {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Where that is not possible others may look; there is nothing to be done about it.
+        // If this is not possible, other processes can inspect this one; nothing can be done about
+        // it.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
     handed
@@ -57,7 +57,7 @@ pub(crate) fn take(given: &[OsString], meant: &[OsString]) -> Handed {
 
 #[cfg(not(unix))]
 pub(crate) fn take(_: &[OsString], meant: &[OsString]) -> Handed {
-    // There an environment cannot be looked at by those who did not start the process.
+    // On this system, only the process that started another can read its environment.
     let _ = is_chat(meant);
     Handed::default()
 }
@@ -81,19 +81,20 @@ mod unix {
 
     use super::Handed;
 
-    /// Says that the standard input is such a socket: the number of this process, which it keeps.
+    /// Marks that the standard input is such a socket: the id of this process, which does not
+    /// change.
     const MARK: &str = agent::secret::HANDOVER;
-    /// What the message begins with.
+    /// The start of the message.
     const HEAD: &[u8] = b"quipu\0";
-    /// Nobody has longer keys.
+    /// No keys are longer than this.
     const LONGEST: usize = 1 << 17;
 
-    /// What was handed over to this process; nothing if nothing was.
+    /// What was handed over to this process; `None` if nothing was.
     pub(super) fn received() -> Option<Handed> {
         let pid = std::process::id().to_string();
         std::env::vars_os().find(|(name, value)| name == MARK && value.to_str() == Some(&pid))?;
         let input = io::stdin();
-        // Looked at first: what a host has to say is not taken from it.
+        // Peeks first, so that the input of a host is not consumed.
         let mut first = [0; HEAD.len()];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(&input, &mut first[..], flags).ok().filter(|_| first == *HEAD)?;
@@ -119,8 +120,8 @@ mod unix {
     #[cfg(not(target_os = "linux"))]
     const CLOEXEC: RecvFlags = RecvFlags::empty();
 
-    /// Starts the program again without the keys, if there are any. Comes back only if that cannot
-    /// be done.
+    /// Restarts the program without the keys, if there are any. Returns only if that is not
+    /// possible.
     pub(super) fn hand_over(given: &[OsString]) {
         let is_key = |(name, value): &(OsString, OsString)| {
             name.to_str()
@@ -130,8 +131,8 @@ mod unix {
         if keys.is_empty() {
             return;
         }
-        // Without it the keys are where they always were: commands do not see them, but may look
-        // here.
+        // If this fails, the keys stay in the environment: commands do not inherit them, but can
+        // read them there.
         let Ok(real) = io::stdin().as_fd().try_clone_to_owned() else { return };
         let _ = start_again(given, &keys);
         let _ = dup2_stdin(real);

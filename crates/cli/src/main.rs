@@ -1,27 +1,38 @@
-//! The binary `quipu`: parses, runs, maps the outcome to an exit code.
+//! The binary `quipu`: parses the command line, runs the command, maps its outcome to an exit code.
 //!
-//! Everything that the program takes from its surroundings (environment, clock, terminal) comes in here
-//! and goes on in a [`World`]; commands touch nothing else. A closed pipe is success.
+//! Everything that the program takes from its surroundings (environment, clock, terminal) enters
+//! here and is passed on in a [`World`]; commands touch nothing else. A closed pipe is success.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod args;
+mod as_json;
 mod command;
+mod compaction;
 mod config;
+mod damage;
 mod failure;
+mod global;
 mod handover;
+mod headline;
+mod health;
 mod markup;
 mod out;
 mod page;
 mod pager;
 mod project;
+mod range;
 mod receiver;
+mod record;
 mod redact;
 mod samples;
+mod select;
 mod store;
 mod surgery;
+mod survey;
 mod table;
 mod text;
 mod version;
+mod view_args;
 mod world;
 
 use std::ffi::OsString;
@@ -34,8 +45,7 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Commands of the original. Sent as a prompt they would cost money, and do nothing of what they
-/// say.
+/// Commands of Claude Code. Sent as prompts they would cost money, and not do what they are for.
 const COMMANDS: [&str; 38] = [
     "agents",
     "attach",
@@ -77,13 +87,14 @@ const COMMANDS: [&str; 38] = [
     "workspace-trust",
 ];
 
-/// Whether the program is called by the name of the original.
+/// Whether the program was started under the name `claude`.
 fn is_claude(args: &[OsString]) -> bool {
     let name = args.first().map(Path::new).and_then(Path::file_stem);
     name.is_some_and(|name| name == "claude")
 }
 
-/// Called under the name of the original, the program is `quipu chat`; asked who it is, it says so.
+/// Under the name `claude`, the program is `quipu chat`; for `--version` it still says that it is
+/// quipu.
 fn named(mut args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     if is_claude(&args) {
         match args.get(1) {
@@ -91,7 +102,7 @@ fn named(mut args: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
             Some(first) if first == "chat" => {}
             _ => {
                 let words = args.iter().skip(1).map(|word| word.to_string_lossy());
-                // Behind `--` nothing is a command.
+                // After `--`, no word is a command.
                 let mut words = words.take_while(|word| word != "--");
                 let first = words.find(|word| !word.starts_with('-'));
                 refuse_command(first.as_deref().unwrap_or_default())?;
@@ -106,13 +117,13 @@ fn refuse_command(word: &str) -> Result<(), Failure> {
     if !COMMANDS.contains(&word) {
         return Ok(());
     }
-    let message = format!("`{word}` is a command of Claude Code, and this is quipu under its name");
-    let hint =
-        "start Claude Code by its own path for that; as a prompt, say it in more than one word";
+    let message =
+        format!("`{word}` is a Claude Code command, but this is quipu under the name `claude`");
+    let hint = "run Claude Code by its own path; to send it as a prompt, use more than one word";
     Err(Failure::usage(message, Some(hint)))
 }
 
-/// The same behind flags with values, which only the parser knows.
+/// The same for a prompt after options with values, which only the parser can tell apart.
 fn refuse_prompt(args: &[OsString], cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Some(args::Command::Chat(chat))
@@ -124,12 +135,13 @@ fn refuse_prompt(args: &[OsString], cli: &Cli) -> Result<(), Failure> {
     }
 }
 
-/// Whether the client runs this as a hook: there an exit code of 2 would stop its turn.
+/// Whether the client runs this as a hook: exit code 2 would then stop its turn.
 fn is_hook(args: &[OsString]) -> bool {
     args.windows(2).any(|two| two[0] == "hook" && two[1] == "stop")
 }
 
-/// A hook that fails is nobody's business but its log's, unless somebody asked.
+/// The exit code of a hook that fails: 0, because the failure is in its log, unless the user gave
+/// `--strict`.
 fn hook_failed(args: &[OsString]) -> ExitCode {
     ExitCode::from(u8::from(args.iter().any(|arg| arg == "--strict")))
 }
@@ -143,12 +155,12 @@ fn main() -> ExitCode {
             return failure.exit_code();
         }
     };
-    // Before anything else: it may be all that this process does.
+    // Before anything else: this may be all that the process does.
     let handed = handover::take(&given, &args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) if is_hook(&args) && error.use_stderr() => {
-            // If stderr is closed there is nobody to tell.
+            // If stderr is closed, nothing can be reported.
             let _ = error.print();
             return hook_failed(&args);
         }
@@ -156,10 +168,10 @@ fn main() -> ExitCode {
     };
     let world = refuse_prompt(&args, &cli).and_then(|()| World::new(&cli.global, handed));
     let outcome = world.and_then(|mut world| {
-        let outcome = command::run(&mut world, cli.command);
+        let outcome = args::run(&mut world, cli.command);
         let finished = world.out.finish().map_err(Failure::from);
         match (outcome, finished) {
-            // A verdict that nobody could read is none.
+            // A verdict that could not be printed does not count.
             (Err(verdict), Err(failure)) if verdict.is_verdict() && !failure.is_closed_pipe() => {
                 Err(failure)
             }

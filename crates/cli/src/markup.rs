@@ -1,7 +1,8 @@
 //! Markdown on a terminal.
 //!
-//! What the model writes is Markdown. Here it becomes lines with colours: headings, lists, quotes, code, tables, links. Whatever
-//! is not understood is shown as it was written. Marks that only say how words look (`**`, the language of a code block) are left out.
+//! The model writes Markdown. Here it becomes lines with colours: headings, lists, quotes, code,
+//! tables, links. Syntax that is not understood is shown as it was written. Marks that only change
+//! how words look (`**`, the language of a code block) are left out.
 
 use std::io;
 
@@ -42,11 +43,11 @@ pub(crate) fn write(page: &mut Page<'_>, lead: &Lead, text: &str) -> io::Result<
 
 struct Writer<'p, 'o> {
     page: &'p mut Page<'o>,
-    /// What stands before lines, by how deep they are.
+    /// The leads of lines, by depth.
     leads: Vec<Lead>,
     styles: Vec<Style>,
     spans: Vec<Span>,
-    /// The number of the next item of each list; nothing for those without numbers.
+    /// The number of the next item of each list; `None` for lists without numbers.
     lists: Vec<Option<u64>>,
     /// The text of a code block that is being read.
     code: Option<String>,
@@ -54,7 +55,7 @@ struct Writer<'p, 'o> {
     table: Option<Vec<Alignment>>,
     /// The targets of the links that are open, and the words of each so far.
     links: Vec<(String, String)>,
-    /// Something was written: the next block stands apart from it.
+    /// Whether something was written: a blank line separates the next block from it.
     started: bool,
 }
 
@@ -68,7 +69,7 @@ impl Writer<'_, '_> {
                 None => self.text(&text),
             },
             Event::Html(text) | Event::InlineHtml(text) => {
-                // Not ours to render: shown as it is written, line by line.
+                // HTML is not rendered: it is shown as written, line by line.
                 for (number, line) in text.lines().enumerate() {
                     if number > 0 {
                         self.end_paragraph()?;
@@ -90,7 +91,7 @@ impl Writer<'_, '_> {
                 self.span(Style::new(), if done { "[x] " } else { "[ ] " });
             }
             Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                // With its quotes: colours only ever say again what is there.
+                // With its backticks: colours only repeat what the text says.
                 self.span(CODE, &format!("`{text}`"));
             }
             Event::FootnoteReference(name) => self.text(&format!("[^{name}]")),
@@ -212,11 +213,11 @@ impl Writer<'_, '_> {
     }
 
     fn lead(&self) -> &Lead {
-        // The first is never taken away.
+        // The first one is never removed.
         self.leads.last().unwrap_or(&self.leads[0])
     }
 
-    /// Goes one level in; what is nested too deep to be seen is shown flat.
+    /// Goes one level deeper; what is nested too deep is shown flat.
     fn deeper(&mut self, inner: &Lead) {
         let lead = self.lead().inside();
         self.leads.push(if self.leads.len() < DEEPEST { lead.then(inner) } else { lead });
@@ -239,7 +240,7 @@ impl Writer<'_, '_> {
         self.spans.push(Span::new(style, shown(text)));
     }
 
-    /// A blank line between blocks; not inside lists.
+    /// A blank line between blocks, except inside lists.
     fn gap(&mut self) -> io::Result<()> {
         self.end_paragraph()?;
         if self.started && self.lists.is_empty() {
@@ -263,7 +264,7 @@ impl Writer<'_, '_> {
         let lead = self.lead().clone();
         let spans = std::mem::take(&mut self.spans);
         self.page.paragraph(&lead, &spans)?;
-        // What hangs stands before the first line only.
+        // A hanging lead is printed before the first line only.
         if let Some(last) = self.leads.last_mut() {
             *last = last.inside();
         }
@@ -279,7 +280,7 @@ impl Writer<'_, '_> {
             rows.iter().filter_map(|row| row.get(column)).map(|cell| width(cell)).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..columns).map(wide).collect();
-        // The widest columns give way until all fit.
+        // The widest columns shrink until all fit.
         let room = self.page.room(&lead).saturating_sub(3 * columns.saturating_sub(1));
         while widths.iter().sum::<usize>() > room {
             match widths.iter_mut().max() {

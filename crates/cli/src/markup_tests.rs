@@ -1,7 +1,7 @@
 use super::*;
 use crate::out::Out;
 
-/// What Markdown looks like in so many columns.
+/// Markdown drawn in that many columns.
 fn drawn(text: &str, columns: usize) -> String {
     let mut out = Out::to_memory(columns);
     write(&mut Page::new(&mut out), &Lead::default(), text).unwrap();

@@ -1,22 +1,27 @@
-//! The two ways out: data to stdout, everything else to stderr.
+//! The output: data to stdout, everything else to stderr.
 //!
-//! All output of commands goes through here. Colours are only ever added to what says the same without. What comes from
-//! a file goes through `text::printable`, as JSON through [`harmless`], or as it stands through [`Verbatim`].
+//! All output of commands goes through here. Colours are only added to text that says the same
+//! without them. Text from a file goes through `text::printable`, as JSON through [`harmless`], or
+//! unchanged through [`Verbatim`].
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use anstyle::Style;
 
-use crate::args::Color;
+use crate::global::Color;
 use crate::pager::{Choice, Pager};
 use crate::text::{is_harmful, printable, visible};
+
+/// The version of all JSON output. It changes when a field changes its meaning or is removed; new
+/// fields may be added at any time.
+pub(crate) const JSON_VERSION: u32 = 1;
 
 #[derive(Debug)]
 pub(crate) struct Out {
     stdout: BufWriter<Sink>,
     is_terminal: bool,
     color: bool,
-    /// How many columns there are; nothing if it is no terminal.
+    /// How many columns there are; `None` if the width is unknown because this is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
@@ -50,7 +55,7 @@ impl Write for Sink {
 }
 
 impl Out {
-    /// `columns` is how wide the user says that the output is, where it is no terminal.
+    /// `columns` is the width that the user sets for output that is not a terminal.
     pub(crate) fn new(color: Color, columns: Option<usize>) -> Self {
         let terminal = io::stdout().is_terminal();
         let color = match color {
@@ -79,7 +84,7 @@ impl Out {
         }
     }
 
-    /// Sends what follows through a pager, if it goes to a terminal.
+    /// Sends all further output through a pager, if it goes to a terminal.
     pub(crate) fn page(&mut self, choice: &Choice) -> io::Result<()> {
         self.stdout.flush()?;
         if self.is_terminal
@@ -90,7 +95,7 @@ impl Out {
         Ok(())
     }
 
-    /// Writes what is held, and waits for the pager.
+    /// Writes what is buffered, and waits for the pager.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let flushed = self.stdout.flush();
         if let Sink::Pager(pager) = self.stdout.get_mut() {
@@ -99,7 +104,7 @@ impl Out {
         flushed
     }
 
-    /// A way for what stands in a file.
+    /// A writer for the contents of a file.
     pub(crate) fn verbatim(&mut self, form: Form) -> Verbatim<'_> {
         Verbatim { out: self, form, held: Vec::new() }
     }
@@ -123,7 +128,7 @@ impl Out {
         self.stdout.write_all(b"\n")
     }
 
-    /// Asks a question, to which only `y` is a yes; nothing if there is nobody to ask.
+    /// Asks a question; only `y` and `yes` count as yes. `None` if there is no terminal to ask on.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<Option<bool>> {
         let stdin = io::stdin();
         if !self.is_terminal || !stdin.is_terminal() {
@@ -136,17 +141,18 @@ impl Out {
         Ok(Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")))
     }
 
-    /// Says something that is not data.
+    /// Prints something that is not data, on stderr.
     pub(crate) fn note(&mut self, text: &str) -> io::Result<()> {
-        // What was written before it should be seen before it.
+        // Earlier output must appear before it.
         self.stdout.flush()?;
-        // A closed stderr is no reason to stop.
+        // A closed stderr is not a reason to stop.
         let _ = writeln!(io::stderr().lock(), "{}", printable(text));
         Ok(())
     }
 }
 
-/// Writes a value as JSON in which no character can harm a terminal: JSON itself leaves some that do.
+/// Writes a value as JSON in which no character can harm a terminal: plain JSON allows some that
+/// do.
 pub(crate) fn write_json(out: impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))?;
     Ok(())
@@ -172,19 +178,19 @@ impl serde_json::ser::Formatter for Harmless {
     }
 
     fn write_raw_fragment<W: ?Sized + Write>(&mut self, out: &mut W, json: &str) -> io::Result<()> {
-        // Between its strings JSON has none of these.
+        // Outside its strings, JSON contains none of these.
         harmless(out, json)
     }
 }
 
-/// Writes a text of JSON that says the same and has no harmful characters: they are escaped.
+/// Writes JSON text with harmful characters escaped; its meaning stays the same.
 pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
     let is_plain = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
     let mut rest = text;
     while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_plain(*c)) {
         out.write_all(&rest.as_bytes()[..at])?;
         if c == '\r' {
-            // It can only stand between values, where a space says as much.
+            // It can only be between values, where a space means the same.
             out.write_all(b" ")?;
         } else {
             for unit in c.encode_utf16(&mut [0; 2]) {
@@ -196,27 +202,28 @@ pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result
     out.write_all(rest.as_bytes())
 }
 
-/// Passes on what stands in a file. To a file or a program as it is, or with bytes that are no UTF-8 replaced; to a
-/// terminal also with harmful characters escaped as in JSON. However it is cut into pieces, a character stays one.
+/// Passes on the contents of a file. To a file or a program: unchanged, or with bytes that are not
+/// UTF-8 replaced. To a terminal: also with harmful characters escaped as in JSON. A character that
+/// is split between two writes stays whole.
 #[derive(Debug)]
 pub(crate) struct Verbatim<'a> {
     out: &'a mut Out,
     form: Form,
-    /// The beginning of a character whose rest is to come.
+    /// The start of a character whose rest is still to come.
     held: Vec<u8>,
 }
 
-/// What is done to bytes of a file.
+/// What is done to the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Nothing.
     Bytes,
-    /// What is no UTF-8 is replaced.
+    /// Bytes that are not UTF-8 are replaced.
     Text,
 }
 
 impl Verbatim<'_> {
-    /// Passes on what is held. Without it the last character may be missing.
+    /// Passes on what is held back. Without this, the last character may be missing.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let rest = std::mem::take(&mut self.held);
         self.pass(&rest)
@@ -240,7 +247,8 @@ impl Write for Verbatim<'_> {
         }
         let mut all = std::mem::take(&mut self.held);
         all.extend_from_slice(bytes);
-        // A character has at most four bytes: its first is among the last three.
+        // A character has at most four bytes: the first byte of an incomplete one is among the last
+        // three.
         let cut = (1..=3.min(all.len())).find(|back| {
             let byte = all[all.len() - back];
             byte >= 0xc0 && usize::try_from(byte.leading_ones()).is_ok_and(|len| len > *back)
@@ -270,13 +278,13 @@ impl Write for HarmlessJson<'_> {
     }
 }
 
-/// Passes text on, with harmful characters made visible; lines and tabs stay.
+/// Passes text on, with harmful characters made visible; newlines and tabs stay.
 #[derive(Debug)]
-pub(crate) struct Visible<'a>(pub(crate) &'a mut Out);
+pub(crate) struct Visible<W>(pub(crate) W);
 
-impl Write for Visible<'_> {
+impl<W: Write> Write for Visible<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Callers write whole texts; what is no UTF-8 is a character that was cut in two.
+        // Callers write whole texts; bytes that are not UTF-8 are a character that was cut in two.
         let end = match std::str::from_utf8(bytes) {
             Err(error) if error.valid_up_to() > 0 => error.valid_up_to(),
             Ok(_) | Err(_) => bytes.len(),

@@ -1,7 +1,8 @@
 //! Text with colours on lines of a given width.
 //!
-//! Words are wrapped at spaces; a word that is wider than a line is broken between characters as people see them. Widths are those of a
-//! terminal. Invariant: every line fits, and what comes from transcripts is made printable before it gets here.
+//! Words are wrapped at spaces; a word that is wider than a line is broken between grapheme
+//! clusters. Widths are those of a terminal. Invariant: every line fits, and text from transcripts
+//! is made printable before it gets here.
 
 use std::io::{self, Write};
 
@@ -27,13 +28,13 @@ impl Span {
         Span::new(Style::new(), text)
     }
 
-    /// What a line is about, in a column of such names.
+    /// The label of a line, in a column of labels.
     pub(crate) fn named(name: &str) -> Self {
         Span::new(DIM, format!("  {name:<9}"))
     }
 }
 
-/// What stands before the first line and before the others.
+/// The text before the first line of a paragraph, and before the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lead {
     pub(crate) first: Vec<Span>,
@@ -51,50 +52,50 @@ impl Lead {
         Lead::all(Span::plain(" ".repeat(count)))
     }
 
-    /// That before the first line, as much space before the others.
+    /// A text before the first line, and as many spaces before the others.
     pub(crate) fn hanging(span: Span) -> Self {
         let rest = vec![Span::plain(" ".repeat(span.text.width()))];
         Lead { first: vec![span], rest }
     }
 
-    /// This, and the other inside of it.
+    /// This lead, followed by an inner one.
     pub(crate) fn then(&self, inner: &Lead) -> Self {
         let join = |one: &[Span], other: &[Span]| [one, other].concat();
         Lead { first: join(&self.first, &inner.first), rest: join(&self.rest, &inner.rest) }
     }
 
-    /// This, as it stands before lines that are not the first.
+    /// This lead as it is before lines that are not the first.
     pub(crate) fn inside(&self) -> Self {
         Lead { first: self.rest.clone(), rest: self.rest.clone() }
     }
 }
 
-/// A place to write lines to.
+/// Writes lines.
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) out: &'a mut Out,
     pub(crate) width: usize,
-    /// What stands before every line.
+    /// The text before every line.
     pub(crate) margin: Lead,
 }
 
-/// How narrow a column of text may become.
+/// The minimum width of a column of text.
 const NARROWEST: usize = 20;
 
 impl<'a> Page<'a> {
-    /// A page as wide as the terminal; 80 columns where there is none.
+    /// A page as wide as the terminal, or 80 columns wide without one.
     pub(crate) fn new(out: &'a mut Out) -> Self {
         let width = out.width.unwrap_or(80).max(NARROWEST);
         Page { out, width, margin: Lead::default() }
     }
 
-    /// How many columns are left behind a lead.
+    /// How many columns are left after a lead.
     pub(crate) fn room(&self, lead: &Lead) -> usize {
         let used = width(&self.margin.rest) + width(&lead.rest).max(width(&lead.first));
         self.width.saturating_sub(used).max(NARROWEST)
     }
 
-    /// Writes one line as it is.
+    /// Writes one line without wrapping.
     pub(crate) fn line(&mut self, spans: &[Span]) -> io::Result<()> {
         let all: Vec<&Span> = self.margin.rest.iter().chain(spans).collect();
         let mut text = String::new();
@@ -138,7 +139,8 @@ pub(crate) fn width(spans: &[Span]) -> usize {
 pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
     let mut lines: Vec<Vec<Span>> = vec![Vec::new()];
     let mut used = 0;
-    // The spaces before the next word, if it goes on the same line; and the word, which may have several styles.
+    // The spaces before the next word, if it fits on the same line; and the word, which may have
+    // several styles.
     let mut gap: Vec<Span> = Vec::new();
     let mut word: Vec<Span> = Vec::new();
     let mut place = |gap: &mut Vec<Span>, word: &mut Vec<Span>| {
@@ -180,7 +182,7 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
     lines
 }
 
-/// Breaks a text into pieces, of which the first goes behind what is used of a line already.
+/// Breaks a text into pieces; the first one goes after the part of a line that is already used.
 fn chop(text: &str, used: usize, room: usize) -> Vec<String> {
     if used + text.width() <= room {
         return vec![text.to_owned()];

@@ -1,18 +1,19 @@
-//! A pager, for what is longer than the screen.
+//! A pager, for output that is longer than the screen.
 //!
-//! What `QUIPU_PAGER` or `PAGER` names, else `less`; if there is none, nothing is lost. `less` is told to
-//! end by itself if all fits on one screen, unless the user has options for it.
+//! The one that `QUIPU_PAGER` or `PAGER` names, else `less`; without any, output goes to the
+//! terminal directly. `less` is told to exit by itself if everything fits on one screen, unless the
+//! user has options for it.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Which pager the user wants.
+/// The pager that the user wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) command: String,
-    /// The user has told `less` how to behave.
+    /// Whether the user has set options for `less`.
     pub(crate) has_less_options: bool,
 }
 
@@ -29,7 +30,7 @@ impl Pager {
         if command.trim().is_empty() || command.trim() == "cat" {
             return None;
         }
-        // It may have options, quotes, pipes: that is the shell's business.
+        // It may contain options, quotes, pipes: a shell parses them.
         let mut pager = if cfg!(windows) {
             Command::new(command)
         } else {
@@ -39,7 +40,7 @@ impl Pager {
         };
         pager.stdin(Stdio::piped());
         if !has_less_options {
-            // As other tools do: quit if it fits, pass colours on, leave the text on the screen.
+            // As other tools do: exit if it fits, pass colours on, leave the text on the screen.
             pager.env("LESS", "FRX");
         }
         pager.env("LESSCHARSET", "utf-8");
@@ -54,7 +55,7 @@ impl Pager {
         Some(Pager { child, input })
     }
 
-    /// Waits until the reader has had enough.
+    /// Waits until the user leaves the pager.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.input = None;
         self.child.wait().map(drop)

@@ -1,7 +1,7 @@
 //! Which sessions belong to a folder, and which of them is the last one.
 //!
-//! Invariant: `last` is the first row of `quipu ls`, in every command; where `ls` would show other projects' sessions
-//! there is no last one.
+//! Invariant: `last` is the first row of `quipu ls`, in every command; if `ls` would show sessions
+//! of other projects, there is no last one.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -12,7 +12,7 @@ use transcript::place::{Home, Listed, Session, list, slug, slug_uncut};
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Puts sessions into the order of all lists: the newest first, and files in which nothing is yet behind all others.
+/// Sorts sessions as in all lists: newest first, and empty files after all others.
 pub(crate) fn newest_first(sessions: &mut [Session]) {
     sessions.sort_by(|one, other| {
         let key = |one: &Session| (one.size == 0, Reverse(one.modified));
@@ -20,8 +20,9 @@ pub(crate) fn newest_first(sessions: &mut [Session]) {
     });
 }
 
-/// The sessions of the project around us: the nearest folder from here up that has any. Nothing if none has. Samples
-/// belong to no folder, so all of them are here.
+/// The sessions of the current project: of the nearest folder, from the current one upwards, that
+/// has any. `None` if there is none. Samples belong to no folder, so they are always in the current
+/// project.
 pub(crate) fn here(world: &mut World) -> Result<Option<Vec<Session>>, Failure> {
     let homes = world.homes()?;
     if homes.samples {
@@ -34,20 +35,20 @@ pub(crate) fn here(world: &mut World) -> Result<Option<Vec<Session>>, Failure> {
     }
 }
 
-/// The newest session here.
+/// The newest session of the current project.
 pub(crate) fn last(world: &mut World) -> Result<Session, Failure> {
     let mut sessions = here(world)?.unwrap_or_default();
     newest_first(&mut sessions);
     sessions.into_iter().next().ok_or_else(|| {
-        let message = format!("there is no session of `{}`", world.cwd.display());
+        let message = format!("no session found for `{}`", world.cwd.display());
         Failure::not_found(
             message,
-            "`last` is the newest of this folder; `quipu ls --all` lists all",
+            "`last` is the newest session of this folder; `quipu ls --all` lists all",
         )
     })
 }
 
-/// The sessions of the project that somebody names: a folder, or part of its path.
+/// The sessions of the project that the user names: a folder, or part of its path.
 pub(crate) fn named(world: &mut World, project: &str) -> Result<Vec<Session>, Failure> {
     let homes = world.homes()?;
     let folder = lexical(&world.cwd.join(project));
@@ -68,7 +69,7 @@ pub(crate) fn named(world: &mut World, project: &str) -> Result<Vec<Session>, Fa
     Ok(sessions)
 }
 
-/// The path without `.` and `..`, and without a slash at its end.
+/// The path without `.` and `..`, and without a trailing slash.
 fn lexical(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
@@ -81,7 +82,7 @@ fn lexical(path: &Path) -> PathBuf {
     clean
 }
 
-/// The sessions of the project in that folder, under the name that any client gives it.
+/// The sessions of the project in that folder, under every name that clients give it.
 fn in_project(homes: &[Home], folder: &Path) -> Listed {
     let cwd = folder.to_string_lossy();
     let mut names = vec![slug(&cwd), slug_uncut(&cwd), cwd.replace('/', "_")];

@@ -1,6 +1,8 @@
-//! Who traces go to, and how they are told: flags, then the environment, then the configuration.
+//! The receiver of traces, and how traces are written for it: from flags, else the environment,
+//! else the configuration.
 //!
-//! Invariants: what lets us in goes to the address that it was given for; it is never printed, and nothing of it is in the name of a folder.
+//! Invariants: credentials go only to the address that they were given for; they are never printed,
+//! and no part of them is in the name of a folder.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,10 +10,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use export::deliver::Shelf;
+use export::client::{Sender, Target};
 use export::id::{Ids, hex};
+use export::outbox::ReceiverDir;
 use export::profile::{Content, Profile, Telling};
-use export::send::{Sender, Target};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -21,52 +23,55 @@ use crate::failure::Failure;
 use crate::text::bytes;
 use crate::world::World;
 
-/// What can be said on the command line.
+/// The options that select a receiver.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ReceiverArgs {
-    /// The receiver: the address of Langfuse, Phoenix, or any OTLP receiver over HTTP
+    /// The receiver: the URL of Langfuse, Phoenix or any OTLP receiver over HTTP
     ///
-    /// Otherwise `CC_LANGFUSE_*`, `LANGFUSE_*` or `OTEL_EXPORTER_OTLP_*` in the environment say so, or `[ship]` in the configuration.
+    /// Without it, the receiver comes from `CC_LANGFUSE_*`, `LANGFUSE_*` or `OTEL_EXPORTER_OTLP_*`
+    /// in the environment, or from `[ship]` in the configuration.
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<String>,
-    /// A header that goes with each request, as `name: value` (can be repeated)
+    /// A header for each request, as `name: value` (can be repeated)
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
-    /// How much is sent: everything, no texts, or nothing that names things either
+    /// How much is sent: full; metadata only (no prompts, answers, tool I/O); or none (also no
+    /// paths, branches, task names)
     #[arg(long, value_name = "HOW MUCH")]
-    content: Option<How>,
-    /// Hide secrets (the default, except for receivers on this machine)
+    content: Option<ContentLevel>,
+    /// Redact secrets (default, except for receivers on localhost)
     ///
-    /// What `[redact]` in the configuration names is hidden too, and what it allows is not.
+    /// `[redact]` in the configuration adds secrets, and lists values that are not secrets.
     #[arg(long, conflicts_with = "no_redact")]
     redact: bool,
-    /// Do not hide secrets
+    /// Do not redact secrets
     #[arg(long)]
     no_redact: bool,
-    /// Where longer texts are cut, like 64k or 1M; 60k if nobody says
+    /// Cut longer texts at this size, like 64k or 1M (default: 60k)
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     longest: Option<u64>,
-    /// The attributes: `lean` is understood everywhere, `seed` is as seed 002 has it
+    /// The set of attributes: `lean` works with every receiver; `cc-langfuse` is that of the
+    /// cc-langfuse hook
     #[arg(long, value_name = "NAME")]
-    profile: Option<Form>,
-    /// Give everything other ids, for a second copy at a receiver that has the first
+    profile: Option<ProfileName>,
+    /// Use other ids, to send a second copy to a receiver that already has the first
     #[arg(long, value_name = "TEXT")]
     id_salt: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum How {
+pub(crate) enum ContentLevel {
     Full,
     Meta,
     None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Form {
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProfileName {
     Lean,
-    Seed,
+    CcLangfuse,
 }
 
 /// `[ship]` in the configuration.
@@ -77,9 +82,9 @@ pub(crate) struct ShipConfig {
     headers: BTreeMap<String, String>,
     langfuse_public_key: Option<String>,
     langfuse_secret_key: Option<String>,
-    content: Option<How>,
+    content: Option<ContentLevel>,
     redact: Option<bool>,
-    profile: Option<Form>,
+    profile: Option<ProfileName>,
     longest: Option<u64>,
     id_salt: Option<String>,
     user: Option<String>,
@@ -88,24 +93,24 @@ pub(crate) struct ShipConfig {
     project: Option<String>,
 }
 
-/// A receiver, and how it is told.
+/// A receiver, and how traces are written for it.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) target: Target,
     pub(crate) telling: Telling,
     pub(crate) ids: Ids,
-    pub(crate) shelf: Shelf,
-    /// Who says that it is this one.
+    pub(crate) dir: ReceiverDir,
+    /// Where the receiver is named: a flag, a variable or the configuration.
     pub(crate) named_by: &'static str,
-    /// It is where seed 002's program sends to.
+    /// Whether the cc-langfuse hook sends to it.
     pub(crate) is_theirs: bool,
-    /// It is on this machine.
+    /// Whether it is on this machine.
     pub(crate) is_here: bool,
     timeout: Duration,
     certificates: Option<PathBuf>,
 }
 
-/// The address, who names it, and what lets us in there.
+/// The address, where it is named, and the credentials for it.
 struct Named {
     url: String,
     by: &'static str,
@@ -115,7 +120,7 @@ struct Named {
     headers: Vec<(String, String)>,
 }
 
-/// Where Langfuse is if only keys are given.
+/// The address of Langfuse if only keys are given.
 const LANGFUSE: &str = "https://cloud.langfuse.com";
 const LANGFUSE_PATH: &str = "/api/public/otel";
 const TRACES: &str = "/v1/traces";
@@ -124,12 +129,12 @@ impl Receiver {
     /// The receiver that is named somewhere.
     pub(crate) fn find(world: &World, args: &ReceiverArgs) -> Result<Receiver, Failure> {
         Receiver::look_for(world, args)?.ok_or_else(|| {
-            let hint = "give `--to URL`, or set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT; see `quipu ship --help`";
-            Failure::usage("no receiver is named", Some(hint))
+            let hint = "use `--to URL`, or set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or OTEL_EXPORTER_OTLP_ENDPOINT; see `quipu ship --help`";
+            Failure::usage("no receiver is configured", Some(hint))
         })
     }
 
-    /// The same; nothing if none is.
+    /// The receiver that is named somewhere; `None` if there is none.
     pub(crate) fn look_for(
         world: &World,
         args: &ReceiverArgs,
@@ -140,7 +145,7 @@ impl Receiver {
         let is_langfuse = named.keys.is_some() || url.path().contains(LANGFUSE_PATH);
         let mut headers = HeaderMap::new();
         if is_langfuse {
-            // Written at once, and not after minutes.
+            // Langfuse then stores spans at once, not after minutes.
             headers.insert("x-langfuse-ingestion-version", HeaderValue::from_static("4"));
         }
         let given = args.header.iter().map(|line| pair(line, ':'));
@@ -151,12 +156,13 @@ impl Receiver {
         }
         let telling = telling(world, args, config, is_here(&url));
         let salt = salt(world, args);
-        let shelf = shelf(world, &url, &headers, named.keys.as_ref(), &telling.project, salt)?;
+        let receiver_dir =
+            receiver_dir(world, &url, &headers, named.keys.as_ref(), &telling.project, salt)?;
         if let Some([public, secret]) = &named.keys {
             headers.insert(AUTHORIZATION, basic(public, secret)?);
         }
         let timeout = otel(world, "TIMEOUT").map(|text| {
-            let hint = "it is a number of milliseconds";
+            let hint = "it must be a number of milliseconds";
             let bad =
                 || Failure::usage(format!("OTEL_EXPORTER_OTLP_TIMEOUT is `{text}`"), Some(hint));
             text.trim().parse().map_err(|_| bad())
@@ -168,12 +174,12 @@ impl Receiver {
                 headers,
                 is_packed: otel(world, "COMPRESSION").is_none_or(|name| name != "none"),
                 project: telling.project.clone(),
-                // A person waits; work in the background has more patience.
+                // A person waits; work in the background retries more often.
                 tries: 3,
             },
             telling,
             ids: ids(world, args),
-            shelf,
+            dir: receiver_dir,
             named_by: named.by,
             is_theirs: named.by.contains("LANGFUSE") && salt.is_empty(),
             is_here: is_here(&url),
@@ -182,15 +188,15 @@ impl Receiver {
         }))
     }
 
-    /// What sends to it; no socket is opened yet.
+    /// The client that sends to it; no socket is opened yet.
     pub(crate) fn sender(&self) -> Result<Sender, Failure> {
         let client = reqwest::blocking::Client::builder()
             .user_agent(concat!("quipu/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10))
             .timeout(self.timeout)
-            // What lets us in is for one address.
+            // Credentials are for one address.
             .redirect(reqwest::redirect::Policy::none());
-        // What stays on this machine, secrets and all, goes through nobody's hands.
+        // What stays on this machine, secrets included, does not go through a proxy.
         let client = if self.is_here { client.no_proxy() } else { client };
         let client = agent::api::certificates::trusting(client, self.certificates.as_deref());
         let client = client.and_then(|client| client.build().map_err(|error| error.to_string()));
@@ -198,19 +204,19 @@ impl Receiver {
         Ok(Sender::new(self.target.clone(), client))
     }
 
-    /// The address as it may be shown.
+    /// The address as it may be printed.
     pub(crate) fn shown(&self) -> String {
         masked(&self.target.url)
     }
 }
 
-/// An address without what lets anybody in: a password, and what stands behind the path.
+/// An address without credentials: the password and the query are masked.
 fn masked(address: &str) -> String {
     let Ok(mut url) = Url::parse(address) else {
         return address.rsplit('@').next().unwrap_or_default().to_owned();
     };
     if url.password().is_some() {
-        // An address that has a password can have another.
+        // Cannot fail: an address that has a password can have another.
         let _ = url.set_password(Some("***"));
     }
     if url.query().is_some() {
@@ -219,7 +225,7 @@ fn masked(address: &str) -> String {
     url.to_string()
 }
 
-/// Who names a receiver: the first of these.
+/// The first place that names a receiver, in this order.
 fn named(
     world: &World,
     args: &ReceiverArgs,
@@ -235,11 +241,11 @@ fn named(
         .into_iter()
         .find_map(|name| Some((name, world.variable(name)?)));
     if let Some(url) = &args.to {
-        // Keys go where they are from: same scheme, host and port.
+        // Keys go only to the origin that they are for: same scheme, host and port.
         let place = |text: &str| Url::parse(text).ok().map(|url| url.origin());
         let is_theirs = |named: &Named| place(url).is_some_and(|to| place(&named.url) == Some(to));
         let headers = if endpoint.is_none() { otel_headers()? } else { Vec::new() };
-        // Half of what another receiver wants is nothing to this one.
+        // An incomplete pair of keys for another receiver does not matter for this one.
         let langfuse = langfuse(world).ok().flatten();
         let keys = langfuse.filter(is_theirs).and_then(|named| named.keys);
         let url = if keys.is_some() { in_langfuse(url) } else { url.clone() };
@@ -250,8 +256,8 @@ fn named(
     }
     if let Some((by, url)) = endpoint {
         if otel(world, "PROTOCOL").is_some_and(|name| name == "grpc") {
-            let hint = "give the address for `http/protobuf`, usually port 4318";
-            let message = "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, which is not spoken here";
+            let hint = "use the address for `http/protobuf`, usually port 4318";
+            let message = "OTEL_EXPORTER_OTLP_PROTOCOL is `grpc`, which is not supported";
             return Err(Failure::usage(message, Some(hint)));
         }
         let is_whole = by.contains("TRACES");
@@ -268,7 +274,7 @@ fn named(
     Ok(Some(Named { url, by: "the configuration", is_whole: false, keys, headers }))
 }
 
-/// Where a Langfuse takes traces.
+/// The address where a Langfuse server accepts traces.
 fn in_langfuse(url: &str) -> String {
     if url.contains(LANGFUSE_PATH) {
         return url.to_owned();
@@ -276,20 +282,20 @@ fn in_langfuse(url: &str) -> String {
     format!("{}{LANGFUSE_PATH}", url.trim_end_matches('/'))
 }
 
-/// Two keys of which none is any good alone.
+/// Two keys, neither of which is useful alone.
 fn both(keys: [Option<String>; 2], names: [&str; 2]) -> Result<Option<[String; 2]>, Failure> {
     match keys {
         [Some(public), Some(secret)] => Ok(Some([public, secret])),
         [None, None] => Ok(None),
         [public, _] => {
             let [here, missing] = if public.is_some() { names } else { [names[1], names[0]] };
-            let hint = "Langfuse wants both";
-            Err(Failure::usage(format!("{here} is set, and {missing} is not"), Some(hint)))
+            let hint = "Langfuse needs both";
+            Err(Failure::usage(format!("{here} is set, but {missing} is not"), Some(hint)))
         }
     }
 }
 
-/// What the environment says of Langfuse, with the prefix that seed 002's program has, or without.
+/// Langfuse as the environment names it, with the prefix of the cc-langfuse hook or without.
 fn langfuse(world: &World) -> Result<Option<Named>, Failure> {
     for (prefix, by) in [("CC_LANGFUSE", "CC_LANGFUSE_*"), ("LANGFUSE", "LANGFUSE_*")] {
         let variable = |name: &str| world.variable(&format!("{prefix}_{name}"));
@@ -306,7 +312,7 @@ fn langfuse(world: &World) -> Result<Option<Named>, Failure> {
     Ok(None)
 }
 
-/// A variable of OpenTelemetry's; the one for traces wins.
+/// An OpenTelemetry variable; the one for traces wins.
 fn otel(world: &World, name: &str) -> Option<String> {
     let value = world.variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"));
     value.or_else(|| world.variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
@@ -315,17 +321,17 @@ fn otel(world: &World, name: &str) -> Option<String> {
 fn address(named: &Named) -> Result<Url, Failure> {
     let (by, shown) = (named.by, masked(&named.url));
     let bad = |why: String| {
-        let hint = "an address looks like `http://127.0.0.1:6006` or `https://cloud.langfuse.com/api/public/otel`";
-        Failure::usage(format!("`{shown}` ({by}) is no address: {why}"), Some(hint))
+        let hint = "a URL looks like `http://127.0.0.1:6006` or `https://cloud.langfuse.com/api/public/otel`";
+        Failure::usage(format!("`{shown}` ({by}) is not a valid URL: {why}"), Some(hint))
     };
     let mut url = Url::parse(&named.url).map_err(|error| bad(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(bad(format!("`{}` is not spoken here, only http and https", url.scheme())));
+        return Err(bad(format!("`{}` is not supported, only http and https", url.scheme())));
     }
     if url.port() == Some(4317) {
         let hint = "OTLP over HTTP is usually at port 4318";
         return Err(Failure::usage(
-            format!("`{shown}` ({by}) is the port for gRPC, which is not spoken here"),
+            format!("`{shown}` ({by}) uses the gRPC port, which is not supported"),
             Some(hint),
         ));
     }
@@ -341,15 +347,16 @@ fn is_here(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The folder for what is known of a receiver: another address, project (or what headers call so) or salt is another receiver; another password is not.
-fn shelf(
+/// The folder with the state of a receiver. Another address, project (or a header that selects one)
+/// or salt is another receiver; another password is not.
+fn receiver_dir(
     world: &World,
     url: &Url,
     headers: &HeaderMap,
     keys: Option<&[String; 2]>,
     project: &str,
     salt: &str,
-) -> Result<Shelf, Failure> {
+) -> Result<ReceiverDir, Failure> {
     let routes = ["experiment", "project", "tenant", "org", "dataset", "workspace"];
     let secret = ["key", "token", "auth", "secret", "cookie"];
     let mut parts = vec![format!("{}{}", url.host_str().unwrap_or_default(), url.path())];
@@ -370,7 +377,7 @@ fn shelf(
     let host: String = url.host_str().unwrap_or_default().chars().take(60).collect();
     let host = host.replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.', "-");
     let folder = world.ship_folder()?.join(format!("{host}-{}", hex(&digest[..6])));
-    Ok(Shelf::at(&folder))
+    Ok(ReceiverDir::at(&folder))
 }
 
 fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: bool) -> Telling {
@@ -389,13 +396,13 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
     tags.extend(config.tags.iter().cloned());
     Telling {
         profile: match args.profile.or(config.profile) {
-            Some(Form::Seed) => Profile::Seed,
-            Some(Form::Lean) | None => Profile::Lean,
+            Some(ProfileName::CcLangfuse) => Profile::CcLangfuse,
+            Some(ProfileName::Lean) | None => Profile::Lean,
         },
         content: match args.content.or(config.content) {
-            Some(How::Meta) => Content::Meta,
-            Some(How::None) => Content::None,
-            Some(How::Full) | None => Content::Full,
+            Some(ContentLevel::Meta) => Content::Meta,
+            Some(ContentLevel::None) => Content::None,
+            Some(ContentLevel::Full) | None => Content::Full,
         },
         redact: asked.unwrap_or(!is_here).then(|| world.redactor()),
         longest: longest.and_then(|longest| usize::try_from(longest).ok()).unwrap_or(usual.longest),
@@ -411,12 +418,12 @@ fn telling(world: &World, args: &ReceiverArgs, config: &ShipConfig, is_here: boo
     }
 }
 
-/// How things are told if nobody is: what would be sent somewhere else.
+/// How traces are written if no receiver is named: as for a receiver on another machine.
 pub(crate) fn telling_nobody(world: &World, args: &ReceiverArgs) -> Telling {
     telling(world, args, world.ship_config(), false)
 }
 
-/// The ids that things get.
+/// The ids that spans get.
 pub(crate) fn ids(world: &World, args: &ReceiverArgs) -> Ids {
     Ids::salted(salt(world, args))
 }
@@ -435,7 +442,7 @@ fn pair(text: &str, between: char) -> Result<(String, String), Failure> {
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
-    let bad = || Failure::usage(format!("`{name}` is no header, or its value is none"), None);
+    let bad = || Failure::usage(format!("the header `{name}` has an invalid name or value"), None);
     let header_name = name.parse::<HeaderName>().map_err(|_| bad())?;
     let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
     value.set_sensitive(true);
@@ -446,12 +453,12 @@ fn basic(public: &str, secret: &str) -> Result<HeaderValue, Failure> {
     use base64::Engine as _;
     let both = base64::engine::general_purpose::STANDARD.encode(format!("{public}:{secret}"));
     let mut value = HeaderValue::from_str(&format!("Basic {both}"))
-        .map_err(|_| Failure::usage("the keys of Langfuse are none", None))?;
+        .map_err(|_| Failure::usage("the Langfuse keys contain invalid characters", None))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// Values in the environment may have `%20` and the like.
+/// Decodes `%20` and the like, which values in the environment may contain.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -15,7 +15,7 @@ fn addresses_lead_to_traces() {
     ] {
         assert_eq!(made(given), wanted);
     }
-    // OpenTelemetry's own variable for traces is taken as it is.
+    // OpenTelemetry's own variable for traces is used unchanged.
     assert_eq!(address(&named("http://h/x", true)).unwrap().as_str(), "http://h/x");
     for bad in ["", "localhost:4318", "ftp://h/", "http://127.0.0.1:4317"] {
         assert!(address(&named(bad, false)).is_err(), "{bad}");

@@ -22,7 +22,7 @@ fn rules_and_what_is_allowed() {
     assert_eq!(shown, format!("[redacted staff] EMP-000000, the PIN is [redacted pin]; {rest}"));
     assert_eq!(
         hidden(mask.hidden()).unwrap(),
-        "2 secrets hidden: 1 pin, 1 staff; `--no-redact` shows them"
+        "2 secrets redacted: 1 pin, 1 staff; `--no-redact` shows them"
     );
     assert_eq!(hidden(&BTreeMap::new()), None);
 }
@@ -32,10 +32,10 @@ fn what_cannot_be_followed_is_refused() {
     let many = format!("rules = [{}]", "{ name = 'a', pattern = 'b' },".repeat(65));
     let long = format!("rules = [{{ name = 'a', pattern = '{}' }}]", "b".repeat(1_001));
     for (text, wanted) in [
-        ("rules = [{ name = 'a', pattern = '(' }]", "the pattern of `a` cannot be read"),
+        ("rules = [{ name = 'a', pattern = '(' }]", "cannot parse the pattern of `a`"),
         ("rules = [{ name = 'a b', pattern = 'x' }]", "a rule is called `a b`"),
-        ("rules = [{ name = 'a', pattern = 'x*' }]", "fits where nothing is"),
-        ("rules = [{ name = 'a', pattern = '(x{1000}){1000}' }]", "cannot be read"),
+        ("rules = [{ name = 'a', pattern = 'x*' }]", "matches the empty text"),
+        ("rules = [{ name = 'a', pattern = '(x{1000}){1000}' }]", "cannot parse"),
         ("allow = ['']", "a value of 0 bytes"),
         (many.as_str(), "65 rules"),
         (long.as_str(), "1001 bytes"),

@@ -1,15 +1,15 @@
-//! The sample sessions that are built in, for where there is no Claude home.
+//! The built-in sample sessions, for users without a Claude home.
 //!
-//! Commands work on files, so the samples are unpacked once, into the user's cache folder. They keep the
-//! time of their last record as the time of their last change, so ages look right. Nothing of the user's
-//! is touched.
+//! Commands work on files, so the samples are unpacked once, into the user's cache folder. The time
+//! of their last record becomes the time of their last change, so ages look right. No file of the
+//! user is touched.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use transcript::glance::glance;
+use transcript::preview::preview;
 
 macro_rules! samples {
     ($($name:literal),+ $(,)?) => {
@@ -31,9 +31,9 @@ const SAMPLES: &[(&str, &[u8])] = samples![
     "badc0ffe-0000-4000-8000-00000000d00d.jsonl",
 ];
 
-/// Unpacks the samples, unless they are there; the folder that stands for a home.
+/// Unpacks the samples, unless they exist; returns the folder that serves as a home.
 ///
-/// Where the cache cannot be written, a folder of this process's own under the temporary one is taken.
+/// If the cache cannot be written, uses a folder of this process under the temporary one.
 pub(crate) fn unpack(cache: Option<&Path>) -> Result<PathBuf, (PathBuf, io::Error)> {
     let name = concat!("samples-", env!("CARGO_PKG_VERSION"));
     let temp_folder = std::env::temp_dir().join(format!("quipu-{}", std::process::id()));
@@ -55,13 +55,13 @@ fn unpack_into(home: PathBuf) -> Result<PathBuf, (PathBuf, io::Error)> {
     Ok(home)
 }
 
-/// Writes under another name first, so that a second program never sees half a file.
+/// Writes under another name first, so that a second process never sees half a file.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut file = File::create(&unfinished)?;
     file.write_all(bytes)?;
-    if let Some(ended) = glance(&unfinished)?.ended {
+    if let Some(ended) = preview(&unfinished)?.ended {
         let millis = u64::try_from(ended.0).unwrap_or_default();
         file.set_modified(UNIX_EPOCH + Duration::from_millis(millis))?;
     }

@@ -1,14 +1,14 @@
-//! Files of sessions, and the client's settings, written so that nothing is lost, and a journal to
-//! take it back.
+//! Writes the files of sessions, and the client's settings, so that nothing is lost; and keeps a
+//! journal to undo it.
 //!
-//! A file is replaced like this: the journal says what is begun; the new file is complete on disk,
-//! in the same folder under another name; the old one has a second name in the journal (on another
-//! file system a copy), with an entry that says what is about to happen, and hashes; then one
-//! rename. New files are written under another name first, too, and never take the place of one
-//! that is there. Invariants: whenever the program is stopped, the old file or the new one is
-//! whole; what the journal gives back is what it was given; nothing outside of the journal is ever
-//! deleted, but files that the entry to be taken back made and nobody changed since, and what runs
-//! that were stopped left behind.
+//! To replace a file: the journal records what begins; the new file is complete on disk, in the
+//! same folder under another name; the old file has a second name in the journal (on another file
+//! system, a copy), with an entry that says what is about to happen, and hashes; then one rename.
+//! New files are written under another name first, too, and never replace an existing file.
+//! Invariants: whenever the program is stopped, the old file or the new one is whole; the journal
+//! returns exactly what it was given; nothing outside the journal is ever deleted, except files
+//! that the entry to be undone created and no other program changed since, and what interrupted
+//! runs left behind.
 
 mod disk;
 mod entry;
@@ -30,7 +30,7 @@ pub(crate) use journal::{Begun, Bounds, Journal};
 pub(crate) use session_lock::{LockError, SessionLocks};
 pub(crate) use sweep::{Leftovers, sweep_beside};
 
-/// What tells whether a file has changed.
+/// Size and time of a file, which show whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mark {
@@ -51,35 +51,35 @@ impl Mark {
     }
 }
 
-/// A file that is ready to take its place, or will be.
+/// A file that is ready to be put in its place, or will be.
 #[derive(Clone, Debug)]
 pub(crate) struct Ready {
-    /// Where it is complete.
+    /// The temporary name, under which it is complete.
     pub(crate) temp: PathBuf,
-    /// Where it is to be.
+    /// Its final path.
     pub(crate) path: PathBuf,
 }
 
 impl Ready {
-    /// A file that is to be there.
+    /// A file with this final path.
     pub(crate) fn at(path: &Path) -> Ready {
         Ready { temp: beside(path), path: path.to_owned() }
     }
 }
 
-/// What a change does to files.
+/// A change of files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deed<'a> {
     /// The command.
     pub(crate) what: &'a str,
-    /// The session that it is about; `settings` for those of the client.
+    /// The session that it is about; `settings` for the client's settings.
     pub(crate) session: &'a str,
-    /// The session that it makes.
+    /// The id of the session that it creates.
     pub(crate) made: Option<&'a str>,
     pub(crate) now: SystemTime,
 }
 
-/// What others are told of this process.
+/// How other processes see this one, in their messages.
 pub(crate) fn who(what: &str) -> String {
     format!("process {} (quipu {what})", std::process::id())
 }
@@ -91,8 +91,8 @@ pub(crate) enum KeptBy {
     Copy,
 }
 
-/// Puts a file in the place of another, which is what `was` says, and gives it what that has
-/// besides its bytes. Says how the old one is kept.
+/// Replaces a file, whose state must be `was`, and gives the new one the attributes of the old one.
+/// Returns how the old one is kept.
 pub(crate) fn replace(
     disk: &mut dyn Disk,
     begun: &Begun,
@@ -112,7 +112,7 @@ pub(crate) fn replace(
     let after = Mark::of(&ready.temp)?;
     let item = Item { path: ready.path.clone(), was: Was::There { copy, before: was }, after };
     begun.finish(disk, deed, &[item])?;
-    // The last look: whoever wrote since then would lose what they wrote.
+    // The last check: what another process wrote since then would be lost.
     if Mark::of(&ready.path)? != was {
         return Err(changed());
     }
@@ -120,8 +120,8 @@ pub(crate) fn replace(
     Ok(by)
 }
 
-/// Keeps a file in a folder of the journal: the file itself, under another name; where that cannot
-/// be, a copy.
+/// Keeps a file in a folder of the journal: the file itself, by a hard link; if that is not
+/// possible, a copy.
 fn keep(disk: &mut dyn Disk, path: &Path, folder: &Path, was: Mark) -> io::Result<Kept> {
     let name = "0".to_owned();
     let kept = folder.join(&name);
@@ -138,8 +138,8 @@ fn keep(disk: &mut dyn Disk, path: &Path, folder: &Path, was: Mark) -> io::Resul
     Ok(Kept { name, sha256: Some(sha256), how })
 }
 
-/// Puts new files in their places, none of which may be there. The first is the session's own, and
-/// comes last.
+/// Puts new files in their places; none of them may exist. The first is the session's own, and is
+/// placed last.
 pub(crate) fn create(
     disk: &mut dyn Disk,
     begun: &Begun,
@@ -154,7 +154,7 @@ pub(crate) fn create(
     let mut placed: Vec<&Path> = Vec::new();
     for one in ready.iter().rev() {
         if let Err(error) = disk.place(&one.temp, &one.path) {
-            // All of it or nothing; without its entry the change has come to nothing.
+            // All or nothing; without its entry, the change did not happen.
             for path in placed {
                 disk.remove(path)?;
             }
@@ -166,15 +166,15 @@ pub(crate) fn create(
     Ok(())
 }
 
-/// Whether files that were changed since are taken back.
+/// Whether files that have changed since are restored, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     Refuse,
-    /// They are; what they hold now is kept in a new entry.
+    /// They are; their current contents are kept in a new entry.
     Keep,
 }
 
-/// Takes an entry of the journal back. Gives the files that were restored or removed.
+/// Undoes an entry of the journal. Returns the files that were restored or removed.
 pub(crate) fn undo(
     disk: &mut dyn Disk,
     journal: &Journal,
@@ -197,7 +197,7 @@ pub(crate) fn undo(
             Ok(true) => done.push(item.path.clone()),
             Ok(false) => {}
             Err(error) => {
-                // Why it failed matters more than what is left, which the next run removes.
+                // The first error matters more than leftovers, which the next run removes.
                 let _ = begun.settle(disk);
                 return Err(error);
             }
@@ -207,15 +207,15 @@ pub(crate) fn undo(
     Ok(done)
 }
 
-/// Whether a file is what the change left, or what it was before; where nothing is, nothing can be
-/// lost.
+/// Whether a file is as the change left it, or as it was before; if it does not exist, nothing can
+/// be lost.
 fn is_expected(item: &Item, folder: &Path) -> bool {
     let Ok(is) = Mark::of(&item.path) else { return true };
     let is_before = matches!(item.was, Was::There { before, .. } if is == before);
     is == item.after || is_before || !item.is_done(folder)
 }
 
-/// Takes one file back. Says whether there was anything to do.
+/// Restores one file. Returns whether there was anything to do.
 fn take_back(
     disk: &mut dyn Disk,
     journal: &Journal,
@@ -225,7 +225,7 @@ fn take_back(
 ) -> Result<bool, UndoError> {
     let failed = |error| UndoError::Io(item.path.clone(), error);
     let is = Mark::of(&item.path).ok();
-    // What the file will be once this is done.
+    // The state of the file after this.
     let after = match &item.was {
         Was::There { copy, before } => match copy.how {
             How::Link { .. } => Mark::of(&entry.folder.join(&copy.name)).map_err(failed)?,
@@ -276,7 +276,7 @@ fn restore(
         disk.set_modified(&ready.temp, modified).map_err(failed)?;
         disk.dress(&ready.temp, &attributes).map_err(failed)?;
     }
-    // The last look, as above.
+    // The last check, as above.
     if Mark::of(&item.path).ok() != is {
         return Err(UndoError::Changed(item.path.clone()));
     }
@@ -284,17 +284,17 @@ fn restore(
     Ok(true)
 }
 
-/// Why an entry is not taken back.
+/// Why an entry is not undone.
 #[derive(Debug)]
 pub(crate) enum UndoError {
-    /// Somebody has written to the file since.
+    /// Another program has written to the file since.
     Changed(PathBuf),
-    /// The journal does not hold what it was given: which part, and how.
+    /// The journal does not contain what it was given: which part, and how it differs.
     Damaged(String),
     Io(PathBuf, io::Error),
 }
 
-/// A name beside a file that no client takes for a session, and that only we give.
+/// A name beside a file that no client takes for a session, and that only quipu uses.
 fn beside(path: &Path) -> PathBuf {
     let chance = uuid::Uuid::new_v4().simple().to_string();
     path.with_file_name(format!(".quipu-{}-{}.tmp", std::process::id(), &chance[..12]))

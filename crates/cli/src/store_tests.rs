@@ -1,5 +1,5 @@
-//! The program stopped before every single write: the old file or the new one is whole, what the
-//! journal has can be brought back, and the next change leaves nothing behind of it.
+//! Stops the program before every single write: the old file or the new one is whole, what the
+//! journal has can be restored, and the next change removes everything that was left behind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,8 +18,8 @@ use super::{
 const OLD: &[u8] = b"what it was\n";
 const NEW: &[u8] = b"what it is now, and longer\n";
 
-/// A disk on which nothing happens any more after so many steps; the step itself is left half done
-/// where it can be.
+/// A disk on which nothing happens any more after this many steps; the last step is left half done
+/// where that is possible.
 struct Dying {
     left: usize,
     links: Links,
@@ -128,7 +128,7 @@ struct Scene {
     path: PathBuf,
 }
 
-/// Where nobody has to wait for a disk.
+/// In memory, where nothing has to wait for a disk.
 fn scene() -> Scene {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -172,7 +172,7 @@ impl Scene {
         undo(disk, &self.journal, &self.entries()[0], now(), changed)
     }
 
-    /// Everything that is there, but for the journal's finished entries.
+    /// Everything that exists, except the journal's finished entries.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut open = vec![self.folder.path().to_owned()];
@@ -200,10 +200,10 @@ fn a_file_is_whole_whenever_the_program_is_stopped() {
             let done = scene.replace(&mut Dying { left, links });
             let bytes = fs::read(&scene.path).unwrap();
             assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
-            // The journal knows of it if and only if it happened.
+            // The journal has an entry if and only if it happened.
             assert_eq!(scene.entries().len(), usize::from(bytes == NEW), "stopped before {left}");
             outcomes.push(bytes == NEW);
-            // Whatever it left is found, and goes with the next write.
+            // Whatever is left behind is found, and the next write removes it.
             let found = scene.journal.leftovers(now()).unwrap();
             let swept = scene.journal.sweep(&mut Real, now()).unwrap();
             assert_eq!(found, swept, "stopped before step {left}");
@@ -218,7 +218,7 @@ fn a_file_is_whole_whenever_the_program_is_stopped() {
                 break;
             }
         }
-        // The old file stands until the last step but those that clean up.
+        // The old file stays until the last step before those that clean up.
         let first = outcomes.iter().position(|is_new| *is_new).unwrap();
         assert!(outcomes[first..].iter().all(|is_new| *is_new), "{outcomes:?}");
         assert!(first > 7 && outcomes.len() - first > 2, "{outcomes:?}");
@@ -235,7 +235,7 @@ fn undo_brings_back_every_byte_and_survives_being_stopped() {
             let done = scene.undo(&mut Dying { left, links }, Changed::Refuse);
             let bytes = fs::read(&scene.path).unwrap();
             assert!(bytes == OLD || bytes == NEW, "stopped before step {left}");
-            // Once more, without being stopped, if there is anything left to take back.
+            // Once more, without being stopped, if there is anything left to undo.
             if !scene.entries().is_empty() {
                 scene.undo(&mut working(links), Changed::Refuse).unwrap();
             }
@@ -265,7 +265,7 @@ fn what_was_written_since_is_not_lost() {
     assert_eq!(fs::read(&scene.path).unwrap(), b"somebody else wrote\n");
     assert!(scene.entries().is_empty());
     assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
-    // The same for taking back: not without being told to, and then it is kept.
+    // The same for undo: not without `--force`, and then it is kept.
     scene.replace(&mut Real).unwrap();
     write(&scene.path, b"and more\n");
     assert!(matches!(scene.undo(&mut Real, Changed::Refuse), Err(UndoError::Changed(_))));
@@ -277,7 +277,7 @@ fn what_was_written_since_is_not_lost() {
     assert_eq!(scene.files().len(), 2, "{:?}", scene.files());
 }
 
-/// Whoever kept the old file open and writes to it later is found out, and loses nothing.
+/// A process that kept the old file open and writes to it later is noticed, and loses nothing.
 #[test]
 fn late_lines_are_counted_and_come_back() {
     let scene = scene();
@@ -292,12 +292,12 @@ fn late_lines_are_counted_and_come_back() {
     assert_eq!(scene.entries()[0].verify(), Ok(()));
     scene.undo(&mut Real, Changed::Refuse).unwrap();
     assert_eq!(fs::read(&scene.path).unwrap(), [OLD, b"one\ntwo"].concat());
-    // It is the very file: what it writes from now on is there, too.
+    // It is the same file: what is written to it from now on is there, too.
     io::Write::write_all(&mut writer, b"\n").unwrap();
     assert!(fs::read(&scene.path).unwrap().ends_with(b"two\n"));
 }
 
-/// A copy has nobody who could write to it: what is behind its end is damage.
+/// No process can have a copy open: what follows its end is damage.
 #[test]
 fn a_copy_with_more_in_it_is_damaged() {
     let scene = scene();
@@ -356,7 +356,7 @@ fn new_files_take_nobodys_place_and_go_again() {
             done.and(settled)
         };
         let done = make(&mut Dying { left, links: Links::Yes });
-        // The session's own file comes last: where it is, everything is.
+        // The session's own file comes last: if it exists, everything exists.
         assert!(!paths[0].exists() || paths[1].exists(), "stopped before step {left}");
         assert_eq!(fs::read(&scene.path).unwrap(), OLD);
         let found = scene.journal.leftovers(now()).unwrap();
@@ -367,7 +367,7 @@ fn new_files_take_nobodys_place_and_go_again() {
         if paths[0].exists() {
             scene.undo(&mut Real, Changed::Refuse).unwrap();
         }
-        // The file that was there, and the journal.
+        // The file that was there before, and the journal.
         assert!(scene.files().len() <= 2, "stopped before step {left}: {:?}", scene.files());
         if done.is_ok() {
             write(&paths[0], OLD);
@@ -380,8 +380,8 @@ fn new_files_take_nobodys_place_and_go_again() {
     }
 }
 
-/// A process that is at work loses nothing to another one that sweeps; one that is dead does, a
-/// moment later.
+/// A process at work loses nothing when another one sweeps; what a process that has ended left is
+/// removed a moment later.
 #[test]
 fn nothing_of_a_process_at_work_is_swept() {
     let scene = scene();
@@ -400,7 +400,8 @@ fn nothing_of_a_process_at_work_is_swept() {
     assert!(foreign.exists(), "what is not ours stays");
 }
 
-/// Files with names of ours that no journal tells of: only those of the dead, and only old ones.
+/// Files with names of ours that no journal mentions: only those of processes that have ended, and
+/// only old ones.
 #[test]
 fn temporary_files_of_the_dead_are_swept_by_their_names() {
     let scene = scene();
@@ -455,7 +456,7 @@ fn the_journal_is_bounded_and_keeps_what_is_young() {
     let plenty = bounded(u64::MAX);
     let pruned: Vec<u64> = [0, 1, 50, 91].map(|days| make(&plenty, days)).to_vec();
     assert_eq!(pruned, [0, 0, 0, 1], "the first is older than 90 days");
-    // Too much: the oldest go, but none of the last day.
+    // Too much: the oldest are removed, but none of the last day.
     assert_eq!(make(&bounded(1), 91), 2);
     assert_eq!(scene.entries().len(), 2);
     let later = start + Duration::from_secs(93 * day);
@@ -464,7 +465,7 @@ fn the_journal_is_bounded_and_keeps_what_is_young() {
     assert!(scene.entries().is_empty());
 }
 
-/// Damages a file as disks and people do; nothing if there is nothing to be seen of it.
+/// Damages a file as disks and people do; returns what was done.
 fn damage(path: &Path, other: &Path, chance: &mut Rng) -> String {
     let bytes = fs::read(path).unwrap();
     let at = chance.below(bytes.len());
@@ -504,8 +505,8 @@ fn damage(path: &Path, other: &Path, chance: &mut Rng) -> String {
     format!("{what} at {at} of {}", path.display())
 }
 
-/// The trial's own count: whatever is done to an entry or its copy, nothing is restored but what
-/// was kept, and no other change is taken in its place.
+/// As many cases as in the trial: whatever is done to an entry or its copy, only what was kept is
+/// restored, and no other change is undone in its place.
 #[test]
 fn three_hundred_damages_and_none_is_restored_as_good() {
     let mut chance = Rng::new(16);
@@ -514,7 +515,7 @@ fn three_hundred_damages_and_none_is_restored_as_good() {
         let scene = scene();
         let links = *chance.pick(&[Links::Yes, Links::No]);
         scene.replace(&mut working(links)).unwrap();
-        // A second change, of another session, that nobody damages; it is older.
+        // A second change, of another session, that is not damaged; it is older.
         let second = scene.folder.path().join("t.jsonl");
         write(&second, b"another session\n");
         let ready = Ready::at(&second);
@@ -537,8 +538,7 @@ fn three_hundred_damages_and_none_is_restored_as_good() {
         assert_eq!(entries[0].session, "s", "round {round}: {what}: another comes first");
         match undo(&mut Real, &scene.journal, &entries[0], now(), Changed::Keep) {
             Ok(_) => {
-                // Bytes that say nothing, such as the case of a letter that is not read, may be
-                // others.
+                // Bytes without meaning, such as the case of a letter that is not read, may differ.
                 assert_eq!(fs::read(&scene.path).unwrap(), OLD, "round {round}: {what}");
                 assert!(is_same || part == "entry.json", "round {round}: {what}");
                 harmless += 1;
@@ -550,7 +550,7 @@ fn three_hundred_damages_and_none_is_restored_as_good() {
             }
             Err(error) => panic!("round {round}: {what}: {error:?}"),
         }
-        // The other one is intact, and can be taken back by its name.
+        // The other one is intact, and can be undone by its name.
         let entries = scene.entries();
         let entry = entries.iter().find(|entry| entry.session == "t").unwrap();
         assert_eq!(entry.state, State::Sealed);

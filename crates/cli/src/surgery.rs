@@ -1,11 +1,12 @@
-//! How every change of a session is carried out: shown, written beside, proved, and only then put
-//! in its place.
+//! Carries out every change of a session: shows it, writes the result beside the session, proves
+//! it, and only then puts it in its place.
 //!
-//! The result is written to a file under another name (in the folder where it is to be; for
-//! `--dry-run`, the standard output, pipes and devices to one that nobody sees), read again and
-//! compared with the session. A result that resumes less well than the session is not put anywhere.
-//! Invariants: without `--in-place` the session's own file is not opened for writing; with `-o`
-//! nothing else is written; while a session is changed in place, no other quipu writes to it.
+//! The result is written to a file under another name (in the folder where it belongs; for
+//! `--dry-run`, the standard output, pipes and devices, to an unnamed temporary file), read again
+//! and compared with the session. A result that resumes less well than the session is not put
+//! anywhere. Invariants: without `--in-place`, the session's own file is not opened for writing;
+//! with `-o`, nothing else is written; while a session is changed in place, no other quipu writes
+//! to it.
 
 mod carry;
 pub(crate) mod live;
@@ -20,11 +21,11 @@ use std::thread;
 use std::time::Duration;
 
 use files::Attributes;
-use transcript::change::{self, Change, Mended, Proof, Renames, Subject};
+use transcript::change::{self, Change, Proof, Renames, Repaired, Subject};
 use transcript::check::Verdict;
-use transcript::glance::glance;
 use transcript::history::Rules;
 use transcript::place::Session;
+use transcript::preview::preview;
 
 use crate::failure::Failure;
 use crate::store::{self, Begun, Deed, KeptBy, Mark, Ready, Real};
@@ -36,27 +37,27 @@ use place::Place;
 #[derive(clap::Args, Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct Target {
-    /// Write the result to that file and do nothing else; `-` is the standard output
+    /// Write the result only to this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Show what would be done, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Overwrite the file that `-o` names; write into it if it is a pipe or a device
+    /// Overwrite the file given by `-o`; write into it if it is a pipe or a device
     #[arg(long)]
     pub(crate) force: bool,
-    /// The proof as one JSON object
+    /// Print the proof as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Nothing is said: whoever asked for it says it.
+    /// Print nothing: the caller reports the change itself.
     #[arg(skip)]
     pub(crate) is_silent: bool,
 }
 
-/// What `--force` means to commands that can change a session in its place.
-pub(crate) const FORCE_IN_PLACE: &str = "Overwrite the file that `-o` names, or write into it if it is a pipe or a \
-    device; with `--in-place`, even if the session seems to be in use, has other names (hard links), is \
-    write-protected or belongs to another user";
+/// The help text of `--force` for commands that can change a session in place.
+pub(crate) const FORCE_IN_PLACE: &str = "Overwrite the file given by `-o`, or write into it if it is a pipe \
+    or a device; with `--in-place`, even if the session seems to be in use, has other names (hard \
+    links), is write-protected or belongs to another user";
 
 /// A change that is ready to be carried out.
 pub(crate) struct Job<'a> {
@@ -66,45 +67,46 @@ pub(crate) struct Job<'a> {
     pub(crate) read: Read,
     pub(crate) plan: Plan,
     pub(crate) in_place: bool,
-    /// The ids stay; else a result that is not in place gets new ones.
+    /// Whether the ids stay; otherwise a result that is not in place gets new ones.
     pub(crate) keep_ids: bool,
-    /// Sub-agents are left behind.
+    /// Whether the files of sub-agents are not copied.
     pub(crate) without_agents: bool,
 }
 
-/// What is to be done.
+/// What to do.
 pub(crate) enum Plan {
-    /// To the session itself.
+    /// A change of the session itself.
     Change(Change),
-    /// Perhaps in several goes.
-    Mended(Box<Mended>),
+    /// A repair, which may take several passes.
+    Repaired(Box<Repaired>),
 }
 
 impl Plan {
     pub(crate) fn change(&self) -> &Change {
         match self {
             Plan::Change(change) => change,
-            Plan::Mended(mended) => &mended.change,
+            Plan::Repaired(repaired) => &repaired.change,
         }
     }
 
     fn change_mut(&mut self) -> &mut Change {
         match self {
             Plan::Change(change) => change,
-            Plan::Mended(mended) => &mut mended.change,
+            Plan::Repaired(repaired) => &mut repaired.change,
         }
     }
 
-    /// What the result is written from: the session, unless that took several goes.
+    /// What the result is written from: the session (`None`), unless the repair took several
+    /// passes.
     fn source(&self) -> Option<&Subject> {
         match self {
             Plan::Change(_) => None,
-            Plan::Mended(mended) => mended.source.as_ref(),
+            Plan::Repaired(repaired) => repaired.source.as_ref(),
         }
     }
 }
 
-/// A session as it was read, and what its file was then.
+/// A session as it was read, and the state of its file at that time.
 pub(crate) struct Read {
     pub(crate) subject: Subject,
     was: Mark,
@@ -119,17 +121,17 @@ pub(crate) fn read(session: &Session, rules: Rules) -> Result<Read, Failure> {
     Ok(Read { subject, was })
 }
 
-/// What came of a job, once it is written and compared.
+/// The outcome of a job, after it was written and compared.
 pub(crate) struct Made {
     pub(crate) proof: Proof,
     file: Temp,
 }
 
-/// A result that has no place yet.
+/// A result that is not in its place yet.
 enum Temp {
-    /// It goes where it is to be by a rename.
+    /// A rename will put it in its place.
     Named(tempfile::NamedTempFile),
-    /// Nobody sees it.
+    /// An unnamed file, invisible to other processes.
     Hidden(File),
 }
 
@@ -143,8 +145,8 @@ impl Temp {
 }
 
 impl Job<'_> {
-    /// The ids that the result gets; nothing if it keeps them.
-    fn ids(&self, target: &Target, id: &str) -> io::Result<Option<carry::Family>> {
+    /// The new ids of the result; `None` if it keeps its ids.
+    fn ids(&self, target: &Target, id: &str) -> io::Result<Option<carry::WithAgents>> {
         let is_same = self.in_place
             || self.keep_ids
             || (target.output.is_some() && self.verb != "clone" && self.verb != "fork");
@@ -154,15 +156,15 @@ impl Job<'_> {
         let mut ids = Renames::new(&self.session.id, id);
         ids.learn(&self.plan.source().unwrap_or(&self.read.subject).conversation().table);
         let is_alone = target.output.is_some();
-        carry::Family::new(self, ids, is_alone).map(Some)
+        carry::WithAgents::new(self, ids, is_alone).map(Some)
     }
 
-    /// What would come of it.
+    /// The proof of what the job would do.
     pub(crate) fn proof(&self, rules: Rules) -> Result<Proof, Failure> {
         self.make(None, None, rules).map(|made| made.proof)
     }
 
-    /// Writes the result to a file without a place, and compares.
+    /// Writes the result to a temporary file, and compares.
     fn make(
         &self,
         ready: Option<&Ready>,
@@ -184,7 +186,7 @@ impl Job<'_> {
             _ => unwritable(error),
         })?;
         let again = file.file().try_clone().map_err(unwritable)?;
-        // The disk is at work while the result is read: `finish` waits for what is left.
+        // The disk syncs while the result is read; `finish` waits for the rest.
         let after = thread::scope(|scope| {
             if let Temp::Named(named) = &file {
                 scope.spawn(|| named.as_file().sync_data());
@@ -194,7 +196,7 @@ impl Job<'_> {
         let after = after.map_err(unwritable)?;
         let written = match &self.plan {
             Plan::Change(_) => written,
-            Plan::Mended(mended) => mended.total(written),
+            Plan::Repaired(repaired) => repaired.total(written),
         };
         let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
         let proof = proof.map_err(unwritable)?;
@@ -202,7 +204,7 @@ impl Job<'_> {
     }
 }
 
-/// A new file with that very name, which goes if nobody keeps it.
+/// A new file with exactly this name, which is removed unless it is kept.
 fn named(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -211,11 +213,11 @@ fn named(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     fs::metadata(folder)?;
     let name = path.file_name().unwrap_or_default();
     let named = tempfile::Builder::new().prefix(name).suffix("").rand_bytes(0).tempfile_in(folder);
-    // Without the name of a file that nobody knows.
+    // Leaves out the name of the temporary file, which the user does not know.
     named.map_err(|error| error.kind().into())
 }
 
-/// Carries a job out, or says what would be done.
+/// Carries out a job, or shows what would be done.
 pub(crate) fn carry_out(
     world: &mut World,
     mut job: Job<'_>,
@@ -265,13 +267,13 @@ pub(crate) fn carry_out(
         }
     }
     let outcome = outcome?;
-    // The program ends here: giving a long session's memory back bit by bit would take longer than
-    // that.
+    // The program ends here: freeing the memory of a long session piece by piece would take longer
+    // than exiting.
     mem::forget(job);
     Ok(outcome)
 }
 
-/// What is not put into its place, because somebody is at work or for another reason.
+/// The failure to put a file in its place: in use by another process, or another reason.
 fn unwritable(path: &Path, error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::ResourceBusy => Failure::in_use(path, &error.to_string()),
@@ -282,9 +284,9 @@ fn unwritable(path: &Path, error: io::Error) -> Failure {
 /// A job with everything that it needs.
 struct Work<'a> {
     place: Place,
-    /// The result, and the files that go along.
+    /// The result, and the files that are copied with it.
     ready: &'a [Ready],
-    family: Option<&'a carry::Family>,
+    family: Option<&'a carry::WithAgents>,
     deed: Deed<'a>,
     /// The change in the journal.
     begun: Option<&'a Begun>,
@@ -300,7 +302,7 @@ impl Work<'_> {
     ) -> Result<Verdict, Failure> {
         if let Some(begun) = self.begun {
             tell_pruned(world, begun)?;
-            // Asked only now: a run that was killed may have left the file with a second name.
+            // Checked only now: a run that was killed may have left the file with a second name.
             if job.in_place && (!target.force || target.is_silent) {
                 live::refuse_if_protected(&job.session.path)?;
             }
@@ -316,14 +318,14 @@ impl Work<'_> {
         let verdict = made.proof.after.verdict;
         let is_same = made.proof.written.dropped == 0 && made.proof.written.altered == 0;
         if job.verb == "strip" && is_same && target.output.is_none() {
-            nothing(world, job, target, &made.proof, "there is nothing to strip")?;
+            nothing(world, job, target, &made.proof, "nothing to strip")?;
             return Ok(verdict);
         }
         self.finish(world, job, target, made)?;
         Ok(verdict)
     }
 
-    /// Puts the result into its place, and says so.
+    /// Puts the result in its place, and reports it.
     fn finish(
         &self,
         world: &mut World,
@@ -363,7 +365,7 @@ impl Work<'_> {
                 named.persist_noclobber(&first.path)
             };
             kept.map_err(|error| failed(error.error))?;
-            // What others left there is no reason to fail.
+            // Leftovers of other runs are not a reason to fail.
             let _ = store::sweep_beside(&mut Real, &first.path, world.now);
             return report.say(world);
         };
@@ -372,8 +374,8 @@ impl Work<'_> {
             let by = store::replace(&mut Real, begun, self.deed, first, job.read.was);
             if by.map_err(failed)? == KeptBy::Copy {
                 world.out.note(
-                    "the journal is on another file system and keeps a copy: lines that another \
-                     program writes to the old file from now on are not found there",
+                    "the journal is on another file system, so it keeps a copy: lines that another \
+                     program writes to the old file from now on will not be in it",
                 )?;
             }
             let late = take_late_lines(&job.read.subject, &first.path).map_err(failed)?;
@@ -386,26 +388,26 @@ impl Work<'_> {
             made.map_err(failed)?;
         }
         report.entry = Some(begun.name.clone());
-        // It has its place: there is nothing left to clean up.
+        // It is in its place: there is nothing left to clean up.
         let _ = temp.keep();
         if target.is_silent { Ok(()) } else { report.say(world) }
     }
 }
 
-/// Says what cannot be taken back any more.
+/// Reports changes that can no longer be undone.
 pub(crate) fn tell_pruned(world: &mut World, begun: &Begun) -> Result<(), Failure> {
     if begun.pruned.count == 0 {
         return Ok(());
     }
     let (changes, bytes) = (count(begun.pruned.count, "old change"), size(begun.pruned.bytes));
     let note = format!(
-        "{changes} ({bytes}) can no longer be taken back: `[undo]` in the configuration says how \
-         long they are kept"
+        "{changes} ({bytes}) can no longer be undone: `[undo]` in the configuration sets how long \
+         changes are kept"
     );
     Ok(world.out.note(&note)?)
 }
 
-/// Says that there is nothing to do: to a program, what there is.
+/// Reports that there is nothing to do; with `--json`, prints the proof.
 pub(crate) fn nothing(
     world: &mut World,
     job: &Job<'_>,
@@ -419,9 +421,9 @@ pub(crate) fn nothing(
     Ok(world.out.note(text)?)
 }
 
-/// A title that says where the session came from: at the front, where lists do not cut it off.
+/// A title that begins with the origin of the session; at the end, lists would cut it off.
 fn title(job: &Job<'_>) -> Result<String, Failure> {
-    let found = glance(&job.session.path);
+    let found = preview(&job.session.path);
     let found = found.map_err(|error| Failure::unreadable(&job.session.path, error))?;
     let name = crate::text::one_line(&found.title.or(found.prompt).unwrap_or_default());
     let base: String = unmarked(&name).chars().take(LONGEST_TITLE).collect();
@@ -430,7 +432,7 @@ fn title(job: &Job<'_>) -> Result<String, Failure> {
     Ok(if base.is_empty() { mark } else { format!("{mark}: {base}") })
 }
 
-/// A title without the mark of the change that it came from; the first version put that at the end.
+/// A title without its origin; the first version of quipu put that at the end.
 fn unmarked(title: &str) -> &str {
     let is_mark = |text: &str| {
         text.split_once(" of ").is_some_and(|(verb, id)| {
@@ -446,8 +448,8 @@ fn unmarked(title: &str) -> &str {
 
 const LONGEST_TITLE: usize = 80;
 
-/// Whoever had the old file open when it was replaced may have written to it since: that goes
-/// behind the new one. Gives how many bytes these were.
+/// A process that had the old file open when it was replaced may have written to it since. Appends
+/// those lines to the new file, and returns how many bytes they have.
 fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<u64> {
     let begin = subject.conversation().table.end;
     let mut end = begin;

@@ -1,7 +1,7 @@
-//! Tables for people: columns as wide as they need to be, numbers to the right.
+//! Tables for people: columns as wide as they need to be, numbers aligned to the right.
 //!
-//! Widths are those of a terminal, so wide characters line up. One column may give way when a terminal is
-//! too narrow. Cells are made printable here.
+//! Widths are those of a terminal, so wide characters line up. One column may be cut if a terminal
+//! is too narrow. Cells are made printable here.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::out::{BOLD, Out};
 use crate::text::{fit, printable};
 
-/// How wide the flexible column may be where there is no terminal to fit into.
+/// How wide the flexible column may be without a terminal.
 const UNBOUNDED: usize = 72;
 
 #[derive(Debug)]

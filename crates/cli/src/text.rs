@@ -1,16 +1,18 @@
 //! Text made fit for a terminal.
 //!
-//! Transcripts, and the names of files, hold whatever tools or strangers have put there. Invariant: nothing of it reaches
-//! a terminal as a character that is obeyed, or that people do not see while a model reads it. [`visible`] decides which
-//! these are, for the whole program.
+//! Transcripts and file names contain whatever tools or strangers put there. Invariant: no
+//! character of them reaches a terminal that the terminal would obey, or that people do not see
+//! while a model reads it. [`visible`] decides which characters these are, for the whole program.
 
 use std::io::{self, Write};
 
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::time::Time;
+use transcript::usage::Usage;
+pub(crate) use transcript::view::size;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text with control characters made visible: they are shown, never obeyed.
+/// The text with control characters made visible: a terminal shows them and does not obey them.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(visible).collect()
 }
@@ -20,26 +22,25 @@ pub(crate) fn is_harmful(c: char) -> bool {
     !c.is_ascii_graphic() && visible(c) != c
 }
 
-/// The character, or one that can be seen in its place.
+/// The character, or a visible replacement.
 pub(crate) fn visible(c: char) -> char {
     match c {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
         '\u{7f}' => '␡',
-        // C1 controls, line separators, marks that turn the direction of text round; marks around annotations and tags,
-        // which are invisible.
+        // C1 controls, line separators, direction marks.
         '\u{80}'..='\u{9f}'
         | '\u{61c}'
         | '\u{200e}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}'
-        // Annotations and tags, which nobody sees and programs may read.
+        // Annotation marks and tags, which people do not see and programs may read.
         | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
         _ => c,
     }
 }
 
-/// A terminal that is shown text, and obeys nothing in it: only lines and tabs stay what they are.
+/// A terminal that shows text and obeys nothing in it: only newlines and tabs keep their meaning.
 pub(crate) struct Screen<W>(pub(crate) W);
 
 impl<W: Write> Write for Screen<W> {
@@ -60,7 +61,7 @@ pub(crate) fn shown(line: &str) -> String {
     printable(&line.trim_end_matches('\r').replace('\t', "    "))
 }
 
-/// The text without the colours that the client gives to what its commands print.
+/// The text without the colours that the client gives to the output of its commands.
 pub(crate) fn uncoloured(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -71,7 +72,7 @@ pub(crate) fn uncoloured(text: &str) -> String {
         if after[numbers..].starts_with('m') {
             rest = &after[numbers + 1..];
         } else {
-            // Something else: it is to be seen.
+            // Another escape sequence: it stays visible.
             out.push_str("\u{1b}[");
             rest = after;
         }
@@ -79,12 +80,12 @@ pub(crate) fn uncoloured(text: &str) -> String {
     out + rest
 }
 
-/// A word of a command line that is shown, as a shell takes it.
+/// A word of a command line for display, quoted as a shell needs it.
 pub(crate) fn quoted(word: &str) -> String {
     shell_word(&one_line(word))
 }
 
-/// A word of a command line that is run, as a shell takes it.
+/// A word of a command line to run, quoted as a shell needs it.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-~:".contains(c);
     if word.chars().all(plain) {
@@ -94,7 +95,7 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
-/// The text on one line: white space squeezed, control characters visible.
+/// The text on one line: white space collapsed, control characters visible.
 pub(crate) fn one_line(text: &str) -> String {
     printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -116,21 +117,13 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     kept
 }
 
-/// A size as people say it.
-#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
-pub(crate) fn size(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "KB", "MB", "GB"] {
-        if value < 999.5 {
-            let digits = usize::from(value < 9.95 && unit != "B");
-            return format!("{value:.digits$} {unit}");
-        }
-        value /= 1000.0;
-    }
-    format!("{value:.1} TB")
+/// Output tokens; marked if the number is only a lower bound.
+pub(crate) fn output(tokens: Usage) -> String {
+    let more = if tokens.at_least && tokens.total() > 0 { ">" } else { "" };
+    format!("{more}{}", short_number(tokens.output))
 }
 
-/// A duration as people say it: the largest unit that fits.
+/// A duration for people: the largest unit that fits.
 pub(crate) fn age(seconds: u64) -> String {
     match seconds {
         0..60 => "now".to_owned(),
@@ -142,7 +135,7 @@ pub(crate) fn age(seconds: u64) -> String {
     }
 }
 
-/// A time that something took, as people say it.
+/// How long something took, for people.
 #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
 pub(crate) fn span(millis: i64) -> String {
     let seconds = millis.max(0) / 1_000;
@@ -154,7 +147,7 @@ pub(crate) fn span(millis: i64) -> String {
     }
 }
 
-/// A number as people say it: three digits are enough.
+/// A number for people, with up to three digits.
 #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(crate) fn short_number(number: u64) -> String {
     let mut value = number as f64;
@@ -168,19 +161,19 @@ pub(crate) fn short_number(number: u64) -> String {
     format!("{value:.1}G")
 }
 
-/// A moment on the user's clock.
+/// A time on the user's clock.
 pub(crate) fn clock(time: Time) -> String {
     local(time, "%Y-%m-%d %H:%M")
 }
 
-/// A moment on the user's clock, in that form.
+/// A time on the user's clock, in that format.
 pub(crate) fn local(time: Time, form: &str) -> String {
     let moment = Timestamp::from_millisecond(time.0).ok();
     let local = moment.map(|moment| moment.to_zoned(TimeZone::system()));
     local.map_or("?".to_owned(), |local| local.strftime(form).to_string())
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -202,11 +195,11 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 =
-        digits.parse().map_err(|_| "a number of bytes, like 4000, 64k or 1M".to_owned())?;
+        digits.parse().map_err(|_| "use a number of bytes, like 4000, 64k or 1M".to_owned())?;
     number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
 }
 
-/// A number with its noun; one whose plural is another is given with it, as `batch|batches`.
+/// A number with its noun; an irregular plural is given as `batch|batches`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     match (number, noun.split_once('|')) {
         (1, Some((one, _))) => format!("1 {one}"),

@@ -1,13 +1,13 @@
-//! Client versions that a user names.
+//! Client versions that the user names.
 
 use transcript::history::Rules;
 
 use crate::failure::Failure;
 
-/// Whose rules decide where the conversation goes on.
+/// The client version whose rules decide where the conversation continues.
 #[derive(clap::Args, Debug)]
 pub(crate) struct As {
-    /// The client version whose rules count
+    /// The client version whose rules apply
     #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
     pub(crate) version: String,
 }
@@ -18,7 +18,7 @@ impl As {
     }
 }
 
-/// The rules of a version; `hint` says what would be one.
+/// The rules of a version; `hint` says what a version looks like.
 pub(crate) fn rules(version: &str, hint: &str) -> Result<Rules, Failure> {
     let unknown = || Failure::usage(format!("`{version}` is not a client version"), Some(hint));
     Rules::of(version).ok_or_else(unknown)

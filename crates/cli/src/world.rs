@@ -1,6 +1,7 @@
 //! Everything that the program takes from its surroundings, in one place.
 //!
-//! Made once, in `main`; commands take it from there. Tests run the binary in surroundings of their own.
+//! Created once, in `main`, and passed to commands. Tests run the binary in surroundings of their
+//! own.
 
 use std::collections::HashSet;
 use std::fs;
@@ -9,14 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use transcript::family::Family;
+use transcript::agents::WithAgents;
 use transcript::place::{self, Home, HomeError, Listed, Session};
 use transcript::secret::Redactor;
 
-use crate::args::{Color, Global};
-use crate::command::which::Which;
 use crate::config::{Config, UndoConfig, split_homes};
 use crate::failure::Failure;
+use crate::global::{Color, Global};
 use crate::handover::Handed;
 use crate::out::Out;
 use crate::pager::Choice;
@@ -24,6 +24,7 @@ use crate::project;
 use crate::receiver::ShipConfig;
 use crate::redact;
 use crate::samples;
+use crate::select::Which;
 use crate::store::{Journal, LockError, SessionLocks};
 use crate::text::{count, quoted};
 
@@ -34,34 +35,35 @@ pub(crate) struct World {
     /// The command that shows long output.
     pub(crate) pager: Choice,
     pub(crate) now: SystemTime,
-    /// Where homes may be, and who says so.
+    /// Where homes may be.
     looked: Vec<PathBuf>,
+    /// Where `looked` comes from.
     named_by: NamedBy,
     found: Option<Homes>,
-    /// Where the program keeps what it has to remember.
+    /// The folder for the program's own state.
     state: Option<PathBuf>,
-    /// Who traces go to, as the configuration has it.
+    /// The receiver of traces in the configuration.
     ship: ShipConfig,
-    /// How long changes can be taken back.
+    /// How long changes can be undone.
     undo: UndoConfig,
-    /// The sessions that this process writes to.
+    /// The sessions that this process has locked, because it writes to them.
     locks: SessionLocks,
-    /// What finds secrets.
+    /// Finds secrets.
     redactor: Arc<Redactor>,
     user: Option<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
-    /// Variables that are not in the environment any more.
+    /// Variables that were removed from the environment.
     handed: Handed,
 }
 
-/// Who says where homes are.
+/// Where the list of homes comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NamedBy {
     Flags,
     Environment,
     Configuration,
-    /// Nobody: these are the places where homes usually are.
+    /// None of these: the places where homes usually are.
     Custom,
 }
 
@@ -80,7 +82,7 @@ impl NamedBy {
 #[derive(Clone, Debug)]
 pub(crate) struct Homes {
     pub(crate) list: Vec<Home>,
-    /// There is none, so the bundled sample sessions stand in for one.
+    /// There is no home; the bundled sample sessions replace it.
     pub(crate) samples: bool,
 }
 
@@ -110,8 +112,9 @@ impl World {
         })
     }
 
-    /// The homes there are. Looked for when first asked: a path given by hand needs none. Samples stand in for one only
-    /// in a terminal, where a person tries the program: what a program reads must be what was asked for.
+    /// The homes that exist. They are looked for when they are first needed: a path that the user
+    /// gives needs none. Samples replace them only in a terminal, where a person tries the program:
+    /// a program must read what it asked for.
     pub(crate) fn homes(&mut self) -> Result<Homes, Failure> {
         if let Some(found) = &self.found {
             return Ok(found.clone());
@@ -123,7 +126,7 @@ impl World {
                 Err(HomeError::Missing { .. }) if self.named_by == NamedBy::Custom => {
                     missing.push(format!("`{}`", root.display()));
                 }
-                // A folder that somebody names must be right.
+                // A home that the user names must exist.
                 Err(error) => return Err(Failure::home(error, self.named_by.words())),
             }
         }
@@ -141,7 +144,7 @@ impl World {
                 .map_err(|(path, error)| Failure::unwritable(&path, error))?;
             let folder_name = folder.display();
             self.out.note(&format!(
-                "No Claude home here ({looked}): using the sample sessions in `{folder_name}`."
+                "No Claude home found ({looked}): using the sample sessions in `{folder_name}`."
             ))?;
             list = vec![Home { root: folder }];
         }
@@ -151,7 +154,7 @@ impl World {
         Ok(self.found.insert(Homes { list, samples }).clone())
     }
 
-    /// What must be typed to get at the same homes again.
+    /// The command that uses the same homes again.
     pub(crate) fn again(&self) -> String {
         let flags = self.looked.iter().filter(|_| self.named_by == NamedBy::Flags);
         flags.fold("quipu".to_owned(), |text, home| {
@@ -159,14 +162,14 @@ impl World {
         })
     }
 
-    /// What must be typed to get at the settings of that home alone.
+    /// The command that uses only the settings of that home.
     pub(crate) fn reaching(&self, home: &Path) -> String {
         let is_plain = self.named_by != NamedBy::Flags && home == self.first_home().0;
         let flag = || format!("quipu --home {}", quoted(&home.display().to_string()));
         if is_plain { "quipu".to_owned() } else { flag() }
     }
 
-    /// All sessions there are, in no order.
+    /// All sessions, in no particular order.
     pub(crate) fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
         let mut all = Listed::default();
         for home in self.homes()?.list {
@@ -175,7 +178,7 @@ impl World {
         self.listed(all)
     }
 
-    /// Says what has the name of a session and is none, and gives the sessions.
+    /// Reports files that are named like sessions and cannot be read, and returns the sessions.
     pub(crate) fn listed(&mut self, found: Listed) -> Result<Vec<Session>, Failure> {
         for (path, error) in &found.unreadable {
             self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
@@ -187,10 +190,10 @@ impl World {
     pub(crate) fn session(&mut self, name: &str) -> Result<Session, Failure> {
         let path = Path::new(name);
         if path.is_dir() {
-            let hint = "give the file of a session, or its id";
+            let hint = "give a session's file or id";
             return Err(Failure::usage(format!("`{name}` is a folder"), Some(hint)));
         }
-        // What is there, or looks like a path, needs no home.
+        // A file that exists, or a name that looks like a path, needs no home.
         let by_hand = path.symlink_metadata().is_ok() || place::is_path(name);
         if name == "last" && !by_hand {
             return project::last(self);
@@ -201,21 +204,21 @@ impl World {
         Ok(session)
     }
 
-    /// Says if somebody wrote to a session's old file after it was replaced.
+    /// Reports that another program wrote to a session's old file after it was replaced.
     fn tell_late_lines(&mut self, session: &Session) -> Result<(), Failure> {
         let Ok(journal) = self.journal() else { return Ok(()) };
         for entry in journal.late(&session.id, &session.path) {
             let lines = count(entry.late().lines, "line");
             self.out.note(&format!(
-                "another program wrote {lines} to this session's old file after `{}` had replaced \
-                 it: `quipu undo {}` brings them back with it",
+                "another program wrote {lines} to this session's old file after `{}` replaced \
+                 it: `quipu undo {}` restores that file with them",
                 entry.what, entry.name
             ))?;
         }
         Ok(())
     }
 
-    /// Makes this process the one that writes to a session, until it ends. `what` is the command.
+    /// Locks a session for writing, until this process ends. `what` is the command.
     pub(crate) fn lock_session(&mut self, session: &Path, what: &str) -> Result<(), Failure> {
         let locks = self.remembered("locks")?;
         self.locks.take(&locks, session, what).map_err(|error| match error {
@@ -224,8 +227,8 @@ impl World {
         })
     }
 
-    /// The files that names mean, folders opened; or all there are. Sub-agents' files come with folders
-    /// and with all, not with the name of a session.
+    /// The files that the given names mean, including those in given folders; or all files.
+    /// Sub-agents' files are included for folders and for all, not for the name of a session.
     pub(crate) fn files(&mut self, which: &Which) -> Result<Vec<PathBuf>, Failure> {
         if which.session.is_empty() && !which.all {
             let hint = "give a session, a path or a folder, or `--all`";
@@ -233,7 +236,7 @@ impl World {
         }
         if which.all {
             let all: Vec<_> = self.homes()?.list.iter().flat_map(Home::transcripts).collect();
-            let none = || Failure::not_found("there is no session", "`--home` names another home");
+            let none = || Failure::not_found("no sessions found", "`--home` selects another home");
             return if all.is_empty() { Err(none()) } else { Ok(all) };
         }
         let mut files = Vec::new();
@@ -251,58 +254,60 @@ impl World {
             }
         }
         if files.is_empty() {
-            let hint = "`quipu ls --all` lists the sessions there are";
-            return Err(Failure::not_found("there is no session in what was named", hint));
+            let hint = "`quipu ls --all` lists all sessions";
+            return Err(Failure::not_found("the given folders contain no sessions", hint));
         }
         Ok(files)
     }
 
-    /// Says which sub-agents are missing because their files cannot be read.
-    pub(crate) fn agents_unreadable(&mut self, family: &Family) -> Result<(), Failure> {
+    /// Reports sub-agents that are missing because their files cannot be read.
+    pub(crate) fn agents_unreadable(&mut self, family: &WithAgents) -> Result<(), Failure> {
         for (path, error) in &family.unreadable {
             self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
         }
         Ok(())
     }
 
-    /// A variable of the environment that says something, or one that was taken out of it.
+    /// A variable that is set and not empty, in the environment or removed from it before.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let value = self.handed.get(name).or_else(|| env(name));
         value.filter(|value| !value.is_empty())
     }
 
-    /// Whether samples stand for sessions, because there are none.
+    /// Whether the sample sessions replace a home.
     pub(crate) fn has_samples(&self) -> bool {
         self.found.as_ref().is_some_and(|found| found.samples)
     }
 
-    /// The home that new sessions go to, and the user's own folder.
+    /// The home where new sessions are created, and the user's home folder.
     pub(crate) fn first_home(&self) -> (PathBuf, Option<&Path>) {
         let usual = || self.user.as_ref().map(|user| user.join(".claude")).unwrap_or_default();
-        // Of the two usual places clients write to the second.
+        // Of the two usual places, clients write to this one.
         let named = self.looked.first().filter(|_| self.named_by != NamedBy::Custom);
         (named.cloned().unwrap_or_else(usual), self.user.as_deref())
     }
 
-    /// The homes whose settings are changed: those that flags name, else the one that new sessions go to. They need not be there.
+    /// The homes whose settings are changed: those given by flags, else the one where new sessions
+    /// are created. They need not exist.
     pub(crate) fn settings_homes(&self) -> Result<Vec<PathBuf>, Failure> {
         let homes = match self.named_by {
             NamedBy::Flags => self.looked.clone(),
             _ => vec![self.first_home().0],
         };
         if homes.iter().any(|home| home.as_os_str().is_empty()) {
-            let hint = "set `HOME`, or give `--home`";
-            return Err(Failure::usage("there is no folder for settings", Some(hint)));
+            let hint = "set `HOME`, or use `--home`";
+            return Err(Failure::usage("cannot determine the settings folder", Some(hint)));
         }
         Ok(once(homes))
     }
 
-    /// Whether the user named homes for this run alone.
+    /// Whether the user named homes for this run only.
     pub(crate) fn has_home_flags(&self) -> bool {
         self.named_by == NamedBy::Flags
     }
 
-    /// The homes that are known: these, and whatever else is named, or is there without being named.
+    /// All known homes: those of `settings_homes`, all others that are named, and the usual ones
+    /// that exist.
     pub(crate) fn known_homes(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut homes = self.settings_homes()?;
         let is_known = |home: &&PathBuf| self.named_by != NamedBy::Custom || home.is_dir();
@@ -310,18 +315,18 @@ impl World {
         Ok(once(homes))
     }
 
-    /// The file of this program.
-    #[allow(clippy::unused_self, reason = "whoever asks about surroundings has to have the world")]
+    /// The path of this program.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to ask about surroundings")]
     pub(crate) fn program(&self) -> Result<String, Failure> {
         let path = std::env::current_exe().ok().filter(|path| path.is_file());
-        // A command that a shell runs has to be text.
+        // A shell runs this path as part of a command, so it must be text.
         path.and_then(|path| path.into_os_string().into_string().ok()).ok_or_else(|| {
-            let hint = "start it by a path that is there and is UTF-8";
-            Failure::usage("the path of this program is not known", Some(hint))
+            let hint = "start it by a path that exists and is UTF-8";
+            Failure::usage("the path of this program is unknown", Some(hint))
         })
     }
 
-    /// The time at which tests want it to stand still, in milliseconds.
+    /// The fixed time that tests set, in milliseconds.
     pub(crate) fn stopped(&self) -> Option<i64> {
         self.variable("QUIPU_NOW")?;
         i64::try_from(self.now.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
@@ -332,7 +337,7 @@ impl World {
         self.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
     }
 
-    /// What was done to files.
+    /// The journal of changes to files.
     pub(crate) fn journal(&self) -> Result<Journal, Failure> {
         Ok(Journal::at(self.remembered("undo")?, self.undo.bounds()))
     }
@@ -342,22 +347,22 @@ impl World {
         self.remembered("undo").unwrap_or_default()
     }
 
-    /// What is known of receivers of traces.
+    /// The folder with the state of receivers.
     pub(crate) fn ship_folder(&self) -> Result<PathBuf, Failure> {
         self.remembered("ship")
     }
 
-    /// What the configuration says of them.
+    /// The receiver in the configuration.
     pub(crate) fn ship_config(&self) -> &ShipConfig {
         &self.ship
     }
 
     /// A file beside the program's configuration.
-    #[allow(clippy::unused_self, reason = "whoever reads the environment has to have the world")]
+    #[allow(clippy::unused_self, reason = "callers need a `World` to read the environment")]
     pub(crate) fn config_file(&self, name: &str) -> Result<PathBuf, Failure> {
         let Some(folder) = config_folder() else {
             let hint = "set `HOME`, or `XDG_CONFIG_HOME`";
-            return Err(Failure::usage("there is no folder for the configuration", Some(hint)));
+            return Err(Failure::usage("cannot determine the configuration folder", Some(hint)));
         };
         Ok(folder.join("quipu").join(name))
     }
@@ -367,7 +372,7 @@ impl World {
         self.remembered("seal")
     }
 
-    /// What finds secrets: what is known to be one, and what the configuration says.
+    /// Finds secrets: the known kinds, and those that the configuration adds.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         self.redactor.clone()
     }
@@ -375,29 +380,30 @@ impl World {
     fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {
         let Some(folder) = &self.state else {
             let hint = "set `HOME`, or `XDG_STATE_HOME`";
-            return Err(Failure::usage("there is no folder to remember things in", Some(hint)));
+            return Err(Failure::usage("cannot determine the state folder", Some(hint)));
         };
         Ok(folder.join(name))
     }
 
-    /// Whether the client looks there if nobody says otherwise.
+    /// Whether the client uses this home by default.
     pub(crate) fn is_usual_home(&self, root: &Path) -> bool {
         self.user.as_ref().is_some_and(|user| root == user.join(".claude"))
     }
 
-    /// What time it is by now; work in the background may take long.
-    #[allow(clippy::unused_self, reason = "whoever reads the clock has to have the world")]
+    /// The current time; work in the background may take long.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to read the clock")]
     pub(crate) fn clock(&self) -> SystemTime {
         now()
     }
 
-    /// How long ago that was.
+    /// How long ago a moment was.
     pub(crate) fn since(&self, moment: SystemTime) -> Duration {
         self.now.duration_since(moment).unwrap_or_default()
     }
 }
 
-/// Where homes may be: what the flags, else the environment, else the file, else custom says.
+/// Where homes may be, by the first of these that is set: flags, environment, configuration file;
+/// else the usual places.
 fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
     if !global.home.is_empty() {
         return (global.home.clone(), NamedBy::Flags);
@@ -406,7 +412,7 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
         return (split_homes(&named), NamedBy::Environment);
     }
     if !config.homes.is_empty() {
-        // A shell would have done this.
+        // Expands `~`, as a shell would.
         let expand = |home: &PathBuf| match (home.strip_prefix("~"), user_home()) {
             (Ok(below), Some(user)) => user.join(below),
             _ => home.clone(),
@@ -417,7 +423,7 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
     (usual, NamedBy::Custom)
 }
 
-/// Folders, each once: the same one may be reached in two ways.
+/// Folders without duplicates: two paths may lead to the same folder.
 fn once(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut real = HashSet::new();
     let name = |folder: &PathBuf| fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
@@ -425,7 +431,7 @@ fn once(mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
     folders
 }
 
-/// So long may the configuration be.
+/// The maximum size of the configuration file, in bytes.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
 fn load_config() -> Result<Config, Failure> {
@@ -451,7 +457,7 @@ fn cache_folder() -> Option<PathBuf> {
     user_folder("XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
 }
 
-/// A folder for the user's own files, by the custom of the system.
+/// A folder for the user's own files, by the conventions of the system.
 fn user_folder(variable: &str, windows: &str, mac: &str, other: &str) -> Option<PathBuf> {
     let named = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if cfg!(windows) {
@@ -466,7 +472,7 @@ fn user_home() -> Option<PathBuf> {
     env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The pager that the user names; `less`, if there is one.
+/// The pager that the user names; else `less`, if it is installed.
 fn pager() -> String {
     let named = env("QUIPU_PAGER").or_else(|| env("PAGER"));
     named.unwrap_or_else(|| {
@@ -485,7 +491,7 @@ fn env(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// The clock, or `QUIPU_NOW` in seconds, with which tests stop it.
+/// The clock, or `QUIPU_NOW` in seconds, with which tests fix the time.
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the clock")]
 fn now() -> SystemTime {
     let stopped = env("QUIPU_NOW").and_then(|value| value.parse().ok());

@@ -1,19 +1,19 @@
-//! From a unit of the plan to its spans, texts included.
+//! Makes the spans of a unit of the plan, including their texts.
 //!
-//! Spans are given one by one, so that what is held is what one record says. Times are those of records: nothing here knows what time it is. What each span holds, and why,
-//! stands in `docs/traces.md`.
+//! Spans are passed on one by one, so that only the text of one record is in memory. Times are
+//! those of records: this module does not use a clock. `docs/traces.md` defines what each span
+//! contains, and why.
 
 use std::io;
 use std::sync::Arc;
 
+use transcript::agents::Owner;
 use transcript::content::{Block, BlockKind};
 use transcript::conversation::Conversation;
 use transcript::entry::Kind;
 use transcript::event::event;
-use transcript::family::Owner;
 use transcript::input::{Input, typed};
 use transcript::json::Json;
-use transcript::price::Spent;
 use transcript::table::{AnswerId, BlockId, RowId};
 use transcript::time::Time;
 use transcript::turn::{Outcome, Step, What as Said};
@@ -23,14 +23,14 @@ use crate::id::SpanId;
 use crate::plan::{Plan, Unit, answer_id, record_id};
 use crate::span::{Generation, Level, Setting, Span, What};
 
-/// Takes one span after the other.
+/// Called with one span after the other.
 pub type Take<'a> = &'a mut dyn FnMut(Span) -> io::Result<()>;
 
-/// So far up the record that an answer answers is looked for.
+/// How many ancestors are searched for the record that an answer answers.
 const NEAR: usize = 256;
 
 impl Plan {
-    /// The spans of a unit, its root first.
+    /// Makes the spans of a unit, its root first.
     pub fn spans(&self, unit: &Unit, take: Take<'_>) -> io::Result<()> {
         let conversation = self.family.of(unit.owner);
         let steps = unit.round.turns.iter().flat_map(|turn| &turn.steps);
@@ -72,11 +72,11 @@ struct Making<'a> {
     unit: &'a Unit,
     conversation: &'a Conversation,
     setting: Arc<Setting>,
-    /// What was said to the model, in the order of the file.
+    /// The records that were sent to the model as input, in file order.
     heard: Vec<RowId>,
 }
 
-/// A record that somebody said to the model with.
+/// The record of a step with which the user, a hook or the client spoke to the model.
 fn heard(conversation: &Conversation, step: &Step) -> Option<RowId> {
     let Step::Said(row) = step else { return None };
     let input = conversation.table.row(*row).input?;
@@ -90,14 +90,14 @@ impl Making<'_> {
     }
 
     fn time_of(&self, block: BlockId) -> Time {
-        self.time(self.conversation.table.part(block).row)
+        self.time(self.conversation.table.block(block).row)
     }
 
     fn id(&self, id: Option<transcript::table::Id>) -> Option<String> {
         self.conversation.table.text(id).map(str::to_owned)
     }
 
-    /// The turn, or the run of a sub-agent.
+    /// The span of the turn, or of the run of a sub-agent.
     fn root(&self) -> io::Result<Span> {
         let round = &self.unit.round;
         let start = self.time(round.first);
@@ -136,7 +136,7 @@ impl Making<'_> {
         })
     }
 
-    /// When the client says that the turn was over; else when the last of it was said.
+    /// When the client reports that the turn was over; else the time of its last message.
     fn end(&self) -> Time {
         let table = &self.conversation.table;
         let turns = self.unit.round.turns.iter();
@@ -167,7 +167,7 @@ impl Making<'_> {
     fn text(&self, blocks: &[BlockId]) -> io::Result<String> {
         let mut texts = Vec::new();
         for one in
-            blocks.iter().filter(|one| self.conversation.table.part(**one).kind == BlockKind::Text)
+            blocks.iter().filter(|one| self.conversation.table.block(**one).kind == BlockKind::Text)
         {
             let text =
                 self.conversation.look_at(*one, |block| Some(block?.text()?.into_owned()))?;
@@ -189,7 +189,7 @@ impl Making<'_> {
         })
     }
 
-    /// What the client says of an error of the API.
+    /// What the client reports of an API error.
     fn failure(&self, id: AnswerId, blocks: &[BlockId]) -> io::Result<Level> {
         let text = self.text(blocks)?;
         let first = self.conversation.table.answer(id).first;
@@ -199,7 +199,7 @@ impl Making<'_> {
         Ok(Level::Error(kind.unwrap_or_else(|| "api_error".to_owned()), first_line(&text)))
     }
 
-    /// What the client noted and a person wants to know.
+    /// The notes of the client that a person wants to know.
     fn events(&self) -> io::Result<Vec<(Time, String)>> {
         let mut found = Vec::new();
         for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
@@ -209,13 +209,13 @@ impl Making<'_> {
                     found
                         .extend(client_event.matters.then(|| (self.time(*row), client_event.text)));
                 }
-                // No span of its own: the call may still come.
+                // It gets no span: the call may still come.
                 Step::Orphan(block) => {
                     let output = self
                         .conversation
                         .look_at(*block, |content_block| result(&content_block?))?;
                     let line = output.map(|output| first_line(&output.text)).unwrap_or_default();
-                    let row = self.conversation.table.part(*block).row;
+                    let row = self.conversation.table.block(*block).row;
                     found.push((self.time(row), format!("a result without its call: {line}")));
                 }
                 Step::Event(_) | Step::Said(_) | Step::Answer { .. } => {}
@@ -225,7 +225,7 @@ impl Making<'_> {
         Ok(found)
     }
 
-    /// What a record says, as it was typed; pictures by their hashes.
+    /// The text of a record, as it was typed; pictures are replaced by their hashes.
     fn row_text(&self, row: RowId) -> io::Result<Option<Text>> {
         if self.conversation.table.row(row).input.is_none() {
             return Ok(None);
@@ -239,7 +239,7 @@ impl Making<'_> {
                     let words = |block: Option<Block<'_>>| Some(media(&block?)?.words());
                     others.extend(self.conversation.look_at(one, words)?);
                 }
-                // A picture in what was said meanwhile is no block of its own.
+                // A picture in a queued prompt is not a block of its own.
                 (Said::Media(kind, form, _), None) => others.push(format!("[{kind} {form}]")),
                 (Said::Other(_, bytes), _) => {
                     others.push(String::from_utf8_lossy(&bytes).into_owned());
@@ -251,7 +251,7 @@ impl Making<'_> {
         Ok((!words.is_empty()).then(|| Text::plain(words.join("\n\n"))))
     }
 
-    /// What was said to the model between two of its answers.
+    /// The input to the model between two of its answers.
     fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
         let Some(after) = after else { return self.row_text(self.unit.round.first) };
         let mut texts = Vec::new();
@@ -262,7 +262,7 @@ impl Making<'_> {
         Ok((!texts.is_empty()).then(|| Text::plain(texts.join("\n\n"))))
     }
 
-    /// The record that an answer answers: a prompt, or the last result.
+    /// The time of the record that an answer answers: a prompt, or the last result.
     fn answered(&self, first: RowId) -> Option<Time> {
         let mut at = self.conversation.graph.link(first).parent();
         let mut meanwhile = None;
@@ -273,7 +273,7 @@ impl Making<'_> {
             if is_said && row.kind != Kind::Attachment {
                 return row.time.max(meanwhile);
             }
-            // What was typed while a tool ran was not heard before that had ended.
+            // The model did not get what was typed while a tool ran before the tool ended.
             meanwhile = meanwhile.max(row.time.filter(|_| is_said));
             at = self.conversation.graph.link(here).parent();
         }
@@ -290,12 +290,12 @@ impl Making<'_> {
     ) -> io::Result<()> {
         let table = &self.conversation.table;
         let answer = table.answer(id);
-        let rows: Vec<RowId> = blocks.iter().map(|one| table.part(*one).row).collect();
+        let rows: Vec<RowId> = blocks.iter().map(|one| table.block(*one).row).collect();
         let first = self.time(answer.first);
         let end = rows.iter().map(|row| self.time(*row)).max().unwrap_or(first).max(first);
         let start = self.answered(answer.first).unwrap_or(first).min(first);
         let calls: Vec<BlockId> =
-            blocks.iter().copied().filter(|one| table.part(*one).kind.is_call()).collect();
+            blocks.iter().copied().filter(|one| table.block(*one).kind.is_call()).collect();
         let mut json_blocks = Vec::with_capacity(blocks.len());
         for one in blocks {
             json_blocks.extend(
@@ -326,7 +326,7 @@ impl Making<'_> {
                 request: self.id(answer.request),
                 uuid: self.id(rows.last().and_then(|row| table.row(*row).uuid)),
                 stop: self.id(answer.stop),
-                spent: usage.map(Spent::from),
+                spent: usage.map(|reported| reported.usage),
                 is_final: answer.is_final(),
                 thinking: usage.and_then(|usage| usage.thinking),
                 first: (table.row(answer.first).time.is_some()).then_some(first),
@@ -348,14 +348,14 @@ impl Making<'_> {
 
     fn call(&self, call: BlockId, parent: SpanId, first: Time) -> io::Result<Span> {
         let table = &self.conversation.table;
-        let part = table.part(call);
+        let part = table.block(call);
         let start = self.time_of(call);
         let answer = self.conversation.pairs.of(call);
         let output = match answer {
             Some(answer) => self.conversation.look_at(answer, |block| result(&block?))?,
             None => None,
         };
-        let is_error = answer.is_some_and(|answer| table.part(answer).is_error);
+        let is_error = answer.is_some_and(|answer| table.block(answer).is_error);
         let level = match (&output, answer) {
             (Some(text), _) if is_error => {
                 Level::Error("tool_error".to_owned(), first_line(&text.text))

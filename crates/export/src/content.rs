@@ -1,7 +1,9 @@
-//! What blocks say, as text that can be sent: without signatures, and without the bytes of pictures.
+//! The content of blocks as text that can be sent, without signatures and without the bytes of
+//! pictures.
 //!
-//! A picture or a document becomes its type, its size and its hash: enough to know it again. Signatures mean nothing to anybody but the API. Invariant: nothing
-//! else is left out; what is JSON stays JSON.
+//! A picture or document is replaced by its type, size and hash, which is enough to recognize it.
+//! Signatures mean nothing to anyone except the API. Invariant: nothing else is left out; what is
+//! JSON stays JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,33 +13,33 @@ use transcript::json::{Json, Shape, quote};
 
 use crate::id::hex;
 
-/// Something to be sent as the input or the output of a span.
+/// The input or output of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// What it says.
+    /// The text itself, plain or JSON.
     pub text: String,
-    /// Whether that is JSON.
+    /// Whether the text is JSON.
     pub is_json: bool,
 }
 
 impl Text {
-    /// Words.
+    /// Plain text.
     pub fn plain(text: impl Into<String>) -> Text {
         Text { text: text.into(), is_json: false }
     }
 
-    /// JSON.
+    /// Text that is JSON.
     pub fn json(text: impl Into<String>) -> Text {
         Text { text: text.into(), is_json: true }
     }
 
-    /// What kind of text it is.
+    /// The MIME type of the text.
     pub fn mime(&self) -> &'static str {
         if self.is_json { "application/json" } else { "text/plain" }
     }
 }
 
-/// A message of these blocks.
+/// A message made of these blocks.
 pub(crate) fn message(role: &str, blocks: &[String]) -> Text {
     Text::json(format!(r#"{{"role":"{role}","content":[{}]}}"#, blocks.join(",")))
 }
@@ -75,7 +77,7 @@ pub(crate) fn block(content_block: &Block<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// What a tool answered: its text, or JSON if there is more than text.
+/// The result of a tool: its text, or JSON if it contains more than text.
 pub(crate) fn result(content_block: &Block<'_>) -> Option<Text> {
     let content = content_block.get("content")?;
     if !matches!(content.shape(), Shape::Array | Shape::String) {
@@ -90,7 +92,7 @@ pub(crate) fn result(content_block: &Block<'_>) -> Option<Text> {
     Some(Text::json(format!("[{}]", blocks.join(","))))
 }
 
-/// A picture or a document, without its bytes.
+/// A picture or document, without its bytes.
 #[derive(Debug)]
 pub(crate) struct Media {
     kind: String,
@@ -106,14 +108,14 @@ impl Media {
         format!(r#"{{"type":{kind},"media_type":{form},"bytes":{bytes},"sha256":"{sha256}"}}"#)
     }
 
-    /// In words.
+    /// A description in words, for use in a text.
     pub(crate) fn words(&self) -> String {
         let Media { kind, form, bytes, sha256 } = self;
         format!("[{kind} {form}, {bytes} bytes, sha256 {sha256}]")
     }
 }
 
-/// The picture or document that a block holds; nothing if it only says where one is.
+/// The picture or document that a block contains; None if the block only says where one is.
 pub(crate) fn media(block: &Block<'_>) -> Option<Media> {
     if !matches!(block.kind(), BlockKind::Image | BlockKind::Document) {
         return None;
@@ -123,7 +125,7 @@ pub(crate) fn media(block: &Block<'_>) -> Option<Media> {
         return None;
     }
     let data = source.text("data")?;
-    // What cannot be decoded is known by what stands there.
+    // Data that cannot be decoded is identified by its encoded text.
     let bytes = STANDARD.decode(data.as_bytes()).unwrap_or_else(|_| data.as_bytes().to_vec());
     Some(Media {
         kind: block.type_name().unwrap_or_default().into_owned(),

@@ -1,7 +1,8 @@
-//! Names for files of ours, and a seal on what stands in them.
+//! File names, and the seal on the files that Quipu writes.
 //!
-//! A sealed value is one line of JSON with the SHA-256 of the value's text. Invariant: what a disk,
-//! another program or a hand has changed is never taken for what was written.
+//! A sealed value is one line of JSON that contains the SHA-256 of the value's text. Invariant: if
+//! a disk, another program or a person changed the file, its contents are never mistaken for what
+//! was written.
 
 use std::borrow::Cow;
 use std::io;
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::id::hex;
 
-/// The version of this form; the one before it had no hash.
+/// The version of this format. Version 1 had no hash.
 const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -28,12 +29,12 @@ struct Sealed<'a> {
     value: &'a RawValue,
 }
 
-/// The SHA-256 of some bytes, in hexadecimal digits.
+/// The SHA-256 of the bytes, in hexadecimal digits.
 pub(crate) fn hash(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// A value as a sealed line, the line break included.
+/// The value as a sealed line, including the line break.
 pub(crate) fn seal(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let value = serde_json::value::to_raw_value(value)?;
     let sha256 = Cow::Owned(hash(value.get().as_bytes()));
@@ -42,24 +43,24 @@ pub(crate) fn seal(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The value in a sealed line; nothing if it is not what was written.
+/// The value in a sealed line; None if the line is not what was written.
 pub(crate) fn unseal<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     let sealed: Sealed<'_> = serde_json::from_slice(line).ok()?;
     let is_whole = sealed.v == VERSION && sealed.sha256 == hash(sealed.value.get().as_bytes());
     serde_json::from_str(sealed.value.get()).ok().filter(|_| is_whole)
 }
 
-/// The value in a sealed file of at most `most` bytes; nothing if there is none that can be believed.
+/// The value in a sealed file of at most `most` bytes; None if the file is missing or damaged.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
     unseal(&files::read(path, most).ok()?)
 }
 
-/// Puts a value into a sealed file.
+/// Writes a value to a sealed file.
 pub(crate) fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
     files::put(path, &seal(value)?, Durability::Process)
 }
 
-/// A name that can be a file's.
+/// The name with everything replaced that is not safe in a file name.
 pub fn safe(name: &str) -> String {
     let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let name: String = name.chars().map(|letter| if kept(letter) { letter } else { '_' }).collect();

@@ -1,7 +1,8 @@
-//! Ids of traces and spans: hashes of what the transcript calls things.
+//! Ids of traces and spans: hashes of the names that the transcript uses.
 //!
-//! The same record has the same ids whoever ships it, whenever, and from whatever copy: a receiver that gets it twice knows it. Langfuse's own libraries make
-//! ids of a seed in the same way: the first bytes of its SHA-256.
+//! A record gets the same ids no matter who ships it, when, and from which copy, so a receiver that
+//! gets it twice recognizes it. Langfuse's own libraries derive ids from a seed in the same way:
+//! the first bytes of its SHA-256.
 
 use std::fmt;
 
@@ -15,24 +16,24 @@ pub struct TraceId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpanId(pub [u8; 8]);
 
-/// Makes ids.
+/// Derives ids, with a salt.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
     salt: String,
 }
 
 impl Ids {
-    /// Another salt gives other ids: a second copy at a receiver that has the first.
+    /// A different salt gives different ids: a second copy at a receiver that has the first.
     pub fn salted(salt: &str) -> Ids {
         Ids { salt: salt.to_owned() }
     }
 
-    /// Of the turn that a record opens.
+    /// The id of the turn that a record opens.
     pub fn trace(&self, session: &str, opener: &str) -> TraceId {
         TraceId(first(&self.digest(session, opener)))
     }
 
-    /// Of an answer, a call, a sub-agent or another record.
+    /// The id of an answer, a call, a sub-agent or another record.
     pub fn span(&self, session: &str, seed: &str) -> SpanId {
         SpanId(first(&self.digest(session, seed)))
     }
@@ -54,7 +55,7 @@ fn first<const N: usize>(digest: &[u8; 32]) -> [u8; N] {
     std::array::from_fn(|at| digest[at])
 }
 
-/// In lower-case hexadecimal digits.
+/// The bytes in lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -89,7 +90,7 @@ impl fmt::Debug for SpanId {
 mod tests {
     use super::*;
 
-    /// The ids that `langfuse-capture.json` has for the session it was made of.
+    /// The ids in `langfuse-capture.json` for the session that it was made from.
     #[test]
     fn ids_are_those_of_the_libraries() {
         let digest: [u8; 32] = Sha256::digest("11111111-2222-4333-8444-555555555555:1").into();

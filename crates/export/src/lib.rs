@@ -1,26 +1,32 @@
-//! Sessions as traces, and what delivers them.
+//! Turns sessions into traces and delivers them.
 //!
-//! - [`plan`] says what there is to ship of a session, and what of it is finished; [`build`] makes its [`span`]s, texts included;
-//! - [`id`] names them, so that a receiver knows what it has already; [`origin`] knows of turns that several sessions have;
-//! - [`profile`] says how a receiver is told; [`wire`] puts spans into batches; [`send`] brings a batch to a receiver;
-//! - [`ship`] goes through sessions and makes batches of what a receiver does not have; [`deliver`] brings them there one after the other, or into the [`spool`]; [`state`] is what arrived.
+//! - [`plan`] lists what a session has to ship and which of it is finished; [`build`] makes the
+//!   [`span`]s, including their texts;
+//! - [`id`] derives the ids by which a receiver recognizes what it already has; [`origin`]
+//!   recognizes turns that several sessions contain;
+//! - [`profile`] maps a span to attributes; [`wire`] puts spans into batches; [`client`] sends a
+//!   batch to a receiver;
+//! - [`ship`] goes through sessions and makes batches of what a receiver does not have; [`outbox`]
+//!   delivers them one after the other, or puts them into the [`queue`]; [`receipts`] records what
+//!   arrived.
 //!
-//! Invariants: what is sent depends on the transcript and the settings alone, never on the clock or on what was sent before; a text is held one at a time.
+//! Invariants: what is sent depends only on the transcript and the settings, never on the clock or
+//! on what was sent before; only one text is in memory at a time.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 #![deny(missing_docs)]
 
 pub mod build;
+pub mod client;
 pub mod content;
-pub mod deliver;
 pub mod disk;
 pub mod id;
 pub mod origin;
+pub mod outbox;
 pub mod plan;
 pub mod profile;
+pub mod queue;
+pub mod receipts;
 mod round;
-pub mod send;
 pub mod ship;
 pub mod span;
-pub mod spool;
-pub mod state;
 pub mod wire;

@@ -1,8 +1,12 @@
-//! Turns that stand in several files, and which of these tells them.
+//! Recognizes turns that several files contain, and decides which file reports them.
 //!
-//! A fork begins with a copy of the session that it was made of, and so do sessions that older clients resumed. Copied records keep their ids; whether they name the old session or the new one, and whether their times are the old ones,
-//! differs from version to version. So a copy is known by its ids, and told by the file in which it was said: one that its records name, or, of those that begin with the same record, the one that they themselves show to be the first; if they do not, the oldest. Invariant: a turn is told by one file only, as long as
-//! that is there.
+//! A fork begins with a copy of the session that it was made from, and so do sessions that older
+//! clients resumed. Copied records keep their ids. Whether they name the old or the new session,
+//! and whether they keep their times, depends on the client's version. So a copy is recognized by
+//! its ids, and reported by the file in which it was first recorded: the file that its records
+//! name; or, of the files that begin with the same record, the one that the records themselves show
+//! to be first; or, if they do not show it, the oldest. Invariant: only one file reports a turn, as
+//! long as that file exists.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +18,7 @@ use transcript::file::Lines;
 use transcript::place::{Agent, Beside, Session, agents_among, sessions_in};
 use transcript::table::{Id, RowId, Table};
 
-/// The sessions that a session may have copies from.
+/// The sessions from which a session may have copied records.
 #[derive(Debug, Default)]
 pub struct Copied {
     from: Vec<Source>,
@@ -25,17 +29,19 @@ struct Source {
     session: String,
     table: Table,
     records: HashMap<Id, RowId>,
-    /// It begins with the same record, and is older.
+    /// Whether it begins with the same record and is older.
     is_older: bool,
 }
 
 impl Copied {
-    /// Whether another session tells a record, by its id. `named` is the session that the copy names.
+    /// Whether another session reports the record with this id. `named` is the session that the
+    /// copy names.
     pub fn has(&self, record: &str, named: Option<&str>) -> bool {
         self.from.iter().any(|source| {
             let id = source.table.ids.find(record);
             let Some(row) = id.and_then(|id| source.records.get(&id)) else { return false };
-            // A file that says itself that it has it from another does not tell it: two could wait for each other.
+            // A file whose record names another session does not report it: two files could wait
+            // for each other.
             let there = source.table.text(source.table.row(*row).session);
             let is_own = there.is_none_or(|there| there == source.session);
             is_own && (source.is_older || named == Some(&source.session))
@@ -43,7 +49,8 @@ impl Copied {
     }
 }
 
-/// Finds where copies come from, and whose sub-agents' files are whose. Each project's folder is looked through once.
+/// Finds the sources of copies, and the files of each session's sub-agents. Each project's folder
+/// is searched once.
 #[derive(Debug, Default)]
 pub struct Origins {
     projects: HashMap<PathBuf, Vec<Head>>,
@@ -66,7 +73,7 @@ impl Origins {
         agents_among(session, beside.or_insert_with_key(|folder| Beside::in_project(folder)))
     }
 
-    /// What a session has copies from.
+    /// The sessions from which a session has copied records.
     pub fn of(&mut self, session: &Session, session_table: &Table) -> Copied {
         let folder = session.path.parent().unwrap_or(Path::new("")).to_owned();
         let heads = self.projects.entry(folder).or_insert_with_key(|folder| {
@@ -99,7 +106,8 @@ impl Origins {
 }
 
 impl Source {
-    /// Which of two files with the same records was first, as far as these tell: the one in which they are older, or else the one that has more between them, which a copy leaves out.
+    /// Which of two files with the same records was first, judging by the records: the one in which
+    /// they are older; else the one with more lines between them, which a copy leaves out.
     fn compare(&self, table: &Table) -> Ordering {
         let (mut times, mut last) = (Ordering::Equal, Ordering::Equal);
         for row in table.rows() {
@@ -119,7 +127,7 @@ impl Head {
         let born = found.created().unwrap_or(session.modified);
         let mut lines = Lines::new(files::open(&session.path).ok()?);
         let mut first = None;
-        // What stands before the conversation is a line or two.
+        // Only a line or two precede the conversation.
         for _ in 0..8 {
             let Ok(Some(line)) = lines.next_line() else { break };
             let mut ids = line.records().filter_map(|record| {

@@ -1,13 +1,16 @@
-//! What there is to ship of a session: its turns and the runs of its sub-agents, with their ids, and which of them are finished.
+//! Lists what a session has to ship: its turns and the runs of its sub-agents, with their ids, and
+//! which of them are finished.
 //!
-//! Made of tables alone; no text is read. A *unit* is what is shipped as a whole: a turn, or a run of a sub-agent, which may end long after the turn that started it. Invariants: ids depend on
-//! the transcript alone; a unit's mark changes if something is said in it afterwards, and only then; no two spans of a session have one id.
+//! Made from tables only; no text is read. A *unit* is what is shipped as a whole: a turn, or a run
+//! of a sub-agent, which may end long after the turn that started it. Invariants: ids depend only
+//! on the transcript; a unit's mark changes if something is added to it afterwards, and only then;
+//! no two spans of a session have the same id.
 
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
+use transcript::agents::{Body, Owner, SubAgent, WithAgents};
 use transcript::conversation::Conversation;
-use transcript::family::{Body, Family, Owner, SubAgent};
 use transcript::table::{AnswerId, BlockId, RowId};
 use transcript::time::Time;
 
@@ -15,15 +18,16 @@ use crate::id::{Ids, SpanId, TraceId, hex};
 use crate::origin::Copied;
 use crate::round::{Round, group, rounds, times};
 
-/// What is known of whether a session goes on, and since when: what was opened later is something else, even if it is there by the time that somebody looks. (How long the file was then would not do: the client may write a whole
-/// turn after it has said that it is over.)
+/// What is known about whether a session continues, and since when. It does not apply to what was
+/// opened later, even if that exists by the time the plan is made. (The length of the file at that
+/// time would not do: the client may write a whole turn after it has reported that it is over.)
 #[derive(Clone, Debug)]
 pub struct Closing {
-    /// When the client said that the turn is over.
+    /// When the client reported that the turn is over.
     pub stopped: Time,
-    /// When the session was over; any time, if nothing was written for long.
+    /// When the session ended; the latest possible time if nothing was written for long.
     pub ended: Time,
-    /// The sub-agents that the client says are done.
+    /// The ids of the sub-agents that the client reports as done.
     pub agents: Vec<String>,
 }
 
@@ -34,21 +38,21 @@ impl Default for Closing {
     }
 }
 
-/// Before everything, and after it.
+/// Before any other time, and after any other time.
 pub(crate) const NEVER: Time = Time(i64::MIN);
 pub(crate) const ALWAYS: Time = Time(i64::MAX);
 
 impl Closing {
-    /// All of it is over.
+    /// The whole session is over.
     pub fn ended() -> Closing {
         Closing { ended: ALWAYS, ..Closing::default() }
     }
 }
 
-/// What there is to ship of a session.
+/// What a session has to ship.
 #[derive(Debug)]
 pub struct Plan {
-    pub(crate) family: Family,
+    pub(crate) family: WithAgents,
     pub(crate) units: Vec<Unit>,
     /// The spans of calls.
     pub(crate) calls: HashMap<(Owner, BlockId), SpanId>,
@@ -59,15 +63,15 @@ pub struct Plan {
 /// A turn, or a run of a sub-agent.
 #[derive(Debug)]
 pub struct Unit {
-    /// What it is known by.
+    /// The id under which it is recorded as shipped.
     pub key: String,
-    /// Changes when something is said in it.
+    /// A hash that changes when something is added to the unit.
     pub mark: String,
     /// Whether nothing more is expected.
     pub is_finished: bool,
-    /// The record that opens it, by its id.
+    /// The id of the record that opens it.
     pub opener: String,
-    /// The line of that record, and its last line.
+    /// The line of that record, and the unit's last line.
     pub lines: [u64; 2],
     /// Which turn of the session it is or belongs to, from 1.
     pub number: usize,
@@ -79,19 +83,19 @@ pub struct Unit {
     pub(crate) session: String,
     /// The record that opens the turn that it is or belongs to.
     pub(crate) opened: RowId,
-    /// When that was.
+    /// When that turn was opened.
     at: Time,
-    /// Another session tells it: this one has a copy.
+    /// Whether this is a copy that another session reports.
     pub is_copy: bool,
 }
 
 impl Unit {
-    /// The session that it was said in.
+    /// The session that its records name.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// How many spans it has, about: itself, its answers, and what these hold.
+    /// About how many spans it has: itself, its answers, and their blocks.
     pub(crate) fn likely_spans(&self) -> u64 {
         let answers = self.round.answers.iter().map(|(_, blocks)| 1 + blocks.len() as u64);
         1 + answers.sum::<u64>()
@@ -111,15 +115,22 @@ struct Above {
     session: String,
     number: usize,
     opened: RowId,
-    /// When that was.
+    /// When that turn was opened.
     at: Time,
     is_finished: bool,
     is_copy: bool,
 }
 
 impl Plan {
-    /// What there is of a session. `name` is what it is called if no record says; `copied` knows which turns were said in another.
-    pub fn new(family: Family, name: &str, ids: &Ids, closing: &Closing, copied: &Copied) -> Plan {
+    /// The plan of a session. `name` is the session's name if no record gives one; `copied` knows
+    /// which turns are copies from another session.
+    pub fn new(
+        family: WithAgents,
+        name: &str,
+        ids: &Ids,
+        closing: &Closing,
+        copied: &Copied,
+    ) -> Plan {
         let mut plan = Plan {
             times: HashMap::from([(Owner::Main, times(&family.main))]),
             family,
@@ -171,12 +182,12 @@ impl Plan {
                         .has(&record_id(conversation, row), conversation.table.text(known.session))
                 });
             let at = self.time(Owner::Main, round.first);
-            let is_settled = round.outcome().is_complete()
+            let is_complete = round.outcome().is_complete()
                 && (at <= closing.stopped || is_measured(&round) || is_final(conversation, &round));
             let unit = Unit {
                 key: trace.to_string(),
                 mark: mark(conversation, &round),
-                is_finished: !round.is_last || is_settled || at <= closing.ended,
+                is_finished: !round.is_last || is_complete || at <= closing.ended,
                 lines: [conversation.table.row(round.first).line, round.last_line(conversation)],
                 number,
                 owner: Owner::Main,
@@ -200,7 +211,7 @@ impl Plan {
     fn add_runs(&mut self, name: &str, closing: &Closing, making: &mut Making) {
         let count = self.family.agents.len();
         let mut waiting: Vec<usize> = (0..count).collect();
-        // Those that a sub-agent started come after it.
+        // Sub-agents that a sub-agent started come after it.
         while !waiting.is_empty() {
             let (ready, later): (Vec<usize>, Vec<usize>) = waiting.iter().partition(|at| {
                 let start = self.family.agents[**at].start;
@@ -208,7 +219,7 @@ impl Plan {
                     matches!(start.owner, Owner::Agent(by) if waiting.contains(&by) && by != **at)
                 })
             });
-            // Some that wait for each other are taken as they come.
+            // If some wait for each other, they are processed in the order found.
             let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };
             for at in ready {
                 self.add_agent(at, name, closing, making);
@@ -223,7 +234,7 @@ impl Plan {
         let conversation = self.family.body(agent);
         let found = match &agent.body {
             Body::File(body) => rounds(body, body.turns()),
-            Body::Side(_) => group(conversation, self.family.turns(agent), []),
+            Body::Sidechain(_) => group(conversation, self.family.turns(agent), []),
         };
         let times = times(conversation);
         let mut calls = making.of_agent.remove(&at).unwrap_or_default();
@@ -235,7 +246,8 @@ impl Plan {
                 continue;
             }
             let run = units.len();
-            // One that was gone on with hangs on the calls that did so, in their order.
+            // A continued sub-agent has one run per call that started or continued it, in their
+            // order.
             let call = calls.get(run).or(calls.last()).copied();
             let start = times[round.first.index()];
             let above = self.above(making, call, start, agent, name, closing);
@@ -277,10 +289,10 @@ impl Plan {
     }
 
     fn row_of(&self, owner: Owner, block: BlockId) -> RowId {
-        self.family.of(owner).table.part(block).row
+        self.family.of(owner).table.block(block).row
     }
 
-    /// Where a run belongs: to the call that started it; else to the turn that ran at that time.
+    /// Where a run belongs: to the call that started it, else to the turn that ran at that time.
     fn above(
         &self,
         making: &Making,
@@ -305,7 +317,7 @@ impl Plan {
                 session: name.to_owned(),
                 number: 0,
                 opened: RowId(0),
-                // A turn may still come, and it would belong to that.
+                // A turn may still come, and the run would belong to that.
                 at: start,
                 is_finished: start <= closing.ended,
                 is_copy: false,
@@ -343,14 +355,15 @@ impl Plan {
 struct Making {
     used: HashSet<SpanId>,
     above: HashMap<(Owner, BlockId), Above>,
-    /// The calls that each sub-agent was started or gone on with by.
+    /// The calls that started or continued each sub-agent.
     of_agent: HashMap<usize, Vec<(Owner, BlockId)>>,
-    /// The messages that were met, by their ids.
+    /// The ids of the messages found so far.
     message_ids: HashSet<String>,
 }
 
 impl Making {
-    /// Leaves out answers that another file of the session has already: some sub-agents begin with a copy of the conversation.
+    /// Removes answers that another file of the session already has: some sub-agents begin with a
+    /// copy of the conversation.
     fn drop_copies(&mut self, conversation: &Conversation, round: &mut Round, is_main: bool) {
         round.answers.retain(|(id, _)| {
             let Some(message) = conversation.table.text(conversation.table.answer(*id).id) else {
@@ -360,7 +373,7 @@ impl Making {
         });
     }
 
-    /// An id that no other span has: what was named twice is told apart by its record.
+    /// An id that no other span has. If two things have the same name, the record is added.
     fn fresh(&mut self, ids: &Ids, session: &str, seed: &str, record: &str) -> SpanId {
         let id = ids.span(session, seed);
         if self.used.insert(id) {
@@ -374,15 +387,15 @@ impl Making {
     /// The spans of the calls of a unit.
     fn calls(
         &mut self,
-        family: &Family,
+        family: &WithAgents,
         ids: &Ids,
         unit: &Unit,
     ) -> Vec<((Owner, BlockId), SpanId)> {
         let conversation = family.of(unit.owner);
         let mut found = Vec::new();
         let blocks = unit.round.answers.iter().flat_map(|(_, blocks)| blocks);
-        for block in blocks.filter(|block| conversation.table.part(**block).kind.is_call()) {
-            let part = conversation.table.part(*block);
+        for block in blocks.filter(|block| conversation.table.block(**block).kind.is_call()) {
+            let part = conversation.table.block(*block);
             let record = format!(
                 "{}/{}",
                 record_id(conversation, part.row),
@@ -410,7 +423,7 @@ impl Making {
     }
 }
 
-/// What a record is called: its id, or its line.
+/// The name of a record: its id, or its line.
 pub(crate) fn record_id(conversation: &Conversation, row: RowId) -> String {
     let known = conversation.table.row(row);
     conversation
@@ -419,7 +432,7 @@ pub(crate) fn record_id(conversation: &Conversation, row: RowId) -> String {
         .map_or_else(|| format!("line-{}", known.line), str::to_owned)
 }
 
-/// What an answer is called: the id of its message, or its first record.
+/// The name of an answer: the id of its message, or the name of its first record.
 pub(crate) fn answer_id(conversation: &Conversation, id: AnswerId) -> String {
     let answer = conversation.table.answer(id);
     conversation
@@ -428,33 +441,33 @@ pub(crate) fn answer_id(conversation: &Conversation, id: AnswerId) -> String {
         .map_or_else(|| record_id(conversation, answer.first), str::to_owned)
 }
 
-/// The last record of its answers.
+/// The last record of the round's answers.
 fn last_record(conversation: &Conversation, round: &Round) -> Option<RowId> {
     let blocks = round.answers.iter().flat_map(|(_, blocks)| blocks);
-    blocks.map(|block| conversation.table.part(*block).row).max()
+    blocks.map(|block| conversation.table.block(*block).row).max()
 }
 
 fn is_measured(round: &Round) -> bool {
     round.turns.last().is_some_and(|turn| turn.measured.is_some())
 }
 
-/// Whether the last answer says why it ended.
+/// Whether the last answer contains the reason why it ended.
 fn is_final(conversation: &Conversation, round: &Round) -> bool {
     round.answers.last().is_none_or(|(id, _)| conversation.table.answer(*id).is_final())
 }
 
-/// Changes when an answer or a result comes.
+/// A hash that changes when an answer or a result is added.
 fn mark(conversation: &Conversation, round: &Round) -> String {
     let mut hash = Sha256::new();
     hash.update(round.outcome().name());
     for (id, blocks) in &round.answers {
         let answer = conversation.table.answer(*id);
-        let output = answer.usage.as_ref().map_or(0, |usage| usage.output);
+        let output = answer.usage.as_ref().map_or(0, |reported| reported.usage.output);
         hash.update(answer_id(conversation, *id));
         hash.update([u8::from(answer.is_final())]);
         hash.update(output.to_le_bytes());
         for block in blocks {
-            let is_call = conversation.table.part(*block).kind.is_call();
+            let is_call = conversation.table.block(*block).kind.is_call();
             hash.update([u8::from(is_call), u8::from(conversation.pairs.of(*block).is_some())]);
         }
     }

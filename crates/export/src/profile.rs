@@ -1,11 +1,13 @@
-//! How a receiver is told: from what is known of a span to its attributes.
+//! Maps what is known of a span to the attributes that a receiver gets.
 //!
-//! [`Profile::Lean`] is one set of attributes that Langfuse, `OpenInference` (Phoenix, `MLflow`) and the conventions of OpenTelemetry for generative AI all understand, with one
-//! copy of each text. [`Profile::Seed`] is what seed 002 describes. Both are listed in `docs/traces.md`. Invariants: a text leaves only through `Telling::text` or `Telling::content`, which hide
-//! secrets and cut; what a setting keeps back is nowhere in the attributes.
+//! [`Profile::Lean`] is one set of attributes that Langfuse, `OpenInference` (Phoenix, `MLflow`)
+//! and the OpenTelemetry conventions for generative AI all understand, with one copy of each text.
+//! [`Profile::CcLangfuse`] is what the cc-langfuse hook sends. `docs/traces.md` lists both.
+//! Invariants: a text leaves only through `Telling::text` or `Telling::content`, which redact
+//! secrets and cut long texts; what a setting withholds is nowhere in the attributes.
 
+mod cc_langfuse;
 mod lean;
-mod seed;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,28 +19,28 @@ use transcript::time::Time;
 use crate::content::Text;
 use crate::span::{Level, Span, What};
 
-/// How a receiver is told.
+/// What is sent of a span, and in which form.
 #[derive(Clone, Debug)]
 pub struct Telling {
-    /// Which attributes.
+    /// Which set of attributes is sent.
     pub profile: Profile,
-    /// How much.
+    /// How much of the session is sent.
     pub content: Content,
-    /// What finds the secrets that are hidden; nothing if none are.
+    /// Finds the secrets to redact; None if nothing is redacted.
     pub redact: Option<Arc<Redactor>>,
-    /// How many bytes a text may have.
+    /// The most bytes that a text may have.
     pub longest: usize,
-    /// Who the user is, if that is to be told.
+    /// The id of the user, if it is to be sent.
     pub user: Option<String>,
-    /// Words to find traces by.
+    /// Tags to find traces by.
     pub tags: Vec<String>,
-    /// The environment, as Langfuse has it.
+    /// The environment, in Langfuse's sense.
     pub environment: Option<String>,
-    /// The project, as Phoenix has it.
+    /// The project, in Phoenix's sense.
     pub project: String,
 }
 
-/// As much as the client's own telemetry sends of a text.
+/// How many bytes of a text are sent by default: as many as the client's own telemetry sends.
 pub const LONGEST: usize = 60 << 10;
 
 impl Default for Telling {
@@ -56,23 +58,23 @@ impl Default for Telling {
     }
 }
 
-/// Which attributes are sent.
+/// Which set of attributes is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Those that all receivers understand.
+    /// Attributes that all receivers understand.
     Lean,
-    /// Those of seed 002.
-    Seed,
+    /// The attributes of the cc-langfuse hook.
+    CcLangfuse,
 }
 
-/// How much is sent.
+/// How much of a session is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
     /// Everything.
     Full,
-    /// No texts: neither prompts, answers, inputs and results, nor messages of errors.
+    /// No texts: no prompts, answers, inputs, results or error messages.
     Meta,
-    /// Nor anything that names things: folders, branches, tasks.
+    /// Also nothing that people name: no folders, branches or tasks.
     None,
 }
 
@@ -89,43 +91,43 @@ pub enum Value {
     Float(f64),
 }
 
-/// A span as a receiver is told of it.
+/// A span in the form in which a receiver gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// What it is called.
+    /// The name of the span.
     pub name: String,
-    /// When it began and ended.
+    /// When the span began and ended.
     pub times: [Time; 2],
-    /// Whether it is a call to somebody else.
+    /// Whether it is a call to another service.
     pub is_client: bool,
-    /// What is said of an error; nothing if there was none.
+    /// The error message; None if there was no error.
     pub error: Option<String>,
-    /// Its attributes.
+    /// The attributes, as names and values.
     pub attributes: Vec<(Cow<'static, str>, Value)>,
-    /// What happened while it ran.
+    /// What happened while it ran, with times.
     pub events: Vec<(Time, String)>,
 }
 
 impl Telling {
-    /// What is told of a span; nothing if the profile has no place for it.
+    /// What is sent of a span; None if the profile has no place for it.
     pub fn tell(&self, span: &Span) -> Option<Told> {
         match self.profile {
             Profile::Lean => Some(lean::tell(self, span)),
-            Profile::Seed => seed::tell(self, span),
+            Profile::CcLangfuse => cc_langfuse::tell(self, span),
         }
     }
 
-    /// A text without its secrets and not too long.
+    /// The text with its secrets redacted, and cut if it is too long.
     fn text(&self, text: &str) -> String {
         let text = storable(text);
         let shown = self.mask().text(&text);
         cut(&shown, self.longest).unwrap_or_else(|| shown.into_owned())
     }
 
-    /// The same for content, which may be JSON and then stays so.
+    /// The same for content, which may be JSON and then stays JSON.
     fn content(&self, original: &Text) -> Text {
         let text = storable(&original.text);
-        // The strings of JSON are looked at as they are meant, not as they are written.
+        // Strings in JSON are examined after decoding, not as they are written.
         let shown =
             if original.is_json { self.mask().json(&text) } else { self.mask().text(&text) };
         if shown.len() <= self.longest {
@@ -136,12 +138,13 @@ impl Telling {
         short.map_or_else(plain, Text::json)
     }
 
-    /// What hides secrets. How many there were nobody asks here.
+    /// Redacts secrets. The number of secrets is not needed here.
     fn mask(&self) -> Mask<'_> {
         self.redact.as_deref().map_or_else(Mask::none, Mask::new)
     }
 
-    /// What a span is called. Where nothing may be named, the names that people give are left out: those of servers and of agents.
+    /// The name of a span. If names are withheld, names that people give (to MCP servers and
+    /// agents) are replaced.
     fn name(&self, span: &Span) -> String {
         match &span.what {
             What::Agent { .. } if !self.has_names() => "sub-agent".to_owned(),
@@ -172,12 +175,12 @@ impl<'a> Attributes<'a> {
         Attributes { telling, list: Vec::with_capacity(32) }
     }
 
-    /// Something that is known not to hold anything secret or long.
+    /// Adds a value that cannot contain secrets and cannot be long.
     fn put(&mut self, name: &'static str, value: impl Into<String>) {
         self.list.push((Cow::Borrowed(name), Value::Text(value.into())));
     }
 
-    /// Text from a transcript.
+    /// Adds a text from the transcript.
     fn text(&mut self, name: impl Into<Cow<'static, str>>, value: &str) {
         let value = self.telling.text(value);
         self.list.push((name.into(), Value::Text(value)));
@@ -197,7 +200,7 @@ impl<'a> Attributes<'a> {
         self.list.push((Cow::Borrowed(name), Value::Float(value)));
     }
 
-    /// How it went, as Langfuse has it. What an error says is content.
+    /// Adds the outcome in Langfuse's form. An error message counts as content.
     fn level(&mut self, level: &Level) {
         let (name, message) = match level {
             Level::Default => return,
@@ -211,14 +214,14 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What an error says, if there was one and it may be said.
+/// The error message if there was an error; only the kind of error if texts are withheld.
 fn error(telling: &Telling, span: &Span) -> Option<String> {
     let Level::Error(kind, message) = &span.level else { return None };
     let text = if telling.has_texts() && !message.is_empty() { message } else { kind };
     Some(telling.text(text))
 }
 
-/// What Langfuse calls such a span.
+/// The type of such a span in Langfuse.
 fn kind(what: &What) -> &'static str {
     match what {
         What::Turn { .. } | What::Agent { .. } => "agent",
@@ -235,7 +238,7 @@ fn floor(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Databases behind receivers do not take NUL.
+/// Replaces NUL, which the databases of receivers do not accept.
 fn storable(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
@@ -244,7 +247,7 @@ fn storable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text that is too long, up to the limit and with a mark; nothing if it is not too long.
+/// A text that is too long, cut at the limit and marked; None if it is not too long.
 pub(crate) fn cut(text: &str, longest: usize) -> Option<String> {
     if text.len() <= longest {
         return None;
@@ -254,10 +257,10 @@ pub(crate) fn cut(text: &str, longest: usize) -> Option<String> {
     Some(format!("{}{mark}", &text[..kept]))
 }
 
-/// Shorter than this no text in JSON is cut.
+/// Texts in JSON are not cut to fewer bytes than this.
 const SHORTEST: usize = 64;
 
-/// JSON whose long texts are cut until all of it fits; nothing if that does not help.
+/// JSON whose long texts are cut until all of it fits; None if that does not suffice.
 fn cut_json(text: &str, longest: usize) -> Option<String> {
     let whole: Data = serde_json::from_str(text).ok()?;
     let mut most = longest / 2;

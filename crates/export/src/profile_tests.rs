@@ -11,7 +11,7 @@ fn secrets_are_hidden_before_anything_is_cut() {
     let text = format!("é {KEY} ü");
     assert_eq!(telling(99).text(&text), "é [redacted github-token] ü");
     assert_eq!(Telling { redact: None, ..telling(99) }.text(&text), text);
-    // The cut would fall into the key.
+    // The cut would fall inside the key.
     let long = format!("{}{KEY}", "x".repeat(40));
     let short = telling(64).text(&format!("{long}{}", " y".repeat(40)));
     assert!(!short.contains("ghp_"), "{short}");
@@ -34,7 +34,7 @@ fn json_stays_json() {
     let read: Data = serde_json::from_str(&short.text).unwrap();
     assert!(read["a"].as_str().unwrap().ends_with("…[cut: 500 bytes in all]"));
     assert_eq!(read["b"][0], 1);
-    // So many short values do not get shorter.
+    // Many short values cannot be shortened.
     let many = Text::json(serde_json::json!(vec![1; 500]).to_string());
     assert!(!telling(400).content(&many).is_json);
     assert_eq!(telling(2_000).content(&Text::json(long.clone())).text, long);

@@ -1,8 +1,10 @@
-//! The turns of one conversation, put together so that they stay what they are while the file grows.
+//! The turns of one conversation, grouped so that they stay the same while the file grows.
 //!
-//! A turn is shipped once and may be looked at again later, when the session went on, was rewound or compacted. So it is named by the record that opens it, and everything that
-//! hangs below that record and above the next opening is part of it, on whatever branch: a second answer to the same prompt joins the first. Invariants: every answer is in exactly one round;
-//! appending records never moves an answer from one round to another, nor changes a number.
+//! A turn is shipped once and may be examined again later, after the session was continued, rewound
+//! or compacted. So it is identified by the record that opens it. All descendants of that record,
+//! up to the next record that opens a turn, are part of it, on any branch: a second answer to the
+//! same prompt joins the first. Invariants: every answer is in exactly one round; appending records
+//! never moves an answer from one round to another and never changes a number.
 
 use std::collections::HashMap;
 
@@ -12,29 +14,30 @@ use transcript::table::{AnswerId, BlockId, RowId};
 use transcript::time::Time;
 use transcript::turn::{Outcome, Step, Turn};
 
-/// What was asked once, and all that was done about it.
+/// One request to the model and everything that was done about it.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// The record that it is named by.
+    /// The record that identifies it.
     pub(crate) first: RowId,
-    /// What opened it; nothing if it begins in the middle.
+    /// What opened it; None if it begins in the middle.
     pub(crate) input: Option<Input>,
-    /// Its parts on all branches. The last is the one that counts: that of the live branch, else the newest.
+    /// Its parts on all branches. The last part is the one that counts: the part on the live
+    /// branch, else the newest.
     pub(crate) turns: Vec<Turn>,
-    /// The answers in it, with their blocks, in the order of the file.
+    /// Its answers, each with its blocks, in file order.
     pub(crate) answers: Vec<(AnswerId, Vec<BlockId>)>,
-    /// Nothing was opened after it.
+    /// Whether no round was opened after it.
     pub(crate) is_last: bool,
     is_live: bool,
 }
 
 impl Round {
-    /// How it ended.
+    /// How the last of its turns ended.
     pub(crate) fn outcome(&self) -> Outcome {
         self.turns.last().map_or(Outcome::Unanswered, |turn| turn.outcome)
     }
 
-    /// Whether a model took part, or should have: also to sum up what was said.
+    /// Whether a model took part or should have, including to summarize the conversation.
     pub(crate) fn counts(&self, conversation: &Conversation) -> bool {
         let table = &conversation.table;
         let is_boundary =
@@ -45,23 +48,23 @@ impl Round {
             || is_opened && (self.outcome() != Outcome::Local || steps.any(is_boundary))
     }
 
-    /// The last line of it.
+    /// The line of its last record.
     pub(crate) fn last_line(&self, conversation: &Conversation) -> u64 {
         let last = self.turns.iter().map(|turn| turn.rows[1]).max().unwrap_or(self.first);
         conversation.table.row(last).line
     }
 }
 
-/// So far up the record that opened a part of a turn is looked for.
+/// How many ancestors are searched for the record that opened a part of a turn.
 const LONGEST_TURN: usize = 1 << 16;
 
-/// The rounds of a conversation, in the order of the file.
+/// The rounds of a conversation, in file order.
 pub(crate) fn rounds(conversation: &Conversation, found: Turns) -> Vec<Round> {
     let dead = found.dead.into_iter().flat_map(|(_, turns)| turns);
     group(conversation, found.live, dead)
 }
 
-/// The rounds that these turns make, in the order of the file.
+/// Groups turns into rounds, in file order.
 pub(crate) fn group(
     conversation: &Conversation,
     live: Vec<Turn>,
@@ -79,7 +82,7 @@ pub(crate) fn group(
         by_row.insert(opener, rounds.len());
         rounds.push(Round { is_live: at < alive, ..new(opener, turn) });
     }
-    // What was opened on another branch, or by nothing.
+    // Parts that were opened on another branch, or by no record.
     for turn in parts {
         let Some(first) = turn.steps.iter().map(|step| row(conversation, step)).min() else {
             continue;
@@ -126,19 +129,19 @@ fn opener(conversation: &Conversation, turn: &Turn) -> Option<RowId> {
     })
 }
 
-/// A record of a step: the first.
+/// The first record of a step.
 fn row(conversation: &Conversation, step: &Step) -> RowId {
     match step {
         Step::Said(row) | Step::Event(row) => *row,
         Step::Answer { id, blocks, .. } => {
-            let first = blocks.first().map(|block| conversation.table.part(*block).row);
+            let first = blocks.first().map(|block| conversation.table.block(*block).row);
             first.unwrap_or_else(|| conversation.table.answer(*id).first)
         }
-        Step::Orphan(block) => conversation.table.part(*block).row,
+        Step::Orphan(block) => conversation.table.block(*block).row,
     }
 }
 
-/// Gives each answer to the first round that has a part of it.
+/// Assigns each answer to the first round that contains a part of it.
 fn place_answers(conversation: &Conversation, rounds: &mut [Round]) {
     let mut owner: HashMap<AnswerId, usize> = HashMap::new();
     let mut blocks: HashMap<AnswerId, Vec<BlockId>> = HashMap::new();
@@ -163,7 +166,8 @@ fn place_answers(conversation: &Conversation, rounds: &mut [Round]) {
     }
 }
 
-/// When each record was made; what does not say is as old as the one before it, and the first as old as the next.
+/// The time of each record. A record without a time gets that of the record before it; those at the
+/// beginning get that of the first record that has one.
 pub(crate) fn times(conversation: &Conversation) -> Vec<Time> {
     let rows = conversation.table.rows();
     let mut last = rows.iter().find_map(|row| row.time).unwrap_or(Time(0));

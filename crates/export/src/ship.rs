@@ -1,8 +1,8 @@
-//! From sessions to batches: what a receiver does not have yet, and nothing else.
+//! Makes batches of what a receiver does not have of the sessions, and of nothing else.
 //!
-//! Invariants: what is not finished is left for later; a batch says of a unit that it is done only if
-//! the last of its spans is in it, or in one before it; as long as a batch that was damaged on disk
-//! was not made again, no session counts as known by its look alone.
+//! Invariants: what is not finished is left for later; a batch marks a unit as done only if the
+//! last of the unit's spans is in it or in an earlier batch; until the contents of every batch that
+//! was damaged on disk have been made again, no session is skipped because its files look the same.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -12,48 +12,50 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use transcript::agents::WithAgents;
 use transcript::conversation::Conversation;
-use transcript::family::Family;
 use transcript::place::{Agent, Session};
 use transcript::table::Answer;
 use transcript::time::Time;
 use transcript::turn::Step;
 
-use crate::deliver::{Closed, Shelf};
 use crate::disk;
 use crate::id::{Ids, hex};
 use crate::origin::Origins;
+use crate::outbox::{Closed, ReceiverDir};
 use crate::plan::{ALWAYS, Closing, NEVER, Plan, Unit};
 use crate::profile::{Profile, Telling};
-use crate::state::{Position, State, Update};
+use crate::receipts::{Position, State, Update};
 use crate::wire::{self, Batch};
 
-/// After so long without a word an answer that does not say why it ended has ended: some clients never write that.
+/// How long nothing must be written until an answer that does not say why it ended counts as ended:
+/// some clients never write that.
 pub const QUIET: Duration = Duration::from_secs(5 * 60);
-/// After so long nobody is expected to go on with a turn that is open: commands may take long.
+/// How long nothing must be written until an open turn counts as abandoned: commands may take long.
 pub const IDLE: Duration = Duration::from_secs(60 * 60);
 
-/// Takes a batch that is full.
+/// Called with each full batch.
 pub type Give<'a> = &'a mut dyn FnMut(Batch) -> Result<(), Closed>;
 
-/// Hears, span by span, how many of a session's bytes are dealt with.
+/// Called span by span with the number of a session's bytes that are processed.
 pub type Watch<'a> = &'a dyn Fn(u64);
 
-/// The mark of a turn that another session tells.
+/// The mark of a turn that another session reports.
 const COPY: &str = "copy";
 
 /// Goes through sessions and makes batches.
 #[derive(Debug)]
 pub struct Shipper<'a> {
-    shelf: &'a Shelf,
+    receiver_dir: &'a ReceiverDir,
     telling: &'a Telling,
     ids: &'a Ids,
     known: Known<'a>,
-    /// Older turns are left alone.
+    /// Turns opened before this time are skipped.
     since: Option<Time>,
-    /// Something that was to arrive is gone: every session is looked at, whatever it looks like.
+    /// Something that was to arrive is gone: every session is read, even if its files look the
+    /// same.
     is_in_doubt: bool,
-    /// Up to which line another program has sent sessions.
+    /// The line up to which another program has sent each session.
     imported: Imported,
     origins: Origins,
     batch: Batch,
@@ -62,20 +64,20 @@ pub struct Shipper<'a> {
 /// What was made of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// Turns that go to the receiver.
+    /// Turns to send.
     pub turns: usize,
-    /// Runs of sub-agents that do.
+    /// Runs of sub-agents to send.
     pub runs: usize,
     /// Their spans.
     pub spans: usize,
-    /// Those that the receiver has, or that wait for it.
+    /// Units that the receiver has, or that wait for it.
     pub known: usize,
-    /// Those that are not finished.
+    /// Units that are not finished.
     pub unfinished: usize,
 }
 
 impl Made {
-    /// Adds another.
+    /// Adds other counts to these.
     pub fn add(&mut self, other: Made) {
         self.turns += other.turns;
         self.runs += other.runs;
@@ -85,13 +87,13 @@ impl Made {
     }
 }
 
-/// Why a session was not gone through.
+/// Why a session was not processed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShipError {
-    /// It cannot be read.
+    /// The session cannot be read.
     #[error("{0}")]
     Read(#[from] io::Error),
-    /// Nobody takes batches any more.
+    /// Batches are no longer accepted.
     #[error("delivery has ended")]
     Closed,
 }
@@ -99,35 +101,38 @@ pub enum ShipError {
 /// What a receiver has, or will have.
 #[derive(Debug)]
 pub struct Known<'a> {
-    /// Nothing if nobody is told.
-    shelf: Option<&'a Shelf>,
-    /// What it has is sent again.
+    /// None if nothing is sent.
+    receiver_dir: Option<&'a ReceiverDir>,
+    /// Whether to send again what the receiver has.
     is_again: bool,
-    /// Units that wait on disk or were made already, with their marks.
+    /// Units that wait on disk or were already made, with their marks.
     made: HashSet<(String, String)>,
-    /// What has arrived of a session: that of the last unit that was asked about.
+    /// What has arrived of a session: the session of the last unit that was asked about.
     last: Option<(String, State)>,
 }
 
 impl<'a> Known<'a> {
-    /// What it has by now; nothing, if all of it is to be sent again.
-    pub fn new(shelf: Option<&'a Shelf>, is_again: bool) -> Known<'a> {
-        let made = shelf.filter(|_| !is_again).map(|shelf| shelf.spool.known()).unwrap_or_default();
-        Known { shelf, is_again, made, last: None }
+    /// What the receiver has now; nothing, if everything is to be sent again.
+    pub fn new(receiver_dir: Option<&'a ReceiverDir>, is_again: bool) -> Known<'a> {
+        let made = receiver_dir
+            .filter(|_| !is_again)
+            .map(|receiver_dir| receiver_dir.spool.known())
+            .unwrap_or_default();
+        Known { receiver_dir, is_again, made, last: None }
     }
 
-    /// It will have a unit.
+    /// Records that the receiver will have a unit.
     pub fn add(&mut self, unit: &Unit) {
         self.made.insert((unit.key.clone(), unit.mark.clone()));
     }
 
-    /// Whether it has a unit, or will have.
+    /// Whether the receiver has a unit, or will have it.
     pub fn has(&mut self, unit: &Unit) -> bool {
         if self.made.contains(&(unit.key.clone(), unit.mark.clone())) {
             return true;
         }
-        let Some(has) = self.shelf.filter(|_| !self.is_again) else { return false };
-        // A turn may name another session than the one that its file is called by.
+        let Some(has) = self.receiver_dir.filter(|_| !self.is_again) else { return false };
+        // A turn may name another session than its file's name does.
         if self.last.as_ref().is_none_or(|(session, _)| session != unit.session()) {
             let state = has.states.load(unit.session());
             self.last = Some((unit.session().to_owned(), state));
@@ -139,22 +144,23 @@ impl<'a> Known<'a> {
 }
 
 impl<'a> Shipper<'a> {
-    /// For one receiver.
+    /// A shipper for one receiver.
     pub fn new(
-        shelf: &'a Shelf,
+        receiver_dir: &'a ReceiverDir,
         telling: &'a Telling,
         ids: &'a Ids,
         is_again: bool,
         since: Option<Time>,
     ) -> Self {
-        let known = Known::new(Some(shelf), is_again);
+        let known = Known::new(Some(receiver_dir), is_again);
         let (origins, batch) = (Origins::default(), Batch::default());
-        let is_in_doubt = !shelf.spool.damaged().is_empty();
-        let imported = disk::load(&imported_file(shelf), LONGEST).unwrap_or_default();
-        Shipper { shelf, telling, ids, known, since, is_in_doubt, imported, origins, batch }
+        let is_in_doubt = !receiver_dir.spool.damaged().is_empty();
+        let imported = disk::load(&imported_file(receiver_dir), LONGEST).unwrap_or_default();
+        Shipper { receiver_dir, telling, ids, known, since, is_in_doubt, imported, origins, batch }
     }
 
-    /// Makes batches of what is finished of a session and not there yet. What is not known of whether it goes on, the time tells.
+    /// Makes batches of what is finished in a session and has not arrived yet. Where `known` does
+    /// not say whether the session continues, the time since the last write decides.
     pub fn session(
         &mut self,
         session: &Session,
@@ -163,7 +169,7 @@ impl<'a> Shipper<'a> {
         give: Give<'_>,
         watch: Watch<'_>,
     ) -> Result<Made, ShipError> {
-        let state = self.shelf.states.load(&session.id);
+        let state = self.receiver_dir.states.load(&session.id);
         self.known.last = None;
         let agents = self.origins.agents(session);
         let look = look(session, &agents)?;
@@ -176,19 +182,20 @@ impl<'a> Shipper<'a> {
         if is_as_it_was && !self.known.is_again && !self.is_in_doubt {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
-        let family = Family::open_with(session, agents)?;
+        let family = WithAgents::open_with(session, agents)?;
         let is_whole = family.unreadable.is_empty();
         let copied = self.origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, self.ids, &closing, &copied);
         let mut made = Made::default();
         let theirs = imported(&plan, self.imported.get(&session.id).copied());
-        let is_seed = self.telling.profile == Profile::Seed;
+        let is_cc_langfuse = self.telling.profile == Profile::CcLangfuse;
         let mut left = 0;
         let mut progress = Progress::new(&plan, session.size, watch);
-        for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_seed) {
+        for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_cc_langfuse) {
             progress.begin(unit);
             if unit.is_copy {
-                // The session that has it may be deleted, and this one would tell it under its own name.
+                // The session that has it may be deleted, and then this one would report it under
+                // its own name.
                 if unit.session() == session.id {
                     self.note_copy(unit, &state);
                 }
@@ -256,7 +263,7 @@ impl<'a> Shipper<'a> {
         Ok(count)
     }
 
-    /// Gives away what is left.
+    /// Passes on the last batch.
     pub fn finish(self, give: Give<'_>) -> Result<(), ShipError> {
         if self.batch.is_empty() {
             return Ok(());
@@ -265,13 +272,13 @@ impl<'a> Shipper<'a> {
     }
 }
 
-/// How far a session is dealt with, counted in the spans that its units are likely to have: these are
-/// what takes time, not the reading.
+/// How much of a session is processed, measured in the expected spans of its units: making spans
+/// takes the time, not reading.
 struct Progress<'a> {
     size: u64,
-    /// The spans of all units.
+    /// The expected spans of all units.
     total: u64,
-    /// Those before the current unit, those of it, and how many of these were made.
+    /// The spans of earlier units, of the current one, and how many of the current one were made.
     before: u64,
     current: u64,
     made: u64,
@@ -310,15 +317,16 @@ fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position
     }
 }
 
-/// The turns that another program has sent.
+/// The numbers of the turns that another program has sent.
 fn imported(plan: &Plan, line: Option<u64>) -> HashSet<usize> {
     let Some(line) = line else { return HashSet::new() };
-    // Lines that came after its hook are part of a turn that it has sent.
+    // Lines that were written after its hook ran are part of a turn that it has sent.
     let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.lines[0] <= line);
     turns.map(|unit| unit.number).collect()
 }
 
-/// What the files of a session look like: the same as long as nobody writes to them.
+/// A hash of the paths, sizes and times of a session's files. It stays the same while nothing
+/// writes to them.
 fn look(session: &Session, agents: &[Agent]) -> io::Result<String> {
     let mut hash = Sha256::new();
     let mut add = |path: &Path| -> io::Result<()> {
@@ -334,7 +342,7 @@ fn look(session: &Session, agents: &[Agent]) -> io::Result<String> {
     Ok(hex(&hash.finalize()[..8]))
 }
 
-/// What the time tells of a session: how long nothing was written to it and to its sub-agents.
+/// What follows from how long nothing was written to a session and to its sub-agents.
 pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing {
     let files = agents.iter().map(|agent| &agent.path).chain([&session.path]);
     let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
@@ -343,8 +351,9 @@ pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing 
     Closing { stopped: all(silent > QUIET), ended: all(silent > IDLE), ..Closing::default() }
 }
 
-/// Whether the last turn of a session is complete and says why it ended: the client writes the last lines late.
-pub fn is_settled(session: &Session) -> io::Result<bool> {
+/// Whether the last turn of a session is complete and contains the reason why it ended: the client
+/// writes the last lines late.
+pub fn is_complete(session: &Session) -> io::Result<bool> {
     let conversation = Conversation::open(&session.path)?;
     let turns = conversation.turns().live;
     let Some(last) = turns.last() else { return Ok(true) };
@@ -355,16 +364,18 @@ pub fn is_settled(session: &Session) -> io::Result<bool> {
     Ok(last.outcome.is_complete() && answers.next_back().is_none_or(Answer::is_final))
 }
 
-/// So many sessions back are looked for.
+/// How many earlier sessions are followed.
 const LONGEST_LINE: usize = 16;
 
-/// A session that another goes on with is over if nothing was written to it since that one was made, but for a moment.
+/// Whether an older session is over: nothing was written to it later than 10 seconds after the
+/// newer one, which continues it, was created.
 pub fn is_left(older: &Session, newer: &Session) -> bool {
     let born = fs::metadata(&newer.path).and_then(|found| found.created());
     born.is_ok_and(|born| older.modified < born + Duration::from_secs(10))
 }
 
-/// The sessions that a session goes on with and that ended without a word, the oldest first (seed 002, section 10: leaving plan mode changes the session, and no hook runs).
+/// The earlier sessions that a session continues and that ended without a report, oldest first.
+/// (Leaving plan mode changes the session, and no hook runs.)
 pub fn before(session: &Session) -> Vec<Session> {
     let mut found: Vec<Session> = Vec::new();
     let mut at = session.clone();
@@ -388,11 +399,11 @@ fn first_session(session: &Session) -> Option<String> {
     let line = lines.next_line().ok()??;
     let entry = line.records().find_map(|record| record.entry)?;
     let name = entry.session()?.into_owned();
-    // It becomes the name of a file.
+    // The name is used as a file name.
     (disk::safe(&name) == name).then_some(name)
 }
 
-/// So long may another program's file of what it has sent be.
+/// The most bytes that another program's state file may have.
 const LONGEST: u64 = 64 << 20;
 
 #[derive(Deserialize)]
@@ -400,17 +411,17 @@ struct Theirs {
     last_line: u64,
 }
 
-/// Up to which line another program has sent sessions, as that says itself.
+/// The line up to which another program reports to have sent each session.
 type Imported = BTreeMap<String, u64>;
 
-fn imported_file(shelf: &Shelf) -> PathBuf {
-    shelf.folder.join("imported")
+fn imported_file(receiver_dir: &ReceiverDir) -> PathBuf {
+    receiver_dir.folder.join("imported")
 }
 
-/// Takes over what seed 002's program says that it has sent: once, and only for sessions of which
-/// nothing is known. How many.
-pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
-    let file = imported_file(shelf);
+/// Takes over what the cc-langfuse hook reports to have sent: once, and only for sessions of which
+/// nothing is known. Returns the number of sessions.
+pub fn import(receiver_dir: &ReceiverDir, path: &Path) -> io::Result<usize> {
+    let file = imported_file(receiver_dir);
     if disk::load::<Imported>(&file, LONGEST).is_some() {
         return Ok(0);
     }
@@ -420,9 +431,10 @@ pub fn import(shelf: &Shelf, path: &Path) -> io::Result<usize> {
         Err(error) => return Err(error),
     };
     let mut theirs: BTreeMap<String, Theirs> = serde_json::from_slice(&bytes)?;
-    // Where this was taken over before and is damaged, we have shipped some of these sessions since.
+    // If it was taken over before and that file is damaged, Quipu has shipped some of these
+    // sessions since.
     if !file.exists() {
-        theirs.retain(|session, _| shelf.states.load(session) == State::default());
+        theirs.retain(|session, _| receiver_dir.states.load(session) == State::default());
     }
     let imported: Imported =
         theirs.into_iter().map(|(session, known)| (session, known.last_line)).collect();

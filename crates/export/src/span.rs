@@ -1,46 +1,47 @@
-//! What is known of one span, before anybody says how a receiver wants to be told.
+//! What is known of one span, independent of how a receiver wants it.
 
 use std::sync::Arc;
 
-use transcript::price::{Cost, Spent};
+use transcript::price::Cost;
 use transcript::time::Time;
+use transcript::usage::Usage;
 
 use crate::content::Text;
 use crate::id::{SpanId, TraceId};
 
-/// One thing that took time: a turn, an answer, a call, a sub-agent, a compaction.
+/// Something that took time: a turn, an answer, a call, a sub-agent, a compaction.
 #[derive(Clone, Debug)]
 pub struct Span {
     /// What is the same for all spans of its turn.
     pub turn: Arc<Setting>,
-    /// Its own id.
+    /// The id of the span.
     pub id: SpanId,
-    /// What it is a part of.
+    /// The id of the parent span.
     pub parent: Option<SpanId>,
-    /// What it is.
+    /// The kind of span, with what only that kind has.
     pub what: What,
-    /// What it is called.
+    /// The name that receivers show.
     pub name: String,
     /// When it began.
     pub start: Time,
     /// When it ended.
     pub end: Time,
-    /// What it was given.
+    /// Its input: a prompt, or the input of a call.
     pub input: Option<Text>,
-    /// What it gave.
+    /// Its output: an answer, or the result of a call.
     pub output: Option<Text>,
-    /// How it went.
+    /// Whether it succeeded.
     pub level: Level,
-    /// What the client noted while it ran.
+    /// What the client noted while it ran, with times.
     pub events: Vec<(Time, String)>,
 }
 
 /// What is the same for all spans of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The trace.
+    /// The id of the trace.
     pub trace: TraceId,
-    /// The session.
+    /// The id of the session.
     pub session: String,
     /// Which turn of the session it is, from 1.
     pub number: usize,
@@ -48,13 +49,13 @@ pub struct Setting {
     pub version: Option<String>,
     /// The working directory.
     pub cwd: Option<String>,
-    /// The branch in git.
+    /// The git branch.
     pub branch: Option<String>,
     /// The session's name in words.
     pub slug: Option<String>,
 }
 
-/// What a span is.
+/// The kind of span, with what only that kind has.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A turn.
@@ -70,27 +71,27 @@ pub enum What {
     Tool {
         /// The id of the call.
         call: Option<String>,
-        /// When the first of the answer that it is in was there.
+        /// When the first part of the answer with this call arrived.
         answer: Time,
     },
     /// A run of a sub-agent.
     Agent {
-        /// Its id.
+        /// The id of the sub-agent.
         agent: String,
-        /// What it was for.
+        /// The name of its purpose.
         purpose: &'static str,
-        /// What it was to do, in a few words.
+        /// Its task, in a few words.
         description: Option<String>,
         /// Whether it ran in the background.
         is_background: bool,
-        /// Whether the call that it hangs on might as well be another.
+        /// Whether the parent call is a guess.
         is_guess: bool,
     },
     /// A compaction.
     Compaction {
-        /// Whether the client did it by itself.
+        /// Whether the client started it by itself.
         is_auto: bool,
-        /// Tokens before and after, where the client says so.
+        /// Tokens before and after, if the client reports them.
         tokens: [Option<u64>; 2],
     },
 }
@@ -98,7 +99,7 @@ pub enum What {
 /// An answer of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
-    /// The model.
+    /// The name of the model.
     pub model: Option<String>,
     /// The id of the message.
     pub message: Option<String>,
@@ -106,32 +107,32 @@ pub struct Generation {
     pub request: Option<String>,
     /// The id of its last record.
     pub uuid: Option<String>,
-    /// Why it ended.
+    /// Why it ended (`stop_reason`).
     pub stop: Option<String>,
-    /// What it took.
-    pub spent: Option<Spent>,
-    /// Whether that is all of it: if not, more was written than is counted.
+    /// The tokens that it used.
+    pub spent: Option<Usage>,
+    /// Whether these are all tokens. If not, more output was written than is counted.
     pub is_final: bool,
-    /// How much of the output was thinking, where the API says so.
+    /// How many output tokens were thinking, if the API reports it.
     pub thinking: Option<u64>,
-    /// When the first of it was there.
+    /// When its first part arrived.
     pub first: Option<Time>,
-    /// When the next one began, or the turn ended.
+    /// When the next answer began, or the turn ended.
     pub next: Time,
     /// Whether it is the first of its turn.
     pub is_first: bool,
     /// How many calls it made.
     pub calls: usize,
-    /// Its text alone.
+    /// Only its text, without thinking and calls.
     pub text: String,
-    /// Fast or not, where the API says so.
+    /// Fast or standard, if the API reports it.
     pub speed: Option<String>,
-    /// The service tier, where the API says so.
+    /// The service tier, if the API reports it.
     pub tier: Option<String>,
 }
 
 impl Generation {
-    /// What it cost; nothing if that is not known. The fast way has prices of its own, which are not.
+    /// The cost; None if it is not known. The fast mode has its own prices, which are not known.
     pub fn cost(&self) -> Option<Cost> {
         let is_usual = self.speed.as_deref().is_none_or(|speed| speed == "standard");
         let model = self.model.as_deref().filter(|_| is_usual)?;
@@ -139,13 +140,13 @@ impl Generation {
     }
 }
 
-/// How it went.
+/// Whether a span succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// As usual.
+    /// Nothing unusual.
     Default,
-    /// Not as usual, and nobody's fault.
+    /// Something unusual that is not an error.
     Warning(String),
-    /// It failed: the kind of error, and what was said.
+    /// It failed: the kind of error, and its message.
     Error(String, String),
 }

@@ -1,7 +1,8 @@
-//! Spans as OTLP: messages, and batches of them that are not too large.
+//! Encodes spans as OTLP, and collects them in batches that are not too large.
 //!
-//! Invariant: a batch holds at most [`MOST_SPANS`] spans and [`MOST_BYTES`] bytes, unless one span alone has more. What a batch brings to the receiver is written in it ([`Update`]), so that whoever delivers it,
-//! now or in a week, knows what is done then.
+//! Invariant: a batch has at most [`MOST_SPANS`] spans and [`MOST_BYTES`] bytes, unless one span
+//! alone has more. A batch contains what is done when it has arrived ([`Update`]), so that the
+//! process that delivers it, now or in a week, knows what to record.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,40 +22,40 @@ use prost::Message as _;
 use transcript::time::Time;
 
 use crate::profile::{Told, Value};
+use crate::receipts::Update;
 use crate::span::Span;
-use crate::state::Update;
 
-/// Spans in a batch.
+/// The most spans in a batch.
 pub const MOST_SPANS: usize = 512;
-/// Bytes in a batch, before they are packed.
+/// The most bytes in a batch, before compression.
 pub const MOST_BYTES: usize = 4 << 20;
 
-/// Who says so: not the client itself, or dashboards would count twice.
+/// The name of the service: not the client's own, or dashboards would count twice.
 const SERVICE: &str = "claude-code-transcripts";
 const SCOPE: &str = "quipu";
 
-/// Spans that go in one request.
+/// Spans that are sent in one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
     /// The spans, each with the version of the client that wrote it.
     pub(crate) spans: Vec<(String, Sent)>,
-    /// What is done when they have arrived.
+    /// What is done when the spans have arrived.
     pub(crate) updates: Vec<Update>,
     bytes: usize,
 }
 
 impl Batch {
-    /// Whether nothing is in it.
+    /// Whether it contains neither spans nor updates.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty() && self.updates.is_empty()
     }
 
-    /// How many spans are in it.
+    /// How many spans it contains.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether another span would be too much.
+    /// Whether it has no room for this span.
     pub fn is_full_for(&self, span: &Sent) -> bool {
         let more = span.encoded_len();
         !self.spans.is_empty() && (self.spans.len() >= MOST_SPANS || self.bytes + more > MOST_BYTES)
@@ -66,12 +67,12 @@ impl Batch {
         self.spans.push((version.to_owned(), span));
     }
 
-    /// Notes what is done when all so far has arrived.
+    /// Adds what is done when everything so far has arrived.
     pub fn note(&mut self, update: Update) {
         self.updates.push(update);
     }
 
-    /// Takes the second half out; nothing if there are not two.
+    /// Splits off and returns the second half; None if there are fewer than two spans.
     pub(crate) fn halve(&mut self) -> Option<Batch> {
         if self.spans.len() < 2 {
             return None;
@@ -84,19 +85,19 @@ impl Batch {
         Some(rest)
     }
 
-    /// Takes in another.
+    /// Appends another batch.
     pub(crate) fn join(&mut self, other: Batch) {
         self.spans.extend(other.spans);
         self.updates.extend(other.updates);
         self.bytes += other.bytes;
     }
 
-    /// The request.
+    /// The request as it is sent.
     pub(crate) fn encode(&self, project: &str) -> Vec<u8> {
         request(&self.spans, project).encode_to_vec()
     }
 
-    /// The spans of a request that was kept.
+    /// The batch of a request that was stored.
     pub(crate) fn decode(bytes: &[u8], updates: Vec<Update>) -> Result<Batch, prost::DecodeError> {
         let request = ExportTraceServiceRequest::decode(bytes)?;
         let mut batch = Batch { updates, ..Batch::default() };
@@ -147,14 +148,14 @@ pub(crate) fn request(spans: &[(String, Sent)], project: &str) -> ExportTraceSer
     ExportTraceServiceRequest { resource_spans: groups.collect() }
 }
 
-/// Packed, quickly rather than tightly: who waits is a person.
+/// Compresses fast rather than well: a person is waiting.
 pub(crate) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
     packer.write_all(bytes)?;
     packer.finish()
 }
 
-/// A span as it is sent.
+/// A span in OTLP form.
 pub fn span(span: &Span, told_span: Told) -> Sent {
     let error = told_span.error.map(|message| Status { message, code: StatusCode::Error.into() });
     let kind = if told_span.is_client { SpanKind::Client } else { SpanKind::Internal };
@@ -170,7 +171,7 @@ pub fn span(span: &Span, told_span: Told) -> Sent {
         parent_span_id: span.parent.map(|id| id.0.to_vec()).unwrap_or_default(),
         name: told_span.name,
         kind: kind.into(),
-        // A time before 1970 is none.
+        // A time before 1970 counts as missing.
         start_time_unix_nano: nanos(if told_span.times[0].0 < 0 {
             told_span.times[1]
         } else {
@@ -206,7 +207,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(any(value)), ..KeyValue::default() }
 }
 
-/// Makes the longest text of a span shorter by half, with a mark; nothing if there is none left that is long.
+/// Halves the longest text of a span, with a mark. Returns false if no long text is left.
 pub(crate) fn shrink(span: &mut Sent) -> bool {
     let texts = span.attributes.iter_mut().filter_map(|pair| {
         match pair.value.as_mut()?.value.as_mut()? {

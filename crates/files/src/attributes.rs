@@ -1,33 +1,33 @@
 //! What a file has besides its bytes: mode, owner, extended attributes; and what protects it from
 //! being replaced.
 //!
-//! Invariant: attributes that are given to a file are those of the other one, as far as the user
-//! may set them. What the system does not allow (the owner, labels of security modules) stays as it
-//! is.
+//! Invariant: a file that gets the attributes of another one has exactly these, as far as the user
+//! may set them. What the system does not allow (the owner, labels of security modules) stays
+//! unchanged.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Mode, owner and extended attributes.
+/// The mode, owner and extended attributes of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// The permission bits.
     pub mode: u32,
-    /// The user and the group that it belongs to.
+    /// The ids of the user and of the group that own it.
     pub owner: (u32, u32),
-    /// Names and values.
+    /// The names and values of the extended attributes.
     pub extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Why a file is not to be replaced without being asked.
+/// Why a file must not be replaced without asking the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// It has so many names: replacing one of them would part them.
+    /// It has that many names (hard links): replacing one of them would separate them.
     HardLinked(u64),
     /// Its owner may not write to it.
     ReadOnly,
-    /// It belongs to another user, who has this number.
+    /// It belongs to another user, with that id.
     OtherOwner(u32),
 }
 
@@ -43,7 +43,7 @@ mod unix {
     use super::{Attributes, File, Path, Protection, fs, io};
 
     impl Attributes {
-        /// Those of a file.
+        /// Reads the attributes of a file.
         pub fn of(file: &File) -> io::Result<Attributes> {
             let found = file.metadata()?;
             Ok(Attributes {
@@ -53,10 +53,10 @@ mod unix {
             })
         }
 
-        /// Gives them to another file.
+        /// Sets these attributes on another file.
         pub fn give(&self, file: &File) -> io::Result<()> {
-            // Whoever may not give a file away keeps it; changing the owner clears bits of the
-            // mode.
+            // A user who may not change the owner keeps the file. This comes first, because
+            // changing the owner clears bits of the mode.
             let _ = fchown(file, Some(self.owner.0), Some(self.owner.1));
             file.set_permissions(fs::Permissions::from_mode(self.mode))?;
             for (name, value) in &self.extended {
@@ -94,7 +94,7 @@ mod unix {
         Ok(found)
     }
 
-    /// What protects a file, if anything does.
+    /// What protects a file from being replaced, if anything does.
     pub fn protection(path: &Path) -> io::Result<Option<Protection>> {
         let found = fs::metadata(path)?;
         let user = rustix::process::geteuid().as_raw();
@@ -115,13 +115,13 @@ pub use unix::protection;
 
 #[cfg(not(unix))]
 impl Attributes {
-    /// Those of a file.
+    /// Reads the attributes of a file.
     pub fn of(file: &File) -> io::Result<Attributes> {
         let mode = if file.metadata()?.permissions().readonly() { 0o400 } else { 0o600 };
         Ok(Attributes { mode, ..Attributes::default() })
     }
 
-    /// Gives them to another file.
+    /// Sets these attributes on another file.
     pub fn give(&self, file: &File) -> io::Result<()> {
         let mut permissions = file.metadata()?.permissions();
         permissions.set_readonly(self.mode & 0o200 == 0);
@@ -129,7 +129,7 @@ impl Attributes {
     }
 }
 
-/// What protects a file, if anything does.
+/// What protects a file from being replaced, if anything does.
 #[cfg(not(unix))]
 pub fn protection(path: &Path) -> io::Result<Option<Protection>> {
     Ok(fs::metadata(path)?.permissions().readonly().then_some(Protection::ReadOnly))

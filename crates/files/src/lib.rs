@@ -1,13 +1,14 @@
-//! How the whole program touches files.
+//! How the whole program accesses files.
 //!
-//! Strangers write file names, folders and what stands in them, so opening a path is a risk of its own: a FIFO
-//! waits for a writer for ever, a device never ends, and either can stand behind a link that a repository brings
-//! along. Every file that was not typed on the command line is opened by [`open`], and what is read whole is read
-//! by [`read`] or [`read_text`], which have a limit. A lint (`clippy.toml`) bans the functions of the standard
-//! library that do neither.
+//! File names, folders and their contents may come from untrusted sources, so that opening a path
+//! is a risk of its own: a FIFO waits for a writer forever, a device never ends, and a link in a
+//! repository can lead to either. Every file that was not typed on the command line is opened by
+//! [`open`], and files that are read whole are read by [`read`] or [`read_text`], which have a
+//! limit. A lint (`clippy.toml`) bans the functions of the standard library that do neither.
 //!
-//! What the program keeps for itself is private and whole: [`put`] and [`create_private`] make files that only
-//! their owner can read, and [`lock`](fn@lock) says who is at work on something.
+//! The program's own files are private and never half-written: [`put`] and [`create_private`]
+//! create files that only their owner can read, and [`lock`](fn@lock) ensures that one process at a
+//! time works on something.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 mod attributes;

@@ -1,8 +1,8 @@
-//! Locks that die with the process that holds them.
+//! Locks that end with the process that holds them.
 //!
-//! A lock is a file of its own; the system's lock on it counts, what stands in it only says who
-//! holds it. Invariant: whoever holds a lock holds that of the file that has its name now, so that
-//! lock files can be removed while they are held.
+//! A lock is a file of its own. Only the system's lock on it counts; its contents just name the
+//! process that holds it. Invariant: a lock that is held is always on the file that has the name
+//! now, so that lock files can be removed while they are held.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -12,32 +12,32 @@ use std::time::{Duration, Instant};
 
 use crate::private::{make_private_folder, parent};
 
-/// A lock that is held as long as this lives.
+/// A lock, held until this value is dropped.
 #[derive(Debug)]
 pub struct Held {
-    /// Kept open: the lock ends with it.
+    /// Kept open: the lock ends when it is closed.
     _file: File,
     path: PathBuf,
 }
 
 impl Held {
-    /// Gives the lock back, and takes its file away.
+    /// Releases the lock, and removes its file.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// What came of trying to take a lock.
+/// The result of an attempt to take a lock.
 #[derive(Debug)]
 pub enum Lock {
-    /// It is ours.
+    /// This process has it now.
     Held(Held),
-    /// Another process holds it; what that said about itself, if it said anything.
+    /// Another process holds it; the text is that process's `who`, or empty.
     Busy(String),
 }
 
-/// Takes a lock if nobody else holds it. `who` is what others are told, such as "process 17 (quipu
-/// ship)".
+/// Takes a lock if no other process holds it. `who` is the text that others get, such as "process
+/// 17 (quipu ship)".
 pub fn try_lock(path: &Path, who: &str) -> io::Result<Lock> {
     make_private_folder(parent(path))?;
     let mut options = OpenOptions::new();
@@ -52,11 +52,11 @@ pub fn try_lock(path: &Path, who: &str) -> io::Result<Lock> {
     loop {
         let mut file = options.open(path)?;
         match file.try_lock() {
-            // It was removed after it was opened: the lock of a file that nobody else finds is
-            // none.
+            // The file was removed after it was opened. A lock on a file that no other process can
+            // find is worthless.
             Ok(()) if !is_at(&file, path) => {}
             Ok(()) => {
-                // Whoever is not told who it is is told that it is somebody.
+                // If this fails, others only learn that the lock is held.
                 let _ = file.set_len(0).and_then(|()| file.write_all(who.as_bytes()));
                 return Ok(Lock::Held(Held { _file: file, path: path.to_owned() }));
             }
@@ -77,13 +77,13 @@ fn is_at(file: &File, path: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Where files that are open cannot be removed.
+/// On systems where an open file cannot be removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Removes the lock files in a folder that nobody holds any more.
+/// Removes the lock files in a folder that no process holds any more.
 pub fn sweep_locks(folder: &Path) -> io::Result<()> {
     let found = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -100,7 +100,7 @@ pub fn sweep_locks(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a process with that number runs. Where nobody can say, it does.
+/// Whether a process with that id is running. True on systems that cannot tell.
 pub fn is_running(pid: u32) -> bool {
     #[cfg(unix)]
     {
@@ -116,7 +116,7 @@ pub fn is_running(pid: u32) -> bool {
     }
 }
 
-/// Takes a lock as soon as nobody else holds it, but does not wait longer than that.
+/// Takes a lock as soon as no other process holds it, but waits no longer than `patience`.
 pub fn lock(path: &Path, who: &str, patience: Duration) -> io::Result<Lock> {
     let begin = Instant::now();
     loop {
@@ -128,7 +128,7 @@ pub fn lock(path: &Path, who: &str, patience: Duration) -> io::Result<Lock> {
     }
 }
 
-/// So much of what a holder says about itself is read.
+/// How many bytes of the holder's `who` are read.
 const LONGEST: u64 = 200;
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         sweep_locks(&root.path().join("nowhere")).unwrap();
     }
 
-    /// Lock files come and go while many want them: two never have one at once.
+    /// Many threads take and remove the same lock file; two never hold it at once.
     #[test]
     fn a_lock_that_is_removed_is_never_held_twice() {
         use std::sync::atomic::{AtomicBool, Ordering};

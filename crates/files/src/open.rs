@@ -1,7 +1,8 @@
-//! Opening and reading regular files, and nothing else.
+//! Opens and reads regular files, and nothing else.
 //!
-//! Invariants: no call waits for another process; nothing but regular files and folders is ever opened, links to
-//! them included; a file that is read whole is at most as long as the caller says.
+//! Invariants, except for [`open_special`]: no call waits for another process; only regular files
+//! and folders are ever opened, directly or through links; a file that is read whole is at most as
+//! long as the caller allows.
 
 use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
@@ -53,59 +54,60 @@ impl fmt::Display for NotRegular {
 
 impl std::error::Error for NotRegular {}
 
-/// Opens a regular file for reading. Anything else that the path leads to is an error, at once.
+/// Opens a regular file for reading. If the path leads to anything else, returns an error at once.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let path = path.as_ref();
-    // Looked at first: some devices do something when they are opened.
+    // Checked first, because opening some devices has an effect.
     metadata(path)?;
     let file = open_without_waiting(path)?;
-    // And again: the name may lead elsewhere by now.
+    // Checked again, because the name may lead elsewhere by now.
     refuse_special(&file.metadata()?)?;
     Ok(file)
 }
 
-/// What is known of a regular file, without opening it. Anything else that the path leads to is an error.
+/// The metadata of a regular file, without opening it. If the path leads to anything else, returns
+/// an error.
 pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     let found = fs::metadata(path)?;
     refuse_special(&found)?;
     Ok(found)
 }
 
-/// Opens a folder, to have its list of names written to disk.
+/// Opens a folder, in order to sync its entries to disk.
 pub(crate) fn open_folder_itself(path: &Path) -> io::Result<File> {
     open_without_waiting(path)
 }
 
-/// A regular file, whole; one that is longer than `most` bytes is an error.
+/// Reads a whole regular file; one that is longer than `most` bytes is an error.
 pub fn read(path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let too_long = || {
-        let message = format!("it is longer than the {most} bytes that are read of such a file");
+        let message = format!("it is larger than the limit of {most} bytes");
         io::Error::new(io::ErrorKind::FileTooLarge, message)
     };
     let size = file.metadata()?.len();
     if size > most {
         return Err(too_long());
     }
-    // Files of the system say that they are empty, and others grow.
+    // System files report a size of zero, and other files may grow.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// The same, as text.
+/// Like [`read`], as text.
 pub fn read_text(path: impl AsRef<Path>, most: u64) -> io::Result<String> {
     let bytes = read(path, most)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes all that a regular file holds to another one. Gives how many bytes these were.
+/// Copies the contents of a regular file to another one. Returns the number of bytes.
 pub fn copy(from: impl AsRef<Path>, to: &mut File) -> io::Result<u64> {
     io::copy(&mut open(from)?, to)
 }
 
-/// Opens a pipe or a device, to write into it. For a pipe that nobody reads from yet somebody is
-/// waited for, but not for long.
+/// Opens a pipe or a device for writing. If no process reads from the pipe yet, waits for one for a
+/// short time.
 #[cfg(unix)]
 pub fn open_special(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -119,7 +121,7 @@ pub fn open_special(path: &Path) -> io::Result<File> {
         match options.open(path) {
             Err(error) if error.raw_os_error() == Some(no_reader) => {
                 if begin.elapsed() >= PATIENCE {
-                    let message = "nobody reads from it";
+                    let message = "no process reads from it";
                     return Err(io::Error::new(io::ErrorKind::NotConnected, message));
                 }
                 thread::sleep(Duration::from_millis(20));
@@ -127,18 +129,18 @@ pub fn open_special(path: &Path) -> io::Result<File> {
             file => break file?,
         }
     };
-    // Once somebody reads, writing may take as long as reading does.
+    // Once a process reads, writing may take as long as reading does.
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
     Ok(file)
 }
 
-/// Opens what is no regular file, to write into it.
+/// Opens something that is not a regular file for writing.
 #[cfg(not(unix))]
 pub fn open_special(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// So long somebody may take to read from a pipe.
+/// How long to wait for a process to read from a pipe.
 #[cfg(unix)]
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -157,7 +159,8 @@ fn open_without_waiting(path: &Path) -> io::Result<File> {
     {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        // Also for reading: of `/proc/kmsg`, which calls itself regular, a read waits for messages.
+        // For reading too: a read from `/proc/kmsg`, which claims to be a regular file, waits for
+        // messages.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
     }
@@ -210,11 +213,11 @@ mod tests {
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
         let error = open_special(&pipe).unwrap_err();
-        assert_eq!(error.to_string(), "nobody reads from it");
+        assert_eq!(error.to_string(), "no process reads from it");
         let path = pipe.clone();
         let reader = thread::spawn(move || fs::read(path).unwrap());
         let mut file = open_special(&pipe).unwrap();
-        // More than a pipe holds.
+        // More than fits into a pipe.
         io::Write::write_all(&mut file, &vec![b'x'; 1 << 18]).unwrap();
         drop(file);
         assert_eq!(reader.join().unwrap().len(), 1 << 18);

@@ -1,6 +1,6 @@
-//! Files and folders that only their owner can read, whatever the umask says.
+//! Files and folders that only their owner can read, whatever the umask is.
 //!
-//! Invariant: a file that is put into its place is whole there, or what was there before is.
+//! Invariant: after [`put`], the path has either the whole new file or what was there before.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,25 +8,25 @@ use std::path::Path;
 
 use crate::open::{open_folder_itself, refuse_special};
 
-/// What a file has to outlive.
+/// What a file must survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The process.
+    /// The end of the process.
     Process,
-    /// A power cut: it is waited for the disk.
+    /// A power cut: wait until the data is on disk.
     PowerCut,
 }
 
-/// Puts a file into its place in one step, and makes the folders around it.
+/// Writes a file to its place in one step (by renaming), and creates the folders around it.
 pub fn put(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let folder = parent(path);
     make_private_folder(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // A process that is killed leaves its half behind; the next one with its number writes over it.
+    // A killed process leaves its temporary file; the next process with the same id overwrites it.
     let temp = folder.join(format!(".{name}.{}", std::process::id()));
     let written = write(&temp, bytes, durability).and_then(|()| fs::rename(&temp, path));
     if written.is_err() {
-        // What is not there need not go.
+        // The file may not exist, which is fine.
         let _ = fs::remove_file(&temp);
     } else if durability == Durability::PowerCut {
         sync_folder(folder)?;
@@ -43,7 +43,7 @@ fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     }
 }
 
-/// An empty file that nobody else can read. One that is there already is made empty; a link is not
+/// Creates an empty file that no other user can read. An existing file is truncated; a link is not
 /// followed.
 pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -58,9 +58,9 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// A file that nobody else can read, to be written to at its end; it and the folders around it are
-/// made if they are missing. A link is not followed, and nobody is waited for: a pipe or a device
-/// is an error.
+/// Opens a file that no other user can read, for appending. It and the folders around it are
+/// created if they are missing. A link is not followed, and the call never waits: a pipe or a
+/// device is an error.
 pub fn append_private(path: &Path) -> io::Result<File> {
     make_private_folder(parent(path))?;
     let mut options = OpenOptions::new();
@@ -77,7 +77,7 @@ pub fn append_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A folder that only its owner sees into, and those around it that are missing.
+/// Creates a folder that only its owner can access, and the missing folders around it.
 pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -89,8 +89,8 @@ pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The names in a folder are on disk. Folders cannot be opened everywhere; where they cannot, there
-/// is nothing to wait for.
+/// Waits until the entries of a folder are on disk. Does nothing on systems where a folder cannot
+/// be opened.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { open_folder_itself(folder)?.sync_all() } else { Ok(()) }
 }

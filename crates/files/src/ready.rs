@@ -1,10 +1,11 @@
-//! Reading from whoever may never say anything.
+//! Reading from a source that may never write anything.
 
 use std::io;
 use std::time::Duration;
 
-/// Waits until something can be read of it, or its end, but not longer than that; whether so it is.
-/// Where the system has no such question the answer is yes, and the read itself waits.
+/// Waits until something can be read from `input`, or until its end, but no longer than `patience`.
+/// Returns whether a read would not wait. On systems without such a check it returns true, and the
+/// read itself waits.
 #[cfg(unix)]
 pub fn is_ready(input: &impl std::os::fd::AsFd, patience: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,7 +22,7 @@ pub fn is_ready(input: &impl std::os::fd::AsFd, patience: Duration) -> io::Resul
     }
 }
 
-/// The same.
+/// Returns true: this system has no such check, and the read itself waits.
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
 pub fn is_ready<T>(_input: &T, _patience: Duration) -> io::Result<bool> {

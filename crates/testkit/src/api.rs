@@ -1,8 +1,9 @@
-//! A stand-in for the Messages API, on loopback, that says what it is told to say.
+//! A stand-in for the Messages API, on loopback, with scripted answers.
 //!
-//! For driving the real client without a model: each request of the main conversation gets the next scripted
-//! answer, whatever it asks; requests without tools (titles, probes) get a stock one. Every request body is
-//! kept. One thread a connection; all end with the server.
+//! For testing the real client without a model: each request of the main conversation gets the next
+//! scripted answer, whatever it asks; requests without tools (titles, probes) get a fixed one. The
+//! body of every request of the main conversation is kept. One thread for each connection; they end
+//! with the process.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -28,9 +29,9 @@ pub enum Reply {
     Blocks(Vec<Value>),
     /// It answers with this status, these headers and this body.
     Status(u16, String, String),
-    /// It breaks off behind so many events.
+    /// It closes the connection after that many events.
     Cut(Vec<Value>, usize),
-    /// It says nothing more behind so many events, for this long.
+    /// It sends that many events, then nothing for this long.
     Silent(Vec<Value>, usize, Duration),
 }
 
@@ -42,12 +43,12 @@ struct State {
 }
 
 impl Server {
-    /// Starts a server that gives these answers in turn: each is a list of content blocks.
+    /// Starts a server that gives these answers in turn; each is a list of content blocks.
     pub fn start(answers: Vec<Vec<Value>>) -> io::Result<Self> {
         Server::play(answers.into_iter().map(Reply::Blocks).collect())
     }
 
-    /// Starts a server that does this in turn.
+    /// Starts a server that gives these replies in turn.
     pub fn play(answers: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
@@ -57,14 +58,14 @@ impl Server {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let state = Arc::clone(&shared);
-                // A client that hangs up early is the client's affair.
+                // A client that disconnects early is not an error here.
                 thread::spawn(move || drop(serve(&connection, &state)));
             }
         });
         Ok(Server { port, state })
     }
 
-    /// Where it listens.
+    /// The URL it listens on.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -75,7 +76,7 @@ impl Server {
     }
 }
 
-/// Answers one request; the connection ends with it.
+/// Answers one request, and closes the connection.
 fn serve(connection: &TcpStream, state: &Mutex<State>) -> io::Result<()> {
     let mut reader = BufReader::new(connection);
     let mut request = String::new();
@@ -132,7 +133,7 @@ fn fail(mut connection: &TcpStream, status: u16, headers: &str, body: &str) -> i
     connection.flush()
 }
 
-/// The first events of a stream that should have more.
+/// Sends only the first events of a stream.
 fn break_off(
     mut connection: &TcpStream,
     events: &str,

@@ -1,7 +1,7 @@
-//! Damage as it happens to files, and what must survive it.
+//! Damages files as it happens in practice, and knows what must survive.
 //!
-//! Each kind of damage knows which bytes of the original it leaves alone and where they stand afterwards,
-//! so a test can ask for every record that was not touched.
+//! Each kind of damage knows which bytes of the original it does not touch, and where these are
+//! afterwards, so that a test can ask for every untouched record.
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use crate::Rng;
 /// A damaged file.
 #[derive(Clone, Debug)]
 pub struct Damaged {
-    /// What was done.
+    /// What was done, as text.
     pub what: String,
     /// The bytes afterwards.
     pub bytes: Vec<u8>,
-    /// The original bytes that are gone or changed; empty where something was only put in.
+    /// The original bytes that are missing or changed; empty if something was only inserted.
     hurt: Range<usize>,
-    /// How much further to the right what stands behind `hurt` is now.
+    /// By how much the bytes after `hurt` have moved to the right.
     shift: isize,
 }
 
 impl Damaged {
-    /// Where a stretch of the original stands now; `None` if it was touched.
+    /// Where a range of the original is now; `None` if it was touched.
     pub fn place(&self, range: &Range<usize>) -> Option<usize> {
         if range.end <= self.hurt.start {
             Some(range.start)
@@ -33,7 +33,7 @@ impl Damaged {
     }
 }
 
-/// Damages a file in one of the ways that are seen in the wild.
+/// Damages a file in one of the ways that are seen in practice.
 pub fn damage(original: &[u8], rng: &mut Rng) -> Damaged {
     let newlines: Vec<usize> = (0..original.len()).filter(|at| original[*at] == b'\n').collect();
     let any = rng.below(original.len().max(1));

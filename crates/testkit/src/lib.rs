@@ -1,7 +1,7 @@
-//! For tests only: real transcripts, chance that can be repeated, damage made on purpose, and stand-ins
+//! For tests only: real transcripts, reproducible random numbers, deliberate damage, and stand-ins
 //! for the Messages API and for a receiver of traces.
 //!
-//! Knows nothing of our own types: a stand-in that shares them shares their bugs.
+//! Uses none of the project's own types: a stand-in that shares them would share their bugs.
 #![allow(clippy::disallowed_methods, reason = "tests look at what was written")]
 
 pub mod api;
@@ -19,19 +19,19 @@ use std::path::{Path, PathBuf};
 /// A transcript to test with.
 #[derive(Clone, Debug)]
 pub struct RealFile {
-    /// Where it stands.
+    /// Its path.
     pub path: PathBuf,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
-/// Whether nothing may be left out because a part is missing here.
+/// Whether no test may be skipped because something is missing on this machine.
 #[allow(clippy::disallowed_methods, reason = "how tests are told what to do")]
 pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
-/// The top of the checkout.
+/// The root of the checkout.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -42,7 +42,7 @@ pub fn fixtures() -> PathBuf {
     root().join("crates/testkit/fixtures")
 }
 
-/// A folder of the shared material beside the checkout. Where it is absent that is said, once a call.
+/// A folder of the shared material beside the checkout. If it is missing, each call prints that.
 #[allow(clippy::print_stderr, reason = "tests say what they leave out")]
 pub fn shared(name: &str) -> Option<PathBuf> {
     let folder = root().parent()?.join("shared").join(name);
@@ -53,7 +53,7 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// All real transcripts there are: samples, fixtures, and the shared recordings and corpus.
+/// All available real transcripts: samples, fixtures, and the shared recordings and corpus.
 pub fn real_files() -> Vec<RealFile> {
     let mut folders = vec![root().join("samples"), fixtures()];
     folders.extend(["recordings", "corpus"].into_iter().filter_map(shared));
@@ -65,7 +65,7 @@ pub fn own_files() -> Vec<RealFile> {
     files_under(&[root().join("samples"), fixtures()])
 }
 
-/// The transcripts in these folders, by path. Other lines that stand beside them are left out by name.
+/// The transcripts in these folders, by path. Other JSONL files beside them are skipped by name.
 pub fn files_under(folders: &[PathBuf]) -> Vec<RealFile> {
     let others = ["requests.jsonl", "history.jsonl", "stdout.jsonl"];
     let mut found = Vec::new();
@@ -88,12 +88,12 @@ pub fn files_under(folders: &[PathBuf]) -> Vec<RealFile> {
     found
 }
 
-/// Chance that can be repeated: the same seed, the same numbers.
+/// Reproducible random numbers: the same seed produces the same numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Numbers that follow from `seed`.
+    /// Random numbers from `seed`.
     pub fn new(seed: u64) -> Self {
         Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -111,7 +111,7 @@ impl Rng {
         usize::try_from(self.number() >> 8).unwrap_or_default().checked_rem(end).unwrap_or_default()
     }
 
-    /// One of these.
+    /// A random one of these.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
@@ -122,7 +122,8 @@ impl Rng {
     }
 }
 
-/// What stands between two marks in a document must be that; with `QUIPU_BLESS` it is made so. `tests` says which tests to run for that.
+/// Asserts that the text between two marks in a document is `made`; with `QUIPU_BLESS` set, writes
+/// it there instead. `tests` names the tests to run for that.
 #[allow(clippy::disallowed_methods, reason = "blessing writes the document")]
 #[allow(clippy::missing_panics_doc, reason = "so tests fail")]
 pub fn compare(document: &str, mark: &str, made: &str, tests: &str) {

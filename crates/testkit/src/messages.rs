@@ -1,11 +1,11 @@
-//! Messages of the API, in the form in which they are compared.
+//! Normalizes messages of the API, so that they can be compared.
 
 use serde_json::{Map, Value};
 
 /// A text without the reminders in it.
 fn without_reminders(text: &str) -> String {
     let mut rest = text.trim().to_owned();
-    // A reminder may hold another one, as a file that was read.
+    // A reminder may contain another one, as a file that was read.
     if rest.starts_with("<system-reminder>") && rest.ends_with("</system-reminder>") {
         return String::new();
     }
@@ -28,7 +28,9 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Messages without what does not count when two requests are compared: reminders, messages of role `system`, `cache_control`; a text is a block of text.
+/// Messages without what does not matter when two requests are compared: reminders, messages of
+/// role `system`, `cache_control`, empty texts and `is_error: false`. String content becomes a text
+/// block, and a result of one text block becomes a string.
 pub fn normal(messages: &[Value]) -> Vec<Value> {
     let mut found = Vec::new();
     for message in messages.iter().filter(|message| message["role"] != "system") {

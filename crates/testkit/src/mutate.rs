@@ -1,38 +1,38 @@
-//! Fuzzing on stable Rust: arbitrary bytes and mutated genuine files, by chance that can be
-//! repeated.
+//! Fuzzing on stable Rust: arbitrary bytes and mutated genuine files, with reproducible random
+//! numbers.
 //!
-//! What must stay true: the same seed makes the same input, so that a failure can be tried again by
-//! the number that it is reported with.
+//! Invariant: the same seed produces the same input, so that a failure can be reproduced by the
+//! number in its report.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use crate::Rng;
 
-/// An input that takes longer than this has hung.
+/// An input that takes longer than this counts as a hang.
 const SLOWEST: Duration = Duration::from_secs(1);
-/// So many changes are made to a seed, at most.
+/// How many changes are made to a seed, at most.
 const CHANGES: usize = 8;
-/// So much memory may all inputs together take.
+/// How much memory all inputs together may take.
 const MEMORY: u64 = 64 << 20;
-/// No input grows beyond this: duplications of long seeds would fill the memory, not the reader.
+/// Longest input. Repeated duplication of long seeds would fill memory without testing the reader.
 const LONGEST: usize = 1 << 16;
-/// Bytes that mean something to the readers of JSON, TOML and of lines.
+/// Bytes that are special to the readers of JSON, TOML and lines.
 const TELLING: &[u8] = b"{}[]()\",:\\/*@=#%.-+0189eEu\n\r\t \0\x1b\x7f\x80\xff";
 
-/// Makes inputs.
+/// Creates inputs.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     rng: Rng,
 }
 
 impl Mutator {
-    /// Inputs that follow from `seed`.
+    /// Creates inputs from `seed`.
     pub fn new(seed: u64) -> Self {
         Mutator { rng: Rng::new(seed) }
     }
 
-    /// The next input: now and then arbitrary bytes, mostly one of the seeds, changed.
+    /// The next input: sometimes arbitrary bytes, mostly one of the seeds with changes.
     pub fn bytes(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         if seeds.is_empty() || self.rng.below(5) == 0 {
             return self.arbitrary();
@@ -46,7 +46,7 @@ impl Mutator {
         bytes
     }
 
-    /// Bytes without any sense, or such that a reader's grammar is made of.
+    /// Random bytes, or random bytes of the reader's grammar.
     fn arbitrary(&mut self) -> Vec<u8> {
         let (len, is_telling) = (self.rng.below(512), self.rng.below(2) == 0);
         let byte = |rng: &mut Rng| if is_telling { *rng.pick(TELLING) } else { rng.byte() };
@@ -69,7 +69,7 @@ impl Mutator {
                 drop(bytes.splice(to..to, copy));
             }
             6 => {
-                // The beginning of one, the end of another.
+                // The beginning of one seed, the end of another.
                 let other = rng.pick(seeds);
                 let from = rng.below(other.len() + 1);
                 bytes.truncate(at);
@@ -81,19 +81,19 @@ impl Mutator {
     }
 }
 
-/// How long the caller wants it to run, instead of the usual number of inputs.
+/// How long the caller wants it to run, instead of the default number of inputs.
 #[allow(clippy::disallowed_methods, reason = "how long to run is the caller's to say")]
 fn seconds() -> Option<u64> {
     std::env::var("QUIPU_FUZZ_SECONDS").ok()?.parse().ok()
 }
 
 #[allow(clippy::print_stdout, reason = "a count that nobody sees proves nothing")]
-/// Gives `default_count` inputs to a reader, or as many as fit into `QUIPU_FUZZ_SECONDS`; says how
-/// many there were.
+/// Passes `default_count` inputs to a reader, or as many as fit into `QUIPU_FUZZ_SECONDS`; prints
+/// how many there were.
 ///
 /// # Panics
 ///
-/// If the reader does, or takes longer than a second for one input, or too much memory for all.
+/// If the reader panics, or takes longer than a second for one input, or too much memory for all.
 pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8])) {
     let before = most_memory();
     let end = seconds().map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -101,7 +101,7 @@ pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8]))
     while end.map_or(count < default_count, |end| Instant::now() < end) {
         count += 1;
         let bytes = Mutator::new(count).bytes(seeds);
-        // A busy machine is not a slow reader: what hangs does so again.
+        // A busy machine does not make a slow reader: a real hang is slow each time.
         let is_slow = (0..3).all(|_| {
             let began = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| reader(&bytes)));
@@ -112,12 +112,12 @@ pub fn run(seeds: &[Vec<u8>], default_count: u64, mut reader: impl FnMut(&[u8]))
     }
     let taken = most_memory().zip(before).map(|(after, before)| after - before);
     println!("{count} inputs, {} kB", taken.unwrap_or_default() >> 10);
-    // In a short run other tests of the same program take some of it.
+    // In a short run, other tests of the same process take some of it.
     let most = if end.is_some() { MEMORY } else { 4 * MEMORY };
     assert!(taken.is_none_or(|taken| taken <= most), "the inputs took {taken:?} bytes");
 }
 
-/// The most memory that this program had at any time, where the system says so.
+/// The peak memory of this process, if the system reports it.
 #[allow(clippy::disallowed_methods, reason = "what the system says of this process")]
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

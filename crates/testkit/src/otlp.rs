@@ -1,9 +1,10 @@
-//! A stand-in for a receiver of traces, OTLP over HTTP, on loopback, that fails when it is told to.
+//! A stand-in for a receiver of traces, OTLP over HTTP, on loopback, which fails on demand.
 //!
-//! For driving an exporter without a service. It is as strict as the strictest of those we know: Phoenix refuses
-//! JSON and garbage, Langfuse a whole request for one malformed id. A request is stored whole or not at all, and
-//! that stands here before the sender is answered. Nothing is taken out: what is sent twice is here twice. One
-//! thread a connection; all end with the receiver.
+//! For testing an exporter without a service. It is as strict as the strictest known receivers:
+//! Phoenix refuses JSON and garbage, Langfuse refuses a whole request because of one malformed id.
+//! A request is stored whole or not at all, and this is decided before the sender gets an answer.
+//! Nothing is removed: what is sent twice is stored twice. One thread for each connection; all end
+//! with the receiver.
 
 mod http;
 pub mod proto;
@@ -33,25 +34,26 @@ pub struct Receiver {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is done instead of storing and saying so. One is used up by one request to store, whatever it holds.
+/// What the receiver does instead of storing a request and confirming it. Each request to store
+/// spans uses up one fault, whatever the request contains.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// It answers with this status, these headers (whole lines) and this body. Nothing is stored.
     Status(u16, String, String),
     /// It closes the connection without an answer. Nothing is stored.
     Cut,
-    /// It stores, and closes the connection without an answer: the sender cannot know.
+    /// It stores the request, and closes the connection without an answer: the sender cannot know.
     Stored,
-    /// It stores, and says nothing for this long; then it answers.
+    /// It stores the request, and answers only after this time.
     Slow(Duration),
 }
 
-/// What is refused beyond what every receiver refuses.
+/// What the receiver refuses, besides what every receiver refuses.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// A body with more bytes than this, as sent, gets 413.
     pub most_bytes: Option<usize>,
-    /// A request with such a span gets 400.
+    /// A request with a span for which this returns true gets 400.
     pub bad: Option<fn(&Span) -> bool>,
     /// A request whose `authorization` is not this gets 401.
     pub key: Option<String>,
@@ -60,24 +62,24 @@ pub struct Limits {
 /// What is kept of the spans that are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
-    /// All of it.
+    /// The spans themselves.
     Spans,
-    /// How many there were: for more than memory holds.
+    /// Only their number, for more spans than fit into memory.
     Counts,
 }
 
-/// A POST that came.
+/// A POST request that arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Where to.
+    /// The path of the URL.
     pub path: String,
-    /// By name, in lower case.
+    /// The headers by name, in lower case.
     pub headers: BTreeMap<String, String>,
     /// The length of the body, as sent.
     pub wire: usize,
-    /// What was answered; nothing if the connection was closed instead.
+    /// The status of the answer; `None` if the connection was closed instead.
     pub status: Option<u16>,
-    /// How many spans it had, stored or not; none if it could not be read.
+    /// How many spans it had, stored or not; 0 if it could not be read.
     pub spans: usize,
 }
 
@@ -89,24 +91,24 @@ pub struct Stored {
     pub parent: Option<String>,
     pub name: String,
     pub kind: i32,
-    /// In nanoseconds since 1970, as `end`.
+    /// In nanoseconds since 1970, like `end`.
     pub start: u64,
     pub end: u64,
     pub status: i32,
-    /// What the status says.
+    /// The message of the status.
     pub message: String,
     pub attributes: BTreeMap<String, Value>,
     pub resource: BTreeMap<String, Value>,
-    /// Name and version.
+    /// The name and version of the scope.
     pub scope: (String, String),
 }
 
-/// How much was stored. Refused requests count for nothing.
+/// How much was stored. Refused requests do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Count {
-    /// Spans, duplicates included.
+    /// Spans, including duplicates.
     pub spans: u64,
-    /// Different pairs of a trace's and a span's id.
+    /// Distinct pairs of trace id and span id.
     pub distinct: u64,
     /// Bytes of bodies as sent.
     pub wire: u64,
@@ -141,7 +143,7 @@ struct Batch {
     inflated: usize,
 }
 
-/// A status and why.
+/// A status and the reason.
 type Refusal = (u16, &'static str);
 
 impl Receiver {
@@ -155,12 +157,13 @@ impl Receiver {
         Receiver::at(0, Keep::Counts, Limits::default(), Vec::new())
     }
 
-    /// Starts a receiver that refuses this, and does that in turn before it is well.
+    /// Starts a receiver with these limits, which first does these faults in turn.
     pub fn with(limits: Limits, faults: Vec<Fault>) -> io::Result<Self> {
         Receiver::at(0, Keep::Spans, limits, faults)
     }
 
-    /// Starts a receiver on this port, so that it can come up where there was none; 0 is any that is free.
+    /// Starts a receiver on this port, so that a test can start one where there was none; 0 is any
+    /// free port.
     pub fn at(port: u16, keep: Keep, limits: Limits, faults: Vec<Fault>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port))?;
         let port = listener.local_addr()?.port();
@@ -184,7 +187,7 @@ impl Receiver {
         self.port
     }
 
-    /// Where to send traces.
+    /// The URL to send traces to.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1/traces", self.port)
     }
@@ -194,7 +197,7 @@ impl Receiver {
         self.shared.state().requests.clone()
     }
 
-    /// The spans stored so far, in order, duplicates included. None if they are only counted.
+    /// The spans stored so far, in order, including duplicates. Empty if they are only counted.
     pub fn spans(&self) -> Vec<Stored> {
         self.shared.state().spans.clone()
     }
@@ -205,7 +208,7 @@ impl Receiver {
         Count { distinct: state.ids.len() as u64, ..state.count }
     }
 
-    /// Ends it: its connections are closed, and from then on new ones are refused.
+    /// Ends it: its connections are closed, and new ones are refused from then on.
     pub fn stop(self) {
         drop(self);
     }
@@ -214,14 +217,15 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.shared.state().stopped = true;
-        // The thread waits for a connection. With this one it sees that it should end, and the port is free.
+        // The thread waits for a connection. This one wakes it up, so that it ends and the port
+        // becomes free.
         if TcpStream::connect(("127.0.0.1", self.port)).is_ok()
             && let Some(thread) = self.thread.take()
         {
             drop(thread.join());
         }
         for connection in self.shared.state().connections.iter().filter_map(Weak::upgrade) {
-            // It may have been closed meanwhile.
+            // It may have been closed in the meantime.
             drop(connection.shutdown(Shutdown::Both));
         }
     }
@@ -237,12 +241,12 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
         state.connections.retain(|known| known.strong_count() > 0);
         state.connections.push(Arc::downgrade(&connection));
         let shared = Arc::clone(shared);
-        // A client that hangs up early is the client's affair.
+        // A client that disconnects early is not an error here.
         thread::spawn(move || drop(serve(&connection, &shared)));
     }
 }
 
-/// Answers the requests of a connection, until one side has enough.
+/// Answers the requests of a connection, until one side ends it.
 fn serve(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let mut reader = BufReader::new(connection);
@@ -266,7 +270,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what a request holds, unless it is refused or should fail. No answer closes the connection.
+    /// Stores the contents of a request, unless it is refused or a fault is due. `None` closes the
+    /// connection.
     fn take(&self, request: &http::Request) -> Option<Answer> {
         let path = request.path.split('?').next().unwrap_or_default();
         let traces = path.ends_with("/v1/traces");
@@ -294,7 +299,7 @@ impl Shared {
         match checked {
             Ok((ids, batch)) if !matches!(fault, Some(Fault::Cut | Fault::Status(..))) => {
                 let inflated = batch.inflated as u64;
-                // Made before the others have to wait.
+                // Prepared before the lock is taken, so that others need not wait.
                 let stored = if self.keep == Keep::Spans { batch.stored() } else { Vec::new() };
                 let mut state = self.state();
                 state.count.spans += spans as u64;
@@ -341,7 +346,7 @@ impl Shared {
         Ok(Batch { message, inflated: body.len() })
     }
 
-    /// The ids of the spans, if nothing is wrong with any of these.
+    /// The ids of the spans, if all spans are valid.
     fn check(&self, batch: &Batch) -> Result<Vec<Id>, Refusal> {
         let check = |span: &Span| {
             let parent = &span.parent_span_id;
@@ -359,7 +364,7 @@ impl Shared {
     }
 }
 
-/// An id, if it is one: of the right length, and not all zero.
+/// An id, if it is valid: of the right length, and not all zero.
 fn id<const LENGTH: usize>(bytes: &[u8]) -> Option<[u8; LENGTH]> {
     bytes.try_into().ok().filter(|id| *id != [0; LENGTH])
 }
@@ -370,7 +375,7 @@ impl Batch {
         scopes.flat_map(|of| &of.spans)
     }
 
-    /// The spans, each with what it stood under.
+    /// The spans, each with its resource and scope.
     fn stored(self) -> Vec<Stored> {
         let mut stored = Vec::new();
         for of in self.message.resource_spans {
@@ -416,7 +421,7 @@ fn named<Map: FromIterator<(String, Value)>>(attributes: Vec<KeyValue>) -> Map {
     attributes.into_iter().map(|mut it| (std::mem::take(&mut it.key), json(value(it)))).collect()
 }
 
-/// A value as JSON: no value is null, bytes are hexadecimal digits.
+/// A value as JSON: a missing value is null, bytes are hexadecimal digits.
 fn json(value: Option<proto::Value>) -> Value {
     match value {
         None => Value::Null,

@@ -1,18 +1,19 @@
-//! Pictures of what a program writes to a terminal, as SVG: the text with its colours, in a window.
+//! Draws what a program writes to a terminal as SVG: the text with its colours, in a window.
 //!
-//! Knows the colours and styles that our output uses; another escape is a failure, not a stain. Each
-//! run of characters has its place and its length, so that columns stand whatever font is there.
+//! Supports the colours and styles of the project's output; any other escape is an error, so that
+//! it is not drawn wrongly. Each run of characters has its position and length, so that columns are
+//! aligned with any font.
 
 use std::fmt::Write as _;
 
-/// One cell.
+/// The size of one cell.
 const WIDTH: f32 = 8.4;
 const HEIGHT: usize = 19;
-/// Around the text, and above it for the bar of the window.
+/// The margin around the text, and the height of the window's title bar above it.
 const MARGIN: usize = 16;
 const BAR: usize = 34;
 
-/// The picture of an output, under the command that made it.
+/// The picture of an output, under the command that printed it.
 pub fn svg(command: &str, output: &str) -> Result<String, String> {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let mut body = String::new();
@@ -43,17 +44,18 @@ pub fn svg(command: &str, output: &str) -> Result<String, String> {
     let height = y + MARGIN;
     Ok(format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height}" viewBox="0 0 {width:.0} {height}">
-<style>text {{ font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre; fill: #d7dae0 }}</style>
 <rect width="100%" height="100%" rx="8" fill="#1e2127"/>
 <circle cx="20" cy="18" r="6" fill="#e06c75"/><circle cx="40" cy="18" r="6" fill="#e5c07b"/><circle cx="60" cy="18" r="6" fill="#98c379"/>
-{body}</svg>
+<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="#d7dae0">
+{body}</g>
+</svg>
 "##
     ))
 }
 
 #[derive(Clone, Copy, Default)]
 struct Style {
-    /// None: as the window has it.
+    /// Empty: the colour of the window.
     color: &'static str,
     is_bold: bool,
     is_dim: bool,
@@ -77,7 +79,7 @@ impl Style {
     }
 }
 
-/// Writes a run of characters. Blanks at both ends need no ink.
+/// Draws a run of characters, without the blanks at both ends.
 fn run(body: &mut String, column: usize, y: usize, text: &str, style: Style) {
     let shown = text.trim_start();
     let column = column + columns(text) - columns(shown);
@@ -97,7 +99,12 @@ fn run(body: &mut String, column: usize, y: usize, text: &str, style: Style) {
     if style.is_dim {
         look.push_str(r#" opacity="0.6""#);
     }
-    let shown = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    // SVG would merge consecutive blanks into one.
+    let shown = shown
+        .replace(' ', "\u{a0}")
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
     let _ =
         writeln!(body, r#"<text x="{x:.1}" y="{y}" textLength="{length:.1}"{look}>{shown}</text>"#);
 }
@@ -107,7 +114,7 @@ fn columns(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 
-/// Where a column begins.
+/// The position of a column.
 fn place(column: usize) -> f32 {
     WIDTH * f32::from(u16::try_from(column).unwrap_or(u16::MAX))
 }

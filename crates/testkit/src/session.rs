@@ -1,10 +1,10 @@
-//! Transcripts made by hand, record by record.
+//! Builds transcripts by hand, record by record.
 //!
-//! Ids are short words; what stands for no parent is `-`. Times go up by a second a record.
+//! Ids are short words; `-` means no parent. Each record is one second later than the one before.
 
 use std::fmt::Write;
 
-/// A transcript that is being written.
+/// A transcript under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     text: String,
@@ -32,24 +32,24 @@ fn parent(name: &str) -> String {
 }
 
 impl Script {
-    /// An empty one.
+    /// An empty transcript.
     pub fn new() -> Self {
         Script::default()
     }
 
-    /// The file.
+    /// The contents of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Time goes by.
+    /// Lets that many seconds pass.
     #[must_use]
     pub fn wait(mut self, seconds: u64) -> Self {
         self.seconds += seconds;
         self
     }
 
-    /// A record as it is.
+    /// Adds a record as it is.
     #[must_use]
     pub fn raw(mut self, json: &str) -> Self {
         self.text.push_str(json);
@@ -57,7 +57,8 @@ impl Script {
         self
     }
 
-    /// A record of that type with the usual envelope, and these members.
+    /// Adds a record of that type with the usual envelope, and these members. `under` is its
+    /// parent.
     #[must_use]
     pub fn record(mut self, kind: &str, uuid: &str, under: &str, members: &str) -> Self {
         self.seconds += 1;
@@ -72,14 +73,14 @@ impl Script {
         self.raw(&line)
     }
 
-    /// What a person types.
+    /// Adds a prompt of a person.
     #[must_use]
     pub fn prompt(self, uuid: &str, under: &str, text: &str) -> Self {
         let members = format!(r#""message":{{"role":"user","content":{}}}"#, quoted(text));
         self.record("user", uuid, under, &members)
     }
 
-    /// One block of an answer.
+    /// Adds one block of an answer.
     #[must_use]
     pub fn block(self, uuid: &str, under: &str, answer: &str, block: &str) -> Self {
         let members = format!(
@@ -88,21 +89,21 @@ impl Script {
         self.record("assistant", uuid, under, &members)
     }
 
-    /// An answer of one text.
+    /// Adds an answer with one text.
     #[must_use]
     pub fn says(self, uuid: &str, under: &str, answer: &str, text: &str) -> Self {
         let block = format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
         self.block(uuid, under, answer, &block)
     }
 
-    /// A call of a tool.
+    /// Adds a tool call.
     #[must_use]
     pub fn call(self, uuid: &str, under: &str, answer: &str, call: &str, tool: &str) -> Self {
         let block = format!(r#"{{"type":"tool_use","id":"{call}","name":"{tool}","input":{{}}}}"#);
         self.block(uuid, under, answer, &block)
     }
 
-    /// The result of a call.
+    /// Adds the result of a call.
     #[must_use]
     pub fn result(self, uuid: &str, under: &str, call: &str, text: &str) -> Self {
         let members = format!(

@@ -1,8 +1,8 @@
-//! A stand-in for a server behind TLS with a certificate that it has signed itself.
+//! A stand-in for a TLS server with a self-signed certificate.
 //!
-//! The certificates (`fixtures/tls`) are what `openssl req -x509` makes: CA:TRUE. `here` is for
-//! 127.0.0.1 until 2120, `elsewhere` for another name, `expired` was until 2020. Every request is
-//! answered with 200 and nothing.
+//! The certificates (`fixtures/tls`) are made by `openssl req -x509`: CA:TRUE. `here` is for
+//! 127.0.0.1 and valid until 2120, `elsewhere` is for another name, `expired` was valid until 2020.
+//! Every request is answered with 200 and an empty body.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ pub fn certificate(name: &str) -> io::Result<Vec<u8>> {
     fs::read(crate::fixtures().join("tls").join(format!("{name}.crt.der")))
 }
 
-/// The same as PEM.
+/// A certificate, as PEM.
 pub fn pem(name: &str) -> io::Result<String> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::from("-----BEGIN CERTIFICATE-----");
@@ -41,7 +41,8 @@ pub fn pem(name: &str) -> io::Result<String> {
     Ok(text)
 }
 
-/// Starts a server with such a certificate on any port, which it gives; it ends with the process.
+/// Starts a server with that certificate on a free port, and returns the port. The server ends with
+/// the process.
 pub fn serve(name: &str) -> io::Result<u16> {
     let key = fs::read(crate::fixtures().join("tls").join(format!("{name}.key.der")))?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key));
@@ -58,7 +59,7 @@ pub fn serve(name: &str) -> io::Result<u16> {
     thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let config = Arc::clone(&config);
-            // A client that does not like the certificate hangs up.
+            // A client that rejects the certificate disconnects.
             thread::spawn(move || drop(answer(connection, config)));
         }
     });

@@ -1,8 +1,12 @@
-//! A session changed, with a proof of what that does.
+//! Changes to a session, with a proof of their effect.
 //!
-//! [`Subject`] is a session as it was read and judged. A plan ([`clone`], [`fork`](fork()), [`strip`](strip()), [`mend`]) is a [`Change`]: which records go, what changes in others, which
-//! are new. [`write`](write()) gives the lines, [`prove`] compares what came out with what went in: it reads the result, and believes nobody. Invariants: nothing here opens a file for
-//! writing; records that a plan does not touch keep their bytes (with new ids: all but those); nothing that is kept names a record that is gone; a plan is small: it holds no texts.
+//! [`Subject`] is a session that was read and judged. A plan ([`clone`], [`fork`](fork()),
+//! [`strip`](strip()), [`repair`](repair())) is a [`Change`]: which records to remove, what to
+//! change in others, which to add. [`write`](write()) produces the lines. [`prove`] reads the
+//! result again, trusting nothing, and compares it with the original. Invariants: nothing here
+//! opens a file for writing; records that a plan does not touch keep their bytes (with new ids: all
+//! bytes except the ids); no kept record refers to a removed one; a plan is small, because it
+//! contains no texts.
 
 mod edit;
 mod fork;
@@ -10,8 +14,8 @@ mod ids;
 mod image;
 mod late;
 mod proof;
+mod relink;
 mod repair;
-mod settle;
 mod splice;
 mod strip;
 mod write;
@@ -26,8 +30,8 @@ use hashbrown::HashMap;
 pub use fork::{At, ForkError, fork};
 pub use ids::Renames;
 pub use late::Keep;
-pub use proof::{Proof, Side, prove};
-pub use repair::{Mended, mend};
+pub use proof::{Proof, Snapshot, prove};
+pub use repair::{Repaired, repair};
 pub use strip::{Preset, Spared, Strip, spared, strip};
 pub use write::Written;
 
@@ -42,30 +46,30 @@ use crate::table::{AnswerId, BlockId, RowId};
 use crate::time::Time;
 use edit::{BlockEdit, Edit};
 
-/// A session that is to be changed, or was.
+/// A session before or after a change.
 #[derive(Debug)]
 pub struct Subject {
     case: Case,
     rules: Rules,
     found: Result<History, Refusal>,
-    /// What it comes to, once that was asked.
+    /// The verdict and findings, computed on first use.
     judged: OnceLock<Judged>,
 }
 
 impl Subject {
-    /// Reads and judges a session by the rules of a version.
+    /// Reads a session and judges it by the rules of a version.
     pub fn open(path: &Path, rules: Rules) -> io::Result<Subject> {
         Subject::of_file(files::open(path)?, path, rules)
     }
 
-    /// The same with a file that is open.
+    /// Like [`Subject::open`], with a file that is already open.
     pub fn of_file(file: File, path: &Path, rules: Rules) -> io::Result<Subject> {
         let case = Case::open(file, path)?;
         let found = outline(&case.conversation, rules, Some("..."))?;
         Ok(Subject { case, rules, found, judged: OnceLock::new() })
     }
 
-    /// What it comes to.
+    /// The verdict and findings.
     fn judged(&self) -> io::Result<&Judged> {
         if let Some(judged) = self.judged.get() {
             return Ok(judged);
@@ -75,7 +79,7 @@ impl Subject {
         Ok(self.judged.get_or_init(|| judged))
     }
 
-    /// What another version makes of it.
+    /// The verdict and findings by the rules of another version.
     fn judged_as(&self, rules: Rules) -> io::Result<Judged> {
         let found = outline(&self.case.conversation, rules, Some("..."))?;
         self.case.judge(rules, found.as_ref().map_err(|refusal| *refusal))
@@ -86,7 +90,7 @@ impl Subject {
         Ok(self.judged()?.verdict)
     }
 
-    /// What is wrong, the worst first.
+    /// Everything that is wrong, worst first.
     pub fn findings(&self) -> io::Result<&[Finding]> {
         Ok(&self.judged()?.findings)
     }
@@ -96,7 +100,7 @@ impl Subject {
         &self.case.conversation
     }
 
-    /// What stands in its file from a byte on, by now, even if the file is no longer where it was.
+    /// The current bytes of its file from an offset on, even if the file has been moved.
     pub fn rest(&self, from: u64) -> io::Result<Vec<u8>> {
         self.case.conversation.with_file(|file| {
             let mut more = Vec::new();
@@ -105,7 +109,7 @@ impl Subject {
         })
     }
 
-    /// The records that are sent, and the compaction that they begin behind.
+    /// The records that are sent, and the compaction that they follow.
     fn sent(&self) -> (&[RowId], Option<RowId>) {
         match &self.found {
             Ok(found) => (&found.rows, found.boundary),
@@ -114,21 +118,21 @@ impl Subject {
     }
 }
 
-/// What becomes of the lines of a session.
+/// A plan: what happens to each line of a session.
 #[derive(Debug)]
 pub struct Change {
     goes: Vec<bool>,
     edits: HashMap<RowId, Edit>,
-    /// New lines, each behind the line of a record.
+    /// New lines, by the record whose line they follow.
     behind: HashMap<RowId, Vec<Vec<u8>>>,
-    /// New lines at the end.
+    /// New lines at the end of the file.
     end: Vec<Vec<u8>>,
     scraps: Scraps,
-    /// What is done, in words.
+    /// Everything that the plan does, as text.
     pub deeds: Vec<Deed>,
 }
 
-/// What becomes of bytes that are no records.
+/// What happens to bytes that are not records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scraps {
     Stay,
@@ -138,20 +142,20 @@ enum Scraps {
 /// One thing that a change does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// The finding that it mends.
+    /// The code of the finding that it fixes.
     pub code: Option<Code>,
-    /// The line that it is about.
+    /// The number of the line that it is about.
     pub line: Option<u64>,
-    /// One sentence.
+    /// One sentence that describes it.
     pub text: String,
 }
 
-/// Everything stays: with new ids, another session that says the same.
+/// Keeps everything. With new ids, the result is another session with the same content.
 pub fn clone(subject: &Subject) -> Change {
     Change::new(&subject.case.conversation)
 }
 
-/// Writes a session as a change leaves it, with new ids if there are any.
+/// Writes a session with a change applied, and with new ids if `ids` is given.
 pub fn write(
     subject: &Subject,
     change: &Change,
@@ -161,7 +165,7 @@ pub fn write(
     write_file(&subject.case.conversation, change, ids, out)
 }
 
-/// Maps the ids in the bytes of a side file.
+/// Replaces the ids in the bytes of a side file.
 pub fn map_bytes(ids: &Renames, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     ids.map(bytes, &[], &mut out);
@@ -198,7 +202,7 @@ impl Change {
         }
     }
 
-    /// Gives the session a title: a record at the end, where clients look for it.
+    /// Gives the session a title: adds a record at the end, where clients look for it.
     pub fn title(&mut self, title: &str, session: &str) {
         let line = format!(
             r#"{{"type":"custom-title","customTitle":{},"sessionId":{}}}"#,
@@ -217,17 +221,17 @@ impl Change {
             && !self.goes.contains(&true)
     }
 
-    /// Whether a session that says something would say nothing any more.
+    /// Whether the session contains messages, and the change would remove all of them.
     pub fn leaves_nothing(&self, conversation: &Conversation) -> bool {
         let is_said = |kind: Kind| matches!(kind, Kind::User | Kind::Assistant);
         let mut messages =
-            conversation.table.numbered().filter(|(_, row)| is_said(row.kind) && !row.is_side);
+            conversation.table.numbered().filter(|(_, row)| is_said(row.kind) && !row.is_sidechain);
         self.goes.contains(&true) && messages.all(|(id, _)| self.goes(id))
     }
 
-    /// Whether a block of the session stays.
+    /// Whether a block of the session is kept.
     pub fn keeps(&self, conversation: &Conversation, block: BlockId) -> bool {
-        let row = conversation.table.part(block).row;
+        let row = conversation.table.block(block).row;
         let place = conversation.table.place(block);
         let is_gone =
             |(at, edit): &(u32, BlockEdit)| *at as usize == place && *edit == BlockEdit::Gone;
@@ -250,7 +254,8 @@ impl Change {
         self.deeds.push(Deed { code, line, text: text.into() });
     }
 
-    /// The time that a record needs so that versions which go by the newest one go on from it; nothing if it has it.
+    /// The time that a record needs so that versions that continue from the newest record continue
+    /// from it; `None` if its time is new enough.
     fn needed_time(
         &self,
         conversation: &Conversation,
@@ -263,7 +268,7 @@ impl Change {
                 row.kind,
                 Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::Progress
             );
-            is_tree && !row.is_marked_side && row.uuid.is_some() && !self.goes(id)
+            is_tree && !row.says_sidechain && row.uuid.is_some() && !self.goes(id)
         };
         let others = conversation.table.numbered().map(|(id, _)| id);
         let others = others.filter(|id| Some(*id) != last && is_candidate(*id));
@@ -272,7 +277,7 @@ impl Change {
     }
 }
 
-/// The answer that a record is of, or whose calls it answers.
+/// The answer that a record belongs to, or whose calls it answers.
 fn answer_of(conversation: &Conversation, row: RowId) -> Option<AnswerId> {
     let table = &conversation.table;
     let known = table.row(row);
@@ -282,6 +287,6 @@ fn answer_of(conversation: &Conversation, row: RowId) -> Option<AnswerId> {
     if known.input != Some(Input::ToolResult) {
         return None;
     }
-    let mut calls = table.parts_of(row).filter_map(|part| conversation.pairs.of(part));
-    calls.find_map(|call| table.row(table.part(call).row).answer)
+    let mut calls = table.blocks_of(row).filter_map(|part| conversation.pairs.of(part));
+    calls.find_map(|call| table.row(table.block(call).row).answer)
 }

@@ -1,10 +1,12 @@
-//! Will it resume? What is wrong with a session, and what a client and the API would make of it.
+//! Will it resume? What is wrong with a session, and what a client and the API would do with it.
 //!
-//! One pass over the file reads its table and examines each record (`examine`); then each version's rules are asked what they send (an [`outline`](crate::history::outline)), how much of the conversation
-//! that is (`reach`), and what the API would refuse of it (`request`). The verdict is the worst finding. Invariants: nothing is written; memory grows with the number of records,
-//! not with their size; the number of findings is bounded; no secret is ever in one.
+//! One pass over the file reads its table and examines each record (`examine`). Then, for each
+//! version's rules, it determines what that version sends (an
+//! [`outline`](crate::history::outline)), how much of the conversation that is (`reach`), and what
+//! the API would refuse in it (`request`). The worst finding decides the verdict. Invariants:
+//! nothing is written; memory grows with the number of records, not with their size; the number of
+//! findings is bounded; no finding contains a secret.
 
-mod around;
 mod code;
 mod examine;
 mod finding;
@@ -12,6 +14,7 @@ mod image;
 mod judge;
 mod reach;
 mod request;
+mod surroundings;
 
 use std::fs::File;
 use std::io;
@@ -26,47 +29,47 @@ pub use finding::Finding;
 pub use reach::Reach;
 pub(crate) use reach::{is_replacing, is_voice};
 
+use crate::agents::{Body, WithAgents};
 use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
-use crate::family::{Body, Family};
 use crate::history::{self, History, OBSERVED, Refusal, Rules, Told, outline_with};
 use crate::place::{Agent, Session, agents};
 use crate::secret::Redactor;
-use crate::table::{BlockId, Filling, Id, Part, RowId};
+use crate::table::{BlockId, BlockRow, Filling, Id, RowId};
 use crate::time::Time;
 use examine::Examined;
 pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
 pub(crate) use image::{LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What it comes to.
+    /// Whether the session resumes, decided by the worst finding.
     pub verdict: Verdict,
-    /// The version whose rules count.
+    /// The client version whose rules apply.
     pub version: String,
-    /// The record that the client goes on from: its line, and its id.
+    /// The record that the client continues from: its line and its id.
     pub leaf: Option<(u64, Option<String>)>,
-    /// What becomes of the messages.
+    /// How many messages are sent, summed up, left and lost.
     pub reach: Reach,
-    /// What is wrong, the worst first.
+    /// Everything that is wrong, worst first.
     pub findings: Vec<Finding>,
-    /// What the versions that were observed would do, the oldest first.
+    /// The verdict of each observed version, oldest first.
     pub versions: Vec<(String, Verdict)>,
 }
 
 /// Whether a session resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// All that was said is sent, or was summed up or left on purpose.
+    /// Everything that was said is sent, or was summed up or abandoned on purpose.
     Full,
     /// Something that was said is not sent.
     Loss,
     /// The API would refuse the request.
     Rejected,
-    /// The client does not resume it, or hangs.
+    /// The client does not resume the session, or hangs.
     Refused,
 }
 
@@ -80,7 +83,7 @@ impl Verdict {
         }
     }
 
-    /// The name in JSON.
+    /// The name in JSON output.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Full => "full",
@@ -90,7 +93,7 @@ impl Verdict {
         }
     }
 
-    /// The same in words.
+    /// The verdict as a phrase, for people.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Full => "resumes fully",
@@ -101,7 +104,7 @@ impl Verdict {
     }
 }
 
-/// What one version makes of a session.
+/// The verdict of one client version on a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
@@ -110,18 +113,18 @@ pub(crate) struct Judged {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// A session that is being judged.
+/// A session that is being checked.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) conversation: Conversation,
     pub(crate) examined: Examined,
-    /// Where damage begins, in order.
+    /// Offsets where damage begins, in order.
     damage: Vec<u64>,
-    /// The first message.
+    /// The first user or assistant record.
     first_said: Option<RowId>,
-    /// The line of the first result of each call.
+    /// For each tool call, the line of its first result.
     results: HashMap<Id, u64>,
-    /// The first record of each answer.
+    /// For each answer, its first record.
     answers: HashMap<Id, RowId>,
 }
 
@@ -134,7 +137,7 @@ impl Case {
             table.numbered().find(|(_, row)| matches!(row.kind, Kind::User | Kind::Assistant));
         let first_said = first_said.map(|(row, _)| row);
         let mut results = HashMap::new();
-        for part in table.parts().iter().filter(|part| part.kind == BlockKind::ToolResult) {
+        for part in table.blocks().iter().filter(|part| part.kind == BlockKind::ToolResult) {
             if let Some(call) = part.id {
                 results.entry(call).or_insert(table.row(part.row).line);
             }
@@ -144,14 +147,14 @@ impl Case {
         Case { conversation, examined, damage, first_said, results, answers }
     }
 
-    /// A session by its records alone: nobody looks for secrets.
+    /// Opens a session for its records alone, without searching for secrets.
     pub(crate) fn open(file: File, path: &Path) -> io::Result<Case> {
         let mut examined = Examined::default();
         let conversation = Conversation::of_file(file, path, 0, &mut examined)?;
         Ok(Case::new(conversation, examined))
     }
 
-    /// What one version makes of it, of which it is known what it would send.
+    /// Judges the session by the rules of one version. `found` is what that version would send.
     pub(crate) fn judge(
         &self,
         rules: Rules,
@@ -166,24 +169,24 @@ impl Case {
         Ok(judged)
     }
 
-    /// The row whose record begins there.
+    /// The row whose record begins at that offset.
     pub(crate) fn row_at(&self, offset: u64) -> Option<RowId> {
         let rows = self.conversation.table.rows();
         let at = rows.binary_search_by_key(&offset, |row| row.offset).ok()?;
         u32::try_from(at).ok().map(RowId)
     }
 
-    /// What was seen in records, with the blocks that it is about.
+    /// The marks on records, each with the block that it is about.
     pub(crate) fn marks(&self) -> impl Iterator<Item = (&Mark, Option<BlockId>)> {
         self.examined.marks.iter().map(|mark| {
             let block = mark.block.and_then(|block| {
-                self.conversation.table.parts_of(self.row_at(mark.offset)?).nth(block as usize)
+                self.conversation.table.blocks_of(self.row_at(mark.offset)?).nth(block as usize)
             });
             (mark, block)
         })
     }
 
-    /// Whether a `last-prompt` record names a record that is there.
+    /// Whether a `last-prompt` record names a record that is in the file.
     fn is_named(&self) -> bool {
         self.conversation
             .table
@@ -199,12 +202,13 @@ impl Case {
     }
 }
 
-/// Judges a session by the rules of a version. `now` tells which times have not come yet.
+/// Checks a session by the rules of a version. `now` decides which times are in the future.
 pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<Report> {
     check_with(session, agents(session), rules, now, &Arc::default())
 }
 
-/// The same, where the files of its sub-agents are known, with what else the user takes for a secret.
+/// Like [`check`], with the sub-agents' files already known and with the user's own rules for
+/// secrets.
 pub fn check_with(
     session: &Session,
     agents: Vec<Agent>,
@@ -222,15 +226,16 @@ pub fn check_with(
     report(case, agents, rules, now, shared, judged)
 }
 
-/// What the observed versions make of it. One speaks for those that do the same. Two threads: there is not enough to do
-/// for more.
+/// The verdicts of all observed versions. Versions that behave alike share one result. Two threads:
+/// there is not enough work for more.
 fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rules, Judged)>> {
     let mut linked = case.conversation.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
-    let is_odd = |part: &Part| part.filling == Filling::OddContent;
-    let is_plain = is_timed && !case.conversation.table.parts().iter().any(is_odd);
+    let is_odd = |part: &BlockRow| part.filling == Filling::OddContent;
+    let is_plain = is_timed && !case.conversation.table.blocks().iter().any(is_odd);
     let is_alike = |rules: &Rules| is_plain && *rules != asked && ALIKE.contains(&rules.version);
-    // The newest do most: they come first, and each thread takes the next one that nobody has.
+    // The newest versions take the longest, so they come first. Each thread takes the next one in
+    // line.
     let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
     let next = Mutex::new(all);
     let cache = Told::default();
@@ -248,9 +253,9 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
         let other = scope.spawn(judge);
         let mut judged: Vec<(Rules, Judged)> = judge()?;
         judged.extend(
-            other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))?,
+            other.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked")))?,
         );
-        // The others do the same.
+        // The versions that behave alike get a copy.
         let like =
             judged.iter().find(|(rules, _)| rules.version == LIKE).map(|(_, like)| like.clone());
         for rules in OBSERVED.into_iter().filter(is_alike) {
@@ -261,8 +266,8 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
     })
 }
 
-/// Versions that go on as 2.0.76 does if all records have times and no call has contents that only that
-/// ends on; what else differs decides nothing here.
+/// Versions that continue as 2.0.76 does, if all records have times and no call has contents on
+/// which only 2.0.76 exits. Their other differences do not matter here.
 const ALIKE: [[u32; 3]; 2] = [[2, 0, 42], [2, 0, 50]];
 const LIKE: [u32; 3] = [2, 0, 76];
 
@@ -278,15 +283,15 @@ fn report(
         judged.iter().map(|(rules, judged)| (rules.name(), judged.verdict)).collect();
     let others = others(&judged, rules);
     let Some((_, judged)) = judged.into_iter().find(|(known, _)| *known == rules) else {
-        return Err(io::Error::other("rules that nobody observed"));
+        return Err(io::Error::other("these are not the rules of an observed client version"));
     };
-    // A client that refuses a session may still have found where to resume it.
+    // A client that refuses a session may still have determined where to resume it.
     let leaf = judged.leaf.or_else(|| history::leaf(&case.conversation.table, rules)).map(|leaf| {
         let row = case.conversation.table.row(leaf);
         (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
     let mut more = Findings::new(&case.conversation.table);
-    around::around(&case, rules, now, &mut more);
+    surroundings::around(&case, rules, now, &mut more);
     if let Some(text) = others {
         more.add(Code::OtherVersions, Severity::Note, None, text);
     }
@@ -295,7 +300,7 @@ fn report(
     findings.extend(more.into_list());
     if agents.is_empty() {
         let mut more = Findings::new(&case.conversation.table);
-        around::calls_without_agents(&case.conversation.table, &|_| false, &mut more);
+        surroundings::calls_without_agents(&case.conversation.table, &|_| false, &mut more);
         findings.extend(more.into_list());
     } else {
         findings.extend(of_agents(case, agents));
@@ -305,20 +310,20 @@ fn report(
     Ok(Report { verdict, version: rules.name(), leaf, reach: judged.reach, findings, versions })
 }
 
-/// What there is to say about the sub-agents of a session.
+/// Findings about the sub-agents of a session.
 fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
-    let (family, seen) = Family::around(case.conversation, agents, &case.examined);
+    let (family, seen) = WithAgents::around(case.conversation, agents, &case.examined);
     let files = family.agents.iter().filter_map(|agent| match &agent.body {
-        Body::File(conversation) => Some(around::name(&conversation.path)),
-        Body::Side(_) => None,
+        Body::File(conversation) => Some(surroundings::name(&conversation.path)),
+        Body::Sidechain(_) => None,
     });
     let examined: Vec<(String, Examined)> = files.zip(seen).collect();
     let mut findings = Findings::new(&family.main.table);
-    around::agents(&family, &examined, &mut findings);
+    surroundings::agents(&family, &examined, &mut findings);
     findings.into_list()
 }
 
-/// What the other versions would do differently, in a sentence.
+/// What the other versions would do differently, as one sentence.
 fn others(judged: &[(Rules, Judged)], rules: Rules) -> Option<String> {
     let outcome = |judged: &Judged| (judged.verdict, judged.reach.lost);
     let (_, baseline) = judged.iter().find(|(known, _)| *known == rules)?;

@@ -1,8 +1,9 @@
 //! Messages and their content blocks.
 //!
-//! Content is a string, a list of blocks, or missing; each is read as blocks. The variant of a block is
-//! chosen by its `type` alone: foreign gateways pad every block with the fields of all others.
-//! Invariants: no block is dropped, none is made up; a type that is not known is [`BlockKind::Other`].
+//! Content is a string, a list of blocks, or missing; each is read as blocks. The kind of a block
+//! depends on its `type` alone, because third-party gateways pad every block with the fields of all
+//! others. Invariants: no block is dropped, and none is made up; an unknown type is
+//! [`BlockKind::Other`].
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -15,7 +16,7 @@ use crate::scan::{Fault, Scanner};
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
     object: Object<'a>,
-    /// Nothing if there are too many to note.
+    /// The blocks of the content; `None` if there are too many to keep.
     blocks: Option<Vec<Block<'a>>>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Deref for Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the message object that begins at `at`: the message, and where it ends.
+    /// Reads the message object that begins at `at`. Returns the message, and where it ends.
     pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
         let mut blocks = Vec::new();
         let mut count = 0;
@@ -49,12 +50,12 @@ impl<'a> Message<'a> {
         Ok((Message { object, blocks }, end))
     }
 
-    /// A message whose content stands in the record itself.
+    /// A message whose content is in the record itself.
     pub(crate) fn bare(record: Object<'a>) -> Self {
         Message { object: record, blocks: None }
     }
 
-    /// The content as it stands: a string, a list, or something else.
+    /// The content as it is in the file: a string, a list, or something else.
     pub fn content(&self) -> Option<Json<'a>> {
         self.get("content")
     }
@@ -67,7 +68,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether a tool's answer is among the blocks: the test that tells results from prompts.
+    /// Whether a tool result is among the blocks. This is what distinguishes results from prompts.
     pub fn has_tool_result(&self) -> bool {
         self.blocks().any(|block| block.kind == BlockKind::ToolResult)
     }
@@ -78,12 +79,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The blocks of a message, in order.
+/// Iterates over the blocks of a message, in order.
 #[allow(missing_debug_implementations, reason = "an iterator that is used up where it is made")]
 pub enum Blocks<'m, 'a> {
-    /// As they were noted.
+    /// Blocks that were kept when the message was read.
     Noted(std::slice::Iter<'m, Block<'a>>),
-    /// Too many to note: read one by one.
+    /// Too many blocks to keep: they are read one by one.
     Crowd(Box<dyn Iterator<Item = Block<'a>> + 'm>),
 }
 
@@ -98,7 +99,7 @@ impl<'a> Iterator for Blocks<'_, 'a> {
     }
 }
 
-/// The blocks of a content value: of a list its elements, of a string the string itself.
+/// The blocks of a content value: the elements of a list, or a string as one block.
 pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
     let alone = (content.shape() == Shape::String).then_some(content);
     alone.into_iter().chain(content.elements()).filter_map(Block::of)
@@ -109,18 +110,20 @@ pub fn blocks(content: Json<'_>) -> impl Iterator<Item = Block<'_>> {
 pub struct Block<'a> {
     json: Json<'a>,
     kind: BlockKind,
-    /// Its members, as they were met, so that it need not be read again; more than these are not noted.
+    /// The name and value of each member, kept so that the block is not scanned again. No more than
+    /// these are kept.
     members: [(&'a [u8], Json<'a>); MEMBERS],
     count: u8,
 }
 
-/// The count of a block with more members than are noted, or with one whose name has escapes.
+/// The `count` of a block with more members than are kept, or with a member whose name has escapes.
 const CROWD: u8 = u8::MAX;
-/// How many members of a block are noted. Clients write at most six.
+/// How many members of a block are kept. Clients write at most six.
 const MEMBERS: usize = 6;
 
 impl<'a> Block<'a> {
-    /// Reads the content value that begins at `at`: gives its blocks, and where it ends.
+    /// Reads the content value that begins at `at`. Passes each block to `each`, and returns where
+    /// the value ends.
     fn scan_all(
         scanner: Scanner<'a>,
         at: usize,
@@ -146,7 +149,7 @@ impl<'a> Block<'a> {
             scanner.object(at, |key, start| {
                 let end = scanner.value(start)?;
                 match members.get_mut(usize::from(count)) {
-                    // A name with escapes is for those who look closely.
+                    // A name with escapes is left to the full parser.
                     Some(free) if !key.escaped => {
                         *free = (
                             scanner.bytes(key.range.clone()),
@@ -171,12 +174,12 @@ impl<'a> Block<'a> {
         Ok((block, end))
     }
 
-    /// A value as a block: an object, or a string. The bytes were accepted before.
+    /// A value (an object or a string) as a block. The bytes must have been accepted before.
     pub(crate) fn of(json: Json<'a>) -> Option<Block<'a>> {
         Block::scan(Scanner::new(json.raw()), 0).ok().map(|(block, _)| block)
     }
 
-    /// The block as it stands: an object, or a string that is all of the content.
+    /// The block as it is in the file: an object, or a string that is all of the content.
     pub fn json(&self) -> Json<'a> {
         self.json
     }
@@ -186,17 +189,17 @@ impl<'a> Block<'a> {
         self.json.shape() == Shape::String
     }
 
-    /// What kind of block it is.
+    /// The kind of the block.
     pub fn kind(&self) -> BlockKind {
         self.kind
     }
 
-    /// The type as the block gives it; a string is `text`.
+    /// The type as the block gives it; `text` for a string.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
         if self.is_string() { Some(Cow::Borrowed("text")) } else { self.field("type") }
     }
 
-    /// The tool that a call is of.
+    /// The name of the tool, if the block is a call.
     pub fn tool(&self) -> Option<Cow<'a, str>> {
         self.field("name")
     }
@@ -206,7 +209,7 @@ impl<'a> Block<'a> {
         if self.is_string() { self.json.text() } else { self.field("text") }
     }
 
-    /// A member of the block.
+    /// The member of that name.
     pub fn get(&self, name: &str) -> Option<Json<'a>> {
         if self.count == CROWD {
             return self.json.get(name);
@@ -215,7 +218,7 @@ impl<'a> Block<'a> {
         members.iter().rfind(|(key, _)| *key == name.as_bytes()).map(|(_, value)| *value)
     }
 
-    /// A member that is none of these.
+    /// The name of a member that is not in this list.
     pub(crate) fn other_than(&self, names: &[&str]) -> Option<Cow<'a, str>> {
         if self.count == CROWD {
             let object = self.json.object()?;
@@ -228,12 +231,13 @@ impl<'a> Block<'a> {
         other.map(unescape)
     }
 
-    /// The text of a member of the block.
+    /// The member of that name, if it is a text.
     pub fn field(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.text()
     }
 
-    /// Whether thinking is signed, as clients see it: by anything but nothing.
+    /// Whether thinking is signed. Like clients, this accepts any signature except a missing or
+    /// empty one.
     pub(crate) fn has_signature(&self) -> bool {
         !matches!(self.get("signature").map(Json::raw), None | Some(b"null" | b"\"\""))
     }
@@ -244,7 +248,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// What kind of block it is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// Text.
@@ -255,7 +259,7 @@ pub enum BlockKind {
     RedactedThinking,
     /// A call of one of the client's tools.
     ToolUse,
-    /// The answer to such a call.
+    /// The result of such a call.
     ToolResult,
     /// An image.
     Image,
@@ -265,19 +269,19 @@ pub enum BlockKind {
     ToolReference,
     /// A call of a tool that the API runs itself.
     ServerToolUse,
-    /// The answer to such a call.
+    /// The result of such a call.
     ServerToolResult,
-    /// A type that this version does not know, or none.
+    /// An unknown type, or none.
     Other,
 }
 
 impl BlockKind {
-    /// Whether it calls a tool.
+    /// Whether the block is a tool call.
     pub fn is_call(self) -> bool {
         matches!(self, BlockKind::ToolUse | BlockKind::ServerToolUse)
     }
 
-    /// Whether it is the result of a call.
+    /// Whether the block is the result of a call.
     pub fn is_result(self) -> bool {
         matches!(self, BlockKind::ToolResult | BlockKind::ServerToolResult)
     }

@@ -1,7 +1,7 @@
-//! One file as a conversation: its table, how its records hang together, and its turns.
+//! One file as a conversation: its table, the graph of its records, and its turns.
 //!
-//! What the commands that show a session start from. Texts are read from the file when they are asked for; the session's own file stays
-//! open, so that what is shown is what was read.
+//! The starting point of the commands that show a session. Texts are read from the file when they
+//! are needed; the session's own file stays open, so that what is shown is what was read.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,21 +21,23 @@ use crate::table::{BlockId, RowId, Table, Watch, changed};
 use crate::threads::{self, lock};
 use crate::turn::{Builder, Pairs, Turn};
 
-/// A file, read and linked.
+/// A file, with its records read and linked.
 #[derive(Debug)]
 pub struct Conversation {
-    /// Where it stands.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Kept open, so that what is shown is what was read; closed for those of which there are many.
+    /// Kept open, so that what is shown is what was read. `None` for sub-agents' files, of which
+    /// there may be many.
     file: Option<File>,
     window: Mutex<Window>,
     /// Its records.
     pub table: Table,
-    /// How they hang together.
+    /// Which record is the parent of which, and the chains that this forms.
     pub graph: Graph,
-    /// Its calls and results.
+    /// Which result answers which call.
     pub pairs: Pairs,
-    /// The version that resumes it, and the record from which, once that was asked.
+    /// The client version that resumes it, and the record that this version resumes from, computed
+    /// when it is first needed.
     rules: Rules,
     leaf: OnceLock<Option<RowId>>,
 }
@@ -49,14 +51,16 @@ struct Window {
     end: u64,
 }
 
-/// A record that begins within so many bytes behind the last one follows it: where most is passed over, reading ahead would read all.
+/// A record that begins within this many bytes after the last one counts as the next one. Without
+/// this bound, reading ahead would read the whole file even where most records are skipped.
 const NEAR: u64 = 4 << 10;
 
-/// So few records are looked at by one thread.
+/// Up to this many records are read by one thread.
 const FEW: usize = 512;
 
 impl Window {
-    /// Bytes of the file. Records are mostly looked at one after the other: then more is read at once.
+    /// Bytes of the file. Records are mostly read one after the other; in that case more is read at
+    /// once.
     fn get(&mut self, file: &File, offset: u64, len: u64) -> io::Result<Cow<'_, [u8]>> {
         if self.held(offset, len).is_none() {
             let is_next = offset >= self.end && offset - self.end < NEAR;
@@ -82,14 +86,14 @@ impl Window {
     }
 }
 
-/// Looks at one record after the other.
+/// Reads one record after the other.
 pub(crate) struct Look<'a> {
     conversation: &'a Conversation,
     window: Window,
 }
 
 impl Look<'_> {
-    /// The record of a row.
+    /// Passes the record of a row to `see`.
     pub(crate) fn record<T>(
         &mut self,
         row: RowId,
@@ -98,7 +102,7 @@ impl Look<'_> {
         self.conversation.look_by(&mut self.window, row, see)
     }
 
-    /// One block that can be read alone; nothing else of its record is read.
+    /// Passes one block to `see`, if it can be read alone; nothing else of its record is read.
     pub(crate) fn block<T>(
         &mut self,
         block: BlockId,
@@ -106,7 +110,7 @@ impl Look<'_> {
     ) -> io::Result<Option<T>> {
         let table = &self.conversation.table;
         let Some(range) = table.range(block) else { return Ok(None) };
-        let offset = table.row(table.part(block).row).offset + range.start as u64;
+        let offset = table.row(table.block(block).row).offset + range.start as u64;
         self.conversation.with_file(|file| {
             let bytes = self.window.get(file, offset, range.len() as u64)?;
             let block = Block::of(Json::trusted(&bytes));
@@ -119,13 +123,13 @@ impl Look<'_> {
 /// The turns of a conversation.
 #[derive(Debug)]
 pub struct Turns {
-    /// Those that the newest client goes on from.
+    /// The turns of the live branch, which the newest client continues.
     pub live: Vec<Turn>,
-    /// Those of the other chains of the main conversation.
+    /// The turns of the other chains of the main conversation: abandoned branches.
     pub dead: Vec<(ChainId, Vec<Turn>)>,
-    /// Those of sub-agents in the same file.
+    /// The turns of sub-agents in the same file.
     pub side: Vec<(ChainId, Vec<Turn>)>,
-    /// The last line of the last complete turn of the live ones; 0 if none is.
+    /// The last line of the last complete live turn; 0 if none is complete.
     pub consumed: u64,
 }
 
@@ -135,40 +139,42 @@ impl Conversation {
         Conversation::open_from(path, 0)
     }
 
-    /// From now on the live conversation is the one that this version resumes.
+    /// Makes the branch that this client version resumes the live one.
     pub fn resume_as(&mut self, rules: Rules) {
         (self.rules, self.leaf) = (rules, OnceLock::new());
     }
 
-    /// The record that the client resumes from: the newest version, unless another was asked for.
+    /// The record that the client resumes from. The client is the newest version, unless
+    /// [`Conversation::resume_as`] set another.
     pub fn leaf(&self) -> Option<RowId> {
         *self.leaf.get_or_init(|| history::leaf(&self.table, self.rules))
     }
 
-    /// Where the conversation that is shown ends: at the leaf, or, in a file that the client does not
-    /// resume, at the last message.
+    /// Where the conversation that is shown ends: at the leaf, or, in a file that the client does
+    /// not resume, at the last message.
     pub fn end(&self) -> Option<RowId> {
         self.graph.end(&self.table, self.leaf())
     }
 
-    /// The chains of the live conversation; none if there is no message.
+    /// The chains of the live branch; empty if there is no message.
     pub fn live(&self) -> Vec<ChainId> {
         let path = |end| self.graph.path(self.graph.chain_of(end));
         self.end().map_or_else(Vec::new, path)
     }
 
-    /// The number of a record's line in its file, also if not all of that was read.
+    /// The number of a record's line in its file, even if only a part of the file was read.
     pub fn line(&self, row: RowId) -> io::Result<u64> {
         let before = self.with_file(|file| lines_before(file, self.table.start))?;
         Ok(before + self.table.row(row).line)
     }
 
-    /// Reads a file from the line that begins at a byte. The lines before it are not counted: numbers of lines begin there.
+    /// Reads a file from the line that begins at `offset`. The lines before it are not counted:
+    /// line numbers begin there.
     pub(crate) fn open_from(path: &Path, offset: u64) -> io::Result<Conversation> {
         Conversation::open_watched(path, offset, &mut ())
     }
 
-    /// The same, while somebody looks on.
+    /// Like `open_from`, and shows each record to `watch`.
     pub(crate) fn open_watched(
         path: &Path,
         offset: u64,
@@ -177,7 +183,7 @@ impl Conversation {
         Conversation::of_file(files::open(path)?, path, offset, watch)
     }
 
-    /// The same with a file that is open, whatever its path leads to by now.
+    /// Like `open_watched` for a file that is already open, whatever its path leads to by now.
     pub(crate) fn of_file(
         file: File,
         path: &Path,
@@ -191,7 +197,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Reads a file for those who ask neither how records hang together nor for turns.
+    /// Reads a file without its graph, for callers that need neither parents nor turns.
     pub(crate) fn open_unlinked(path: &Path, offset: u64) -> io::Result<Conversation> {
         Conversation::unlinked(files::open(path)?, path, offset, &mut ())
     }
@@ -219,12 +225,13 @@ impl Conversation {
         })
     }
 
-    /// Gives the file back; it is opened again when something in it is looked at. There may be more sub-agents than files may be open.
+    /// Closes the file; it is opened again for each access. There may be more sub-agents than the
+    /// process may have open files.
     pub(crate) fn close(&mut self) {
         self.file = None;
     }
 
-    /// Works on the file.
+    /// Calls `work` with the file.
     pub(crate) fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &self.file {
             Some(file) => work(file),
@@ -232,7 +239,7 @@ impl Conversation {
         }
     }
 
-    /// One block; nothing if its record does not have it any more.
+    /// Passes one block to `see`; `None` if its record no longer has it.
     pub fn look_at<T>(
         &self,
         block: BlockId,
@@ -241,7 +248,7 @@ impl Conversation {
         self.with_file(|file| self.table.look_at(file, block, see))
     }
 
-    /// The record of a row.
+    /// Passes the record of a row to `see`.
     pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
         self.look_by(&mut lock(&self.window), row, see)
     }
@@ -259,14 +266,14 @@ impl Conversation {
         self.with_file(|file| Table::see(&window.get(file, known.offset, known.len)?, see))
     }
 
-    /// The records of these rows, in their order. Many are looked at by several threads.
+    /// The records of these rows, in their order. Several threads read them if there are many.
     pub(crate) fn look_all<T: Send>(
         &self,
         rows: &[RowId],
         see: impl Fn(&mut Look<'_>, RowId) -> io::Result<T> + Sync,
     ) -> io::Result<Vec<T>> {
         let threads = threads::count();
-        // More pieces than threads: some have longer records than others.
+        // More pieces than threads, because some have longer records than others.
         let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads * 8).max(FEW)).collect();
         let found: Vec<_> = pieces.iter().map(|_| Mutex::new(Ok(Vec::new()))).collect();
         threads::each(pieces.len(), threads, |at| {
@@ -280,12 +287,12 @@ impl Conversation {
         Ok(all)
     }
 
-    /// The rows of these chains, one after the other.
+    /// The rows of these chains, one chain after the other.
     pub fn rows<'a>(&'a self, chains: &'a [ChainId]) -> impl Iterator<Item = RowId> + 'a {
         chains.iter().flat_map(|chain| self.graph.rows(*chain)).copied()
     }
 
-    /// The turns in these chains, which follow each other.
+    /// The turns in these chains, each of which continues the one before it.
     pub fn turns_in(&self, chains: &[ChainId]) -> Vec<Turn> {
         Builder::new(&self.table, &self.pairs).turns(None, self.rows(chains))
     }
@@ -307,7 +314,7 @@ impl Conversation {
         for (id, chain) in self.graph.numbered() {
             if !is_live[id.index()] {
                 let found = builder.turns(chain.start.after(), self.graph.rows(id).iter().copied());
-                let of = if chain.is_side { &mut turns.side } else { &mut turns.dead };
+                let of = if chain.is_sidechain { &mut turns.side } else { &mut turns.dead };
                 if !found.is_empty() {
                     of.push((id, found));
                 }
@@ -317,7 +324,8 @@ impl Conversation {
         turns
     }
 
-    /// The line up to which all turns are complete. What stands open at the end is left for next time.
+    /// The line up to which all turns are complete. Turns still open at the end are left for next
+    /// time.
     fn consumed(&self, turns: &[Turn]) -> u64 {
         let waiting = turns.iter().rev().take_while(|turn| !turn.outcome.is_complete());
         let line = |row: RowId| self.table.row(row).line;

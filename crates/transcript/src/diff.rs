@@ -1,7 +1,7 @@
 //! What a call changed in files.
 //!
-//! Taken from the client's own patch (`structuredPatch`) where the record has one; else worked out from the call's input, as in the files
-//! of sub-agents. Invariant: a call that failed changed nothing.
+//! Taken from the client's own patch (`structuredPatch`) if the record has one; else computed from
+//! the input of the call, as for the files of sub-agents. Invariant: a failed call changed nothing.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::json::{Json, Object, Shape};
 /// A file that a call touched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The file, as the call names it.
+    /// The path of the file, as the call names it.
     pub path: String,
-    /// What was done.
+    /// What was done with it.
     pub action: Action,
-    /// What changed, piece by piece.
+    /// The changed parts of the file.
     pub hunks: Vec<Hunk>,
 }
 
@@ -25,9 +25,9 @@ pub struct Touched {
 pub enum Action {
     /// It was read.
     Read,
-    /// It is new.
+    /// It was created.
     Created,
-    /// It was there before and has other content now.
+    /// It existed before and has other content now.
     Changed,
 }
 
@@ -42,30 +42,33 @@ impl Action {
     }
 }
 
-/// Lines that changed, with some around them.
+/// Lines that changed, with some lines around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// The number of its first line before and after, from 1; nothing if the call does not tell.
+    /// The number of its first line before and after the change, from 1; `None` if the call does
+    /// not contain it.
     pub start: Option<[u64; 2]>,
-    /// The lines: ` ` is in both, `-` was, `+` is; `\` is a remark.
+    /// The lines with their marks: ` ` for unchanged, `-` for removed, `+` for added, `\` for a
+    /// remark.
     pub lines: Vec<(char, String)>,
 }
 
 impl Touched {
-    /// How many lines came and went.
+    /// How many lines were added and removed.
     pub fn counts(&self) -> [usize; 2] {
         let lines = || self.hunks.iter().flat_map(|hunk| &hunk.lines);
         ['+', '-'].map(|sign| lines().filter(|(mark, _)| *mark == sign).count())
     }
 }
 
-/// How long a diff may take; after that it is coarser.
+/// How long computing a diff may take; after that, the result is coarser.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How many lines around a change are kept where a diff is worked out.
+/// How many lines around a change are kept in a computed diff.
 const AROUND: usize = 3;
 
-/// The file that a call touched, if its tool is one that touches files. `output` is what the model was told came of it.
+/// The file that a call touched, if its tool touches files. `output` is the result as the model got
+/// it.
 pub fn touched(
     tool: &str,
     input: Json<'_>,
@@ -109,7 +112,7 @@ pub fn touched(
     }
 }
 
-/// The client's own patch. An empty one says nothing: it stands in new files too.
+/// The client's own patch. An empty one means nothing: new files have one too.
 fn patch(result: Option<&Object<'_>>) -> Option<Vec<Hunk>> {
     let hunks = result?.get("structuredPatch")?.elements().filter_map(|hunk| {
         let hunk = hunk.object()?;
@@ -131,7 +134,7 @@ fn patch(result: Option<&Object<'_>>) -> Option<Vec<Hunk>> {
     (!hunks.is_empty()).then_some(hunks)
 }
 
-/// What the edits of a call say.
+/// The changes in the edits of a call.
 fn edits(input: &Object<'_>) -> Vec<Hunk> {
     let one = |edit: &Object<'_>| {
         let text = |name: &str| edit.text(name).unwrap_or_default();

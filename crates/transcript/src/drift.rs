@@ -1,20 +1,21 @@
-//! What a transcript holds that the format, as far as it is known, does not.
+//! Finds what a transcript contains that the schema does not have.
 //!
-//! An early warning: a new client release adds types, members and blocks, and here is where they show
-//! first. Takes records, gives findings, by client version. Unknown is not wrong: such records are read
-//! and kept like all others.
+//! An early warning: new client releases add types, members and blocks, and they show up here
+//! first. Records go in, findings by client version come out. Unknown does not mean wrong: such
+//! records are read and kept like all others.
 
 use std::collections::BTreeMap;
 
 use crate::entry::Entry;
 use crate::json::{Json, Object, Shape};
-use crate::known::{self, Place};
 use crate::limit::KNOWN_DEPTH;
+use crate::schema::{self, Place};
 
-/// What was found, by client version and what it is.
+/// What was found, by client version and by what it is.
 pub type Findings = BTreeMap<(Version, Novelty), Finding>;
 
-/// A client version, in the order of versions: 2.1.9 comes before 2.1.45. What is none comes last.
+/// A client version. Sorts by number: 2.1.9 comes before 2.1.45. Texts that are not versions come
+/// last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     numbers: (bool, Vec<u64>),
@@ -27,64 +28,64 @@ impl Version {
         Version { numbers: (numbers.is_none(), numbers.unwrap_or_default()), text: text.to_owned() }
     }
 
-    /// As the client writes it; `unknown` where no record of the file says it.
+    /// The version as the client writes it; `unknown` if no record of the file has one.
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Something that is not known.
+/// Something that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Novelty {
-    /// A type of record, block, attachment, progress or system event, as `block.future`.
+    /// A type of record, block, attachment, progress or system event, such as `block.future`.
     Type(String),
-    /// A member of an object of a known place, as `user.future`.
+    /// A member of an object of a known place, such as `user.future`.
     Field(String),
 }
 
-/// How often it was found, and where first.
+/// How often something was found, and where first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How many times.
+    /// How many times it was found.
     pub count: u64,
     /// The file of the first one, as the caller named it.
     pub file: String,
-    /// The line of the first one.
+    /// The line number of the first one.
     pub line: u64,
 }
 
-/// Looks for what is not known in one file after the other.
+/// Looks for unknown types and members in one file after the other.
 #[derive(Debug, Default)]
 pub struct Drift {
     findings: Findings,
     file: String,
     line: u64,
-    /// The version that the records around are of: many say none themselves.
+    /// The version of the surrounding records. Many records do not have one themselves.
     version: Option<Version>,
-    /// Found before any record of the file has told its version.
+    /// Found before any record of the file had a version.
     waiting: BTreeMap<Novelty, Finding>,
 }
 
 impl Drift {
-    /// What was found.
+    /// Everything that was found.
     pub fn finish(mut self) -> Findings {
         self.end_of_file();
         self.findings
     }
 
-    /// What follows is of another file.
+    /// Begins another file.
     pub fn begin(&mut self, file: &str) {
         self.end_of_file();
         file.clone_into(&mut self.file);
         self.version = None;
     }
 
-    /// No version will come any more for what is waiting for one.
+    /// No version can follow any more for the findings that wait for one.
     fn end_of_file(&mut self) {
-        self.settle(&Version::new("unknown"));
+        self.take_pending(&Version::new("unknown"));
     }
 
-    fn settle(&mut self, version: &Version) {
+    fn take_pending(&mut self, version: &Version) {
         for (what, early) in std::mem::take(&mut self.waiting) {
             let key = (version.clone(), what);
             match self.findings.get_mut(&key) {
@@ -94,14 +95,14 @@ impl Drift {
         }
     }
 
-    /// Looks at one record.
+    /// Examines one record.
     pub fn add(&mut self, line: u64, entry: &Entry<'_>) {
         self.line = line;
         if let Some(text) = entry.version()
             && self.version.as_ref().is_none_or(|version| version.text != text)
         {
             let version = Version::new(&text);
-            self.settle(&version);
+            self.take_pending(&version);
             self.version = Some(version);
         }
         let name = entry.type_name();
@@ -110,13 +111,13 @@ impl Drift {
             (Some("system"), Some(subtype)) => format!("system.{subtype}"),
             (Some(name), _) => name.to_owned(),
         };
-        match known::place(&name) {
+        match schema::place(&name) {
             Some(place) => self.members(entry.json(), place, KNOWN_DEPTH),
             None => self.found(Novelty::Type(name)),
         }
     }
 
-    /// Looks at the members of an object. What is nested deeper than `depth` is not looked into.
+    /// Examines the members of an object. Nothing that is nested deeper than `depth` is examined.
     fn members(&mut self, json: Json<'_>, place: &Place, depth: usize) {
         let Some(object) = json.object() else { return };
         for (name, value) in object.members() {
@@ -130,7 +131,7 @@ impl Drift {
         }
     }
 
-    /// Looks into the value of a member, as its place says.
+    /// Examines the value of a member, as its place requires.
     fn value(&mut self, value: Json<'_>, into: &str, name: &str, depth: usize) {
         let (for_object, for_list) = into.split_once(',').unwrap_or((into, into));
         match value.shape() {
@@ -151,11 +152,11 @@ impl Drift {
         } else if let Some(family) = into.strip_suffix('.') {
             let kind = value.get("type").and_then(Json::text).unwrap_or("(none)".into());
             let name = format!("{family}.{kind}");
-            match known::place(&name) {
+            match schema::place(&name) {
                 Some(inner) => self.members(value, inner, depth),
                 None => self.found(Novelty::Type(name)),
             }
-        } else if let Some(inner) = known::place(into) {
+        } else if let Some(inner) = schema::place(into) {
             self.members(value, inner, depth);
         } else {
             // No object was ever seen here, so nothing in it is known.

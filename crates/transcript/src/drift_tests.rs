@@ -14,8 +14,8 @@ fn known_records_are_silent() {
         r#"{"type":"assistant","message":{"content":[{"type":"tool_use","input":{"anything":{"at":"all"}}}]}}"#,
         r#"{"type":"file-history-snapshot","snapshot":{"trackedFileBackups":{"any/path":{"version":1}}}}"#,
         r#"{"type":"user","toolUseResult":[{"type":"text","text":"from MCP"}]}"#,
-        r#"{"message":{"role":"assistant","content":"seed 002"}}"#,
-        r#"{"type":"human","message":{"content":"seed 000"},"isDeleted":true}"#,
+        r#"{"message":{"role":"assistant","content":"flat"}}"#,
+        r#"{"type":"human","message":{"content":"human"},"isDeleted":true}"#,
     ] {
         assert_eq!(names(json), [""; 0], "{json}");
     }

@@ -1,10 +1,11 @@
 //! One record and its envelope, all dialects in one model.
 //!
-//! An [`Entry`] is an [`Object`]: a record's bytes with the places of its members. Everything else is
-//! read from there on demand, by name, so fields that this version does not know are as reachable as those
-//! it does. Invariants: reading never fails; an unknown type is [`Kind::Other`], not an error; the
-//! differences between dialects (names of types, where content and time stand) end here and in
-//! `content`, nobody else asks which dialect a record is written in.
+//! An [`Entry`] is an [`Object`]: the bytes of a record with the places of its members. Everything
+//! else is read from there on demand, by name, so that fields this version does not know are as
+//! accessible as those it knows. Invariants: reading never fails; an unknown type is
+//! [`Kind::Other`], not an error; the differences between dialects (names of types, where content
+//! and time are) end here and in `content`: no other module asks which dialect a record is written
+//! in.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -32,7 +33,7 @@ impl<'a> Deref for Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads a record from bytes that hold just one JSON object.
+    /// Reads a record from bytes that are exactly one JSON object.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         match Entry::scan(Scanner::new(bytes), 0) {
             Ok((entry, end)) if end == bytes.len() => Some(entry),
@@ -40,7 +41,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Reads the object that begins at `at`: the record, and where it ends.
+    /// Reads the object that begins at `at`. Returns the record, and where it ends.
     pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
         let mut message = None;
         let (object, end) = Object::scan_with(scanner, at, |key, start| {
@@ -66,7 +67,7 @@ impl<'a> Entry<'a> {
     fn find_kind(&self) -> Kind {
         match self.text("type") {
             Some(name) => Kind::named(&name),
-            // Seed 002: an answer has no type of its own, only the role of its message.
+            // The flat dialect: an answer has no type of its own, only the role of its message.
             None => match self.message.as_ref().and_then(|message| message.text("role")).as_deref()
             {
                 Some("assistant") => Kind::Assistant,
@@ -76,19 +77,18 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What kind of record it is, whatever its dialect calls it.
+    /// The kind of the record, whatever its dialect calls it.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The type as the record itself gives it; the role of its message where it gives none.
+    /// The type as the record gives it; without a type, the role of its message.
     pub fn type_name(&self) -> Option<Cow<'a, str>> {
         let name = self.get("type").and_then(Json::text);
         name.or_else(|| self.message.as_ref()?.text("role"))
     }
 
-    /// The kind within the kind: the subtype of a `system` record, the type of an attachment or of
-    /// progress data.
+    /// The subtype of a `system` record, or the type of an attachment or of progress data.
     pub fn subtype(&self) -> Option<Cow<'a, str>> {
         match self.kind {
             Kind::Attachment => self.get("attachment")?.get("type")?.text(),
@@ -102,12 +102,12 @@ impl<'a> Entry<'a> {
         self.text("uuid")
     }
 
-    /// The id of the record that this one follows; `None` for a root.
+    /// The id of the record's parent; `None` for a root.
     pub fn parent(&self) -> Option<Cow<'a, str>> {
         self.text("parentUuid")
     }
 
-    /// The session that the record says it belongs to. The file name is the better witness.
+    /// The session that the record says it belongs to. The file name is more reliable.
     pub fn session(&self) -> Option<Cow<'a, str>> {
         self.text("sessionId").or_else(|| self.text("session_id"))
     }
@@ -117,28 +117,30 @@ impl<'a> Entry<'a> {
         self.text("version")
     }
 
-    /// When the record was made: text or milliseconds, in the record, its message or its snapshot.
+    /// When the record was made: a text or milliseconds, in the record, its message or its
+    /// snapshot.
     pub fn time(&self) -> Option<Time> {
         let message = || Time::read(self.message.as_ref()?.get("timestamp")?);
         let snapshot = || Time::read(self.get("snapshot")?.get("timestamp")?);
         self.get("timestamp").and_then(Time::read).or_else(message).or_else(snapshot)
     }
 
-    /// The message of a conversation record. Where it stands depends on the dialect: seed 002 has what
-    /// the user says in the record itself.
+    /// The message of a conversation record. Its place depends on the dialect: in the flat one, the
+    /// content of a user's message is in the record itself.
     pub fn message(&self) -> Option<&Message<'a>> {
         self.message.as_ref()
     }
 
-    /// What the record says to the model or the client; nothing if it says nothing.
+    /// Who speaks and how (prompt, command, tool result, …); `None` for records that say nothing.
     pub fn input(&self) -> Option<Input> {
         input::input(self)
     }
 
-    /// Whether a person spoke here: a prompt or a command, in the main conversation.
+    /// Whether a person speaks here: a prompt or a command, in the main conversation.
     ///
-    /// Not counted: records without content, tool results, what the client adds by itself (`isMeta`, compaction summaries,
-    /// command output, interruption marks, notifications), what hooks add, and the prompts of sub-agents.
+    /// Not counted: records without content, tool results, what the client adds by itself
+    /// (`isMeta`, compaction summaries, command output, interruption marks, notifications), what
+    /// hooks add, and the prompts of sub-agents.
     pub fn is_human_turn(&self) -> bool {
         self.kind == Kind::User
             && !self.flag("isSidechain")
@@ -152,7 +154,8 @@ impl<'a> Entry<'a> {
         let identified = has("uuid") || has("sessionId");
         match self.kind {
             Kind::Other => identified,
-            // A `tool_result` is also a content block; a `user` line of seed 002 has only content.
+            // A `tool_result` is also a content block; a `user` line of the flat dialect has only
+            // content.
             Kind::User => identified || has("message") || has("timestamp") || self.is_plain(),
             _ => {
                 identified
@@ -161,30 +164,31 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether this is a record of a transcript, and not a line of the client's other files.
+    /// Whether this is a record of a transcript, and not a line of another file of the client.
     pub(crate) fn is_of_transcript(&self) -> bool {
-        // Events of the `stream-json` output have the short form of the session's id alone.
+        // Events of the `stream-json` output have only the `session_id` spelling of the session's
+        // id.
         let event = self.get("session_id").is_some() && self.get("sessionId").is_none();
-        // A type that nobody knows yet is still a type; the prompt history has none.
+        // An unknown type is still a type; the prompt history has none.
         let typed = self.kind != Kind::Other || self.get("type").is_some();
         typed && self.looks_genuine() && !event
     }
 
-    /// Whether what is said stands in the record itself, as in seed 002.
+    /// Whether the content is in the record itself, as in the flat dialect.
     fn is_plain(&self) -> bool {
         let name = self.text("type");
         matches!(name.as_deref(), Some("user" | "assistant")) && self.get("content").is_some()
     }
 }
 
-/// Declares the kinds of records with the names they have in files.
+/// Declares the kinds of records with their names in files.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $($name:literal)|+,)+) => {
-        /// What kind of record an entry is.
+        /// The kind of a record.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind {
             $($(#[$doc])* $kind,)+
-            /// A type that this version does not know, or none. Not an error: the future is normal.
+            /// An unknown type, or none. Not an error: new client versions add types.
             Other,
         }
 
@@ -207,19 +211,19 @@ kinds! {
     Assistant = "assistant",
     /// An event of the client: compaction, errors, hook summaries, durations.
     System = "system",
-    /// Something given to the model beside the prompt.
+    /// Something that the model gets in addition to the prompt.
     Attachment = "attachment",
-    /// How a running tool, hook or sub-agent is getting on.
+    /// The progress of a running tool, hook or sub-agent.
     Progress = "progress",
     /// A title, usually of another session.
     Summary = "summary",
-    /// A prompt queued, taken or removed while the model worked.
+    /// A prompt that was queued, dequeued or removed while the model worked.
     QueueOperation = "queue-operation",
     /// Which files were backed up at a prompt.
     FileHistorySnapshot = "file-history-snapshot",
     /// One more file of a snapshot.
     FileHistoryDelta = "file-history-delta",
-    /// The last prompt and the leaf it led to.
+    /// The last prompt, and the leaf of its conversation.
     LastPrompt = "last-prompt",
     /// A title given by the user.
     CustomTitle = "custom-title",
@@ -227,7 +231,7 @@ kinds! {
     AiTitle = "ai-title",
     /// The name of the session as an agent.
     AgentName = "agent-name",
-    /// The agent definition the session runs as.
+    /// The agent definition that the session runs as.
     AgentSetting = "agent-setting",
     /// The colour of the session as an agent.
     AgentColor = "agent-color",
@@ -243,9 +247,9 @@ kinds! {
     PrLink = "pr-link",
     /// A page published from the session.
     FrameLink = "frame-link",
-    /// A switch that the client remembers.
+    /// A switch whose state the client remembers.
     AtisLatch = "atis-latch",
-    /// Where a forked agent's context comes from.
+    /// Where the context of a forked agent comes from.
     ForkContextRef = "fork-context-ref",
     /// The tools used so far.
     ToolsUsed = "tools-used",
@@ -255,17 +259,18 @@ kinds! {
     ApiRequest = "api-request",
     /// System prompt and tools of requests.
     ApiRequestShape = "api-request-shape",
-    /// A message of a request that no line gives.
+    /// A message of a request that is on no other line.
     ApiRequestBlob = "api-request-blob",
-    /// Tool results replaced by shorter ones. Hearsay: not seen in a genuine file.
+    /// Tool results replaced by shorter ones. Known from other sources only, not seen in a genuine
+    /// file.
     ContentReplacement = "content-replacement",
-    /// The worktree of the session. Hearsay.
+    /// The worktree of the session. Known from other sources only.
     WorktreeState = "worktree-state",
-    /// Who wrote which lines. Hearsay.
+    /// Who wrote which lines. Known from other sources only.
     AttributionSnapshot = "attribution-snapshot",
-    /// What was kept word for word in a compaction (seed 000).
+    /// What a compaction kept word for word (dialect `human`).
     CompactPrelude = "compact_prelude",
-    /// The summary of a compaction (seed 000).
+    /// The summary of a compaction (dialect `human`).
     CompactRecap = "compact_recap",
 }
 

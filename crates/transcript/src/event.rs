@@ -1,7 +1,7 @@
-//! What the client noted beside the conversation, in a line.
+//! Describes in one line what the client noted beside the conversation.
 //!
-//! Most of it matters to nobody who reads a conversation (listings, reminders, counts); what does is told from the rest here, once, for
-//! every way of showing a session.
+//! Most such notes do not matter to a reader of the conversation (listings, reminders, counts).
+//! This module decides which ones do, once, for every view of a session.
 
 use crate::entry::{Entry, Kind};
 use crate::json::{Json, Object};
@@ -9,13 +9,13 @@ use crate::json::{Json, Object};
 /// Something that the client noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it was.
+    /// The note in one line.
     pub text: String,
-    /// Whether a person who reads the conversation wants to know.
+    /// Whether it matters to a person who reads the conversation.
     pub matters: bool,
 }
 
-/// What a record notes.
+/// The note in a record.
 pub fn event(entry: &Entry<'_>) -> Event {
     let subtype = entry.subtype().unwrap_or_default();
     let plain = Event { text: subtype.replace('_', " "), matters: false };
@@ -38,7 +38,7 @@ fn system(entry: &Entry<'_>, subtype: &str) -> Option<String> {
     let number = |name: &str| entry.get(name).and_then(Json::integer);
     match subtype {
         "compact_boundary" => Some("the conversation was compacted".to_owned()),
-        "microcompact_boundary" => Some("old results were cleared".to_owned()),
+        "microcompact_boundary" => Some("old tool results were cleared".to_owned()),
         "api_error" => {
             let error = entry.get("error").and_then(Json::object);
             let status = error.as_ref().and_then(|error| error.get("status")?.integer());
@@ -69,13 +69,13 @@ fn attachment(object: &Object<'_>, subtype: &str) -> Option<String> {
     let name = || object.text("displayPath").or_else(|| object.text("filename"));
     match subtype {
         "file" | "compact_file_reference" => Some(format!("attached {}", name()?)),
-        "edited_text_file" => Some(format!("{} was edited outside", name()?)),
+        "edited_text_file" => Some(format!("{} was edited outside Claude Code", name()?)),
         "opened_file_in_ide" => Some(format!("{} is open in the editor", name()?)),
         "selected_lines_in_ide" => Some(format!("lines of {} are selected in the editor", name()?)),
         "nested_memory" => Some(format!("memory {}", object.text("path").or_else(name)?)),
         "plan_mode" => Some("plan mode".to_owned()),
         "plan_mode_exit" => Some("end of plan mode".to_owned()),
-        "max_turns_reached" => Some("the limit of turns was reached".to_owned()),
+        "max_turns_reached" => Some("the turn limit was reached".to_owned()),
         "hook_additional_context" | "hook_system_message" | "hook_blocking_error" => {
             let content = object.get("content")?;
             let texts: Vec<_> = crate::content::blocks(content)
@@ -90,7 +90,7 @@ fn attachment(object: &Object<'_>, subtype: &str) -> Option<String> {
         "hook_success" | "async_hook_response" => {
             let failed =
                 object.get("exitCode").and_then(Json::integer).is_some_and(|code| code != 0);
-            // What other hooks print goes nowhere unless they fail.
+            // The client ignores what other hooks print, unless they fail.
             let hook = object.text("hookEvent").unwrap_or_default();
             let heard = failed || matches!(&*hook, "SessionStart" | "UserPromptSubmit");
             let output = object.text("content").filter(|output| heard && !output.is_empty());

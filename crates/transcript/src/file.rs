@@ -1,9 +1,10 @@
-//! Files as lines with their places.
+//! Files as lines with their offsets.
 //!
-//! [`Lines`] goes forward through anything that can be read, [`Backward`] from the end of a file to its
-//! start, [`Follow`] waits for what another program appends. All give [`Line`]s, and a line gives its
-//! [`Record`]s. Invariants: memory is bounded by `limit`, whatever the file holds; offsets and lengths
-//! are those of the file, and the ranges of all lines with their endings are the file, byte for byte.
+//! [`Lines`] reads forward from any reader, [`Backward`] from the end of a file to its start, and
+//! [`Follow`] reads while another process appends. All return [`Line`]s, and a line contains
+//! [`Record`]s. Invariants: memory is bounded by `limit`, whatever the file contains; offsets and
+//! lengths are those of the file, and the ranges of all lines with their endings are the file, byte
+//! for byte.
 
 mod backward;
 mod digest;
@@ -27,27 +28,27 @@ use crate::scan::{Fault, Why};
 /// One line of a file.
 #[derive(Debug)]
 pub struct Line<'a> {
-    /// Its number, from 1; unknown when the file is read backwards.
+    /// Its number, from 1; `None` when the file is read backward.
     pub number: Option<u64>,
-    /// Where it begins in the file.
+    /// The byte offset of its start in the file.
     pub offset: u64,
     /// Its length in bytes, without the line ending.
     pub len: u64,
     /// Whether a newline ends it. The last line may lack one.
     pub ended: bool,
-    /// Which part of its line it is, from 0, if the line holds more records than can be held. Parts end
-    /// between records, have the number of the line, and follow each other.
+    /// Which part of its line this is, from 0, if the line has more records than fit into memory.
+    /// Parts end between records, have the number of the line, and follow each other.
     pub part: Option<u32>,
-    /// Its bytes.
+    /// Its bytes, complete or condensed.
     pub body: Body<'a>,
 }
 
 /// The bytes of a line.
 #[derive(Debug)]
 pub enum Body<'a> {
-    /// All of them.
+    /// All bytes.
     Held(&'a [u8]),
-    /// A line too long to hold, condensed.
+    /// A condensed form of a line that is too long to keep in memory.
     Condensed(&'a Digest),
 }
 
@@ -64,44 +65,44 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The records of a line, in order.
+/// Iterates over the records of a line, in order.
 #[derive(Debug)]
 pub struct Records<'a> {
     line: Option<u64>,
     offset: u64,
     pieces: Pieces<'a>,
     digest: Option<&'a Digest>,
-    /// The length of a line that even condensed is too long.
+    /// The length of the line, if it is too long even when condensed.
     overflow: Option<u64>,
 }
 
-/// One record, or bytes that are none, with its place in the file.
+/// One record, or bytes that are not a record, with its offset in the file.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// The number of its line, from 1; unknown when the file is read backwards.
+    /// The number of its line, from 1; `None` when the file is read backward.
     pub line: Option<u64>,
-    /// Where it begins in the file.
+    /// The byte offset of its start in the file.
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// In what state it was found.
+    /// Whether it is whole, recovered or damaged.
     pub state: State,
-    /// The record; nothing for damage and for JSON that is no object.
+    /// The record; `None` for damage and for JSON that is not an object.
     pub entry: Option<Entry<'a>>,
-    /// JSON that is no object.
+    /// JSON that is not an object.
     pub bare: Option<Json<'a>>,
-    /// What is wrong, and where in the file.
+    /// What is wrong, and at which byte offset of the file.
     pub fault: Option<(u64, Why)>,
-    /// The entry's long strings are cut; the whole of it stands in the file.
+    /// The entry's long strings are cut; only the file has all of it.
     pub condensed: bool,
 }
 
-/// In what state a record was found.
+/// Whether a record is whole, recovered or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Alone on its line.
     Whole,
-    /// Whole, but in a damaged line, or with bytes that are no UTF-8.
+    /// Whole, but in a damaged line, or with bytes that are not UTF-8.
     Recovered,
     /// Not a record.
     Damaged,
@@ -145,7 +146,7 @@ impl<'a> Iterator for Records<'a> {
             Meaning::Damaged(fault) => (State::Damaged, None, None, Some(fault)),
         };
         let offset = place(piece.range.start);
-        // What is missing behind a record is not part of it; behind damage it is.
+        // Bytes that the digest dropped after a record are not part of it; after damage they are.
         let end = match state {
             State::Damaged => place(piece.range.end),
             _ => place(piece.range.end.saturating_sub(1)) + 1,
@@ -179,7 +180,8 @@ pub fn read(bytes: &[u8], mut each: impl FnMut(Record<'_>)) {
     }
 }
 
-/// A file from a byte on. Several can read one file at once: its own place is not used.
+/// Reads a file from a byte offset. Several of these can read one file at once, because none uses
+/// the file's own position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct From<'a> {
     file: &'a File,
@@ -191,7 +193,7 @@ impl<'a> From<'a> {
         From { file, at }
     }
 
-    /// As many bytes as there are, up to so many. A buffer that was used before need not be cleared.
+    /// Reads up to `most` bytes, or as many as there are. A used buffer need not be cleared.
     pub(crate) fn read_up_to(mut self, most: usize, mut buffer: Vec<u8>) -> io::Result<Vec<u8>> {
         buffer.resize(most, 0);
         let mut end = 0;
@@ -224,10 +226,11 @@ impl Read for From<'_> {
     }
 }
 
-/// Reads the bytes of one record by its place. For records that fit into memory: see [`copy_at`].
+/// Reads the bytes of one record by its offset. For records that fit into memory; else see
+/// [`copy_at`].
 pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     if len > HELD_LINE as u64 {
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "too long to be held"));
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "record is too long for memory"));
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
     From::new(file, offset).read_exact(&mut bytes).map_err(|error| match error.kind() {
@@ -237,7 +240,7 @@ pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many lines stand before a byte.
+/// How many lines are before a byte offset.
 pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
     let mut source = From::new(file, 0).take(offset);
     let mut block = vec![0; READ_BLOCK.min(usize::try_from(offset).unwrap_or(READ_BLOCK))];
@@ -254,7 +257,7 @@ pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
 
 const SHORTER: &str = "the file has become shorter";
 
-/// Copies the bytes of one record by its place, however long it is.
+/// Copies the bytes of one record by its offset, however long it is.
 pub fn copy_at(mut file: &File, offset: u64, len: u64, to: &mut impl io::Write) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     let copied = io::copy(&mut file.take(len), to)?;

@@ -19,7 +19,7 @@ fn records(mut lines: Lines<impl Read>) -> Vec<String> {
     found
 }
 
-/// A record whose long string is far beyond what is held.
+/// A record whose long string is far longer than what is kept in memory.
 fn long(size: usize) -> String {
     let text = "0123456789".repeat(size / 10);
     format!(
@@ -72,7 +72,7 @@ fn damage_in_a_long_line_is_found() {
     assert!(states[0].contains("damaged"), "{states:?}");
 }
 
-/// Too much structure even without the long strings: what is deep goes first.
+/// Too much structure even without the long strings: the deepest is dropped first.
 #[test]
 fn structure_is_bounded_too() {
     let items = r#"["a",1],"#.repeat(1_200_000);
@@ -161,7 +161,7 @@ fn long_runs_of_nothing_are_passed_over() {
     }
 }
 
-/// Memory for one line is bounded, however its bytes are used.
+/// Memory for one line is bounded, whatever its bytes are.
 #[test]
 fn a_crowd_of_blocks_or_members_is_read_one_by_one() {
     let blocks = "{},".repeat(100_000);
@@ -207,7 +207,7 @@ fn one_record_is_read_by_its_place() {
     assert!(read_at(&file, 0, u64::MAX).is_err());
 }
 
-/// What a poll gives: lines as their text, other events by name.
+/// What a poll finds: lines as their text, other events by name.
 fn poll(follow: &mut Follow) -> Vec<String> {
     let mut found = Vec::new();
     follow
@@ -232,13 +232,13 @@ fn following_gives_every_line_once() {
     let mut follow = Follow::from_end(&path).unwrap();
     assert_eq!(poll(&mut from_start), [r#"1 {"a":1}"#]);
     assert_eq!(poll(&mut follow), [""; 0]);
-    // A part of a line is waited for.
+    // The poll waits for the rest of a line.
     append(&path, b"{\"b\":");
     assert_eq!(poll(&mut follow), [""; 0]);
     append(&path, b"2}\n{\"c\":3}\n");
     assert_eq!(poll(&mut follow), [r#"2 {"b":2}"#, r#"3 {"c":3}"#]);
     assert_eq!(poll(&mut from_start), [r#"2 {"b":2}"#, r#"3 {"c":3}"#]);
-    // A whole record without its newline is given, and the newline is not a line of its own.
+    // A whole record without its newline is returned, and the newline is not a line of its own.
     append(&path, b"{\"d\":4}");
     assert_eq!(poll(&mut follow), [r#"4 {"d":4}"#]);
     append(&path, b"\n{\"e\":5}");

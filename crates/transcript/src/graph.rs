@@ -1,8 +1,9 @@
-//! How records hang together: links, chains, branches.
+//! The graph of records: parents, chains, branches.
 //!
-//! `docs/conversation.md` says which record hangs on which, and what a branch is. Invariants: every row is in exactly one chain;
-//! nothing fails, whatever the ids say: a loop is cut, a missing parent is bridged; time and memory are linear in the
-//! number of rows; where ids link records, their order in the file does not matter.
+//! `docs/conversation.md` defines which record is the parent of which, and what a branch is.
+//! Invariants: every row is in exactly one chain; nothing fails, whatever the ids are: a cycle is
+//! cut, and a missing parent is bridged; time and memory are linear in the number of rows; if ids
+//! link records, their order in the file does not matter.
 
 mod chain;
 mod link;
@@ -21,16 +22,16 @@ use crate::table::{Boundary, Id, RowId, Table};
 /// The records of a table, linked.
 #[derive(Debug, Default)]
 pub struct Graph {
-    /// What each row hangs on, and how.
+    /// The parent of each row, and how it is known.
     links: Vec<Link>,
     /// All rows, parents before children, each chain in one piece.
     order: Vec<RowId>,
     /// The chain of each row.
     chain_of: Vec<ChainId>,
     chains: Vec<Chain>,
-    /// The rows where the conversation was taken up again in another way.
+    /// The rows where the conversation branches.
     branches: Vec<RowId>,
-    /// The first row of each id.
+    /// The first row with each id.
     index: Vec<Option<RowId>>,
 }
 
@@ -46,17 +47,17 @@ impl Graph {
         Graph { links, order, chain_of, chains, branches, index }
     }
 
-    /// What a row hangs on, and how.
+    /// The parent of a row, and how it is known.
     pub fn link(&self, row: RowId) -> Link {
         self.links[row.index()]
     }
 
-    /// The chains, by the first of their rows in the file.
+    /// The chains, in the file order of their first rows.
     pub fn chains(&self) -> &[Chain] {
         &self.chains
     }
 
-    /// The first row of an id.
+    /// The first row with that id.
     pub fn row_of(&self, id: Id) -> Option<RowId> {
         self.index[id.index()]
     }
@@ -67,7 +68,7 @@ impl Graph {
         ids.zip(&self.chains)
     }
 
-    /// A chain.
+    /// The chain with that number.
     pub fn chain(&self, id: ChainId) -> &Chain {
         &self.chains[id.index()]
     }
@@ -87,12 +88,12 @@ impl Graph {
         &self.order
     }
 
-    /// The rows where the conversation was taken up again in another way.
+    /// The rows where the conversation branches.
     pub fn branches(&self) -> &[RowId] {
         &self.branches
     }
 
-    /// How many compactions there are: boundaries, and in old files summaries without one.
+    /// The number of compactions: boundaries, and in old files summaries without a boundary.
     pub fn compactions(&self, table: &Table) -> usize {
         let alone = self.chains.iter().filter(|chain| {
             matches!(chain.start, Start::CompactionGuess(_))
@@ -101,16 +102,17 @@ impl Graph {
         table.boundaries.len() + alone.count()
     }
 
-    /// Where what is shown ends: at that leaf; if there is none, at the last message.
+    /// Where the conversation that is shown ends: at that leaf; if there is none, at the last
+    /// message.
     pub(crate) fn end(&self, table: &Table, leaf: Option<RowId>) -> Option<RowId> {
         let is_message = |row: &RowId| {
             let known = table.row(*row);
             matches!(known.kind, Kind::User | Kind::Assistant)
-                && !known.is_side
+                && !known.is_sidechain
                 && self.link(*row).is_step()
         };
         match leaf.map(|leaf| (leaf, self.link(leaf))) {
-            // A repeated record is shown where it stands first.
+            // A repeated record is shown at its first place.
             Some((_, Link::Repeat(first))) => Some(first),
             Some((leaf, _)) => Some(leaf),
             None => table.numbered().map(|(row, _)| row).rfind(is_message),
@@ -129,7 +131,8 @@ impl Graph {
         path
     }
 
-    /// Whether a chain is on the way to another, or is it. Looked for a few branches up, no further.
+    /// Whether `above` is on the path to `below`, or is the same chain. Only a limited number of
+    /// branches up is searched.
     pub(crate) fn is_above(&self, above: ChainId, below: ChainId) -> bool {
         let mut at = Some(below);
         for _ in 0..BRANCHES_UP {

@@ -28,9 +28,9 @@ fn chains(script: &Script) -> String {
             Start::Branch(row) => format!("branch at {}", name(row)),
             Start::Compaction(row) => format!("compaction after {}", name(row)),
             Start::CompactionGuess(row) => format!("perhaps after {}", name(row)),
-            Start::Side(row) => format!("side of {}", name(row)),
+            Start::Sidechain(row) => format!("side of {}", name(row)),
         };
-        let side = if chain.is_side { "side " } else { "" };
+        let side = if chain.is_sidechain { "side " } else { "" };
         writeln!(text, "{side}{start}: {}", rows.join(" ")).unwrap();
     }
     let leaf = history::leaf(&table, Rules::newest()).map_or("none".to_owned(), name);
@@ -40,7 +40,8 @@ fn chains(script: &Script) -> String {
 
 #[test]
 fn parallel_calls_are_no_branch() {
-    // As 2.1.29 and later write them: each result hangs on its own call, and so does the next block.
+    // As 2.1.29 and later write them: each result is a child of its own call, and so is the next
+    // block.
     let script = Script::new()
         .prompt("p", "-", "go")
         .call("a1", "p", "m1", "t1", "Read")
@@ -101,7 +102,7 @@ fn two_answers_to_one_prompt_are_a_branch_and_two_blocks_of_one_answer_are_not()
 
 #[test]
 fn what_is_resumed_from_a_parallel_result_is_a_branch() {
-    // As 2.1.45 did when two blocks had one time: the resumed session loses the second call.
+    // As 2.1.45 did when two blocks had the same time: the resumed session loses the second call.
     let script = Script::new()
         .prompt("p", "-", "go")
         .call("a1", "p", "m1", "t1", "Read")
@@ -188,7 +189,7 @@ fn sidechains_have_chains_of_their_own() {
         .call("a", "p", "m1", "t", "Task")
         .record("user", "s", "-", &side("do it"))
         .record("user", "s2", "s", &side("more"))
-        .record("user", "under", "a", &side("hangs on the call, as seed 000 has it"))
+        .record("user", "under", "a", &side("hangs on the call, as in the dialect human"))
         .result("r", "a", "t", "done");
     insta::assert_snapshot!(chains(&script), @r"
     root: p a r
@@ -242,7 +243,7 @@ fn records_that_name_one_lost_parent_hang_on_one_place() {
     ");
 }
 
-/// A turn with a call, its progress, and answers; then a prompt that hangs on the progress.
+/// A turn with a call, its progress, and answers; then a prompt whose parent is the progress.
 fn on_progress() -> Script {
     let progress = r#""data":{"type":"hook_progress"}"#;
     Script::new()
@@ -263,7 +264,7 @@ fn a_prompt_on_the_progress_of_an_answered_call_follows_the_answers() {
     root: p a g1 g2 r b c q d
     live leaf: d
     ");
-    // Whoever goes back to there goes back to the same place.
+    // A rewind to the progress goes back to the same place.
     let rewound = on_progress().prompt("z", "g2", "other").says("e", "z", "m5", "no");
     insta::assert_snapshot!(chains(&rewound), @r"
     root: p a g1 g2 r b c
@@ -289,7 +290,8 @@ fn a_prompt_on_the_progress_of_an_open_call_stays_there() {
     branch at a: b
     live leaf: d
     ");
-    // The result alone is no answer: it is brought back.
+    // The result alone is not an answer: the prompt keeps its parent, and the result is in its
+    // chain.
     let unanswered = Script::new()
         .prompt("p", "-", "go")
         .call("a", "p", "m1", "t1", "Read")

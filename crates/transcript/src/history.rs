@@ -1,16 +1,18 @@
 //! The messages that a client would send if it resumed a session now.
 //!
-//! Clients rebuild the conversation from the file by rules that they never documented and that differ from version to version. The rules
-//! were observed; [`Rules`] has them as data, and the steps are done in the observed order: parse, dedupe, leaf, chain (`tree`), filter, fill
-//! (here), merge (`merge`), repair (`repair`). What is dropped, joined, bridged or made up is told in [`Note`]s. Invariant: for the same file and prompt the messages are
-//! those that the client sends, apart from the words of the product itself.
+//! Clients rebuild the conversation from the file by rules that were never documented and that
+//! differ between versions. The rules were found by observation. [`Rules`] contains them as data,
+//! and the steps run in the observed order: parse, dedupe, leaf, chain (`tree`), filter, fill
+//! (here), merge (`merge`), repair (`normalize`). [`Note`]s report what is dropped, joined, bridged
+//! or made up. Invariant: for the same file and prompt, the messages are those that the client
+//! sends, apart from the product's own texts.
 
 mod attachment;
 mod block;
+mod file_order;
 mod merge;
-mod repair;
+mod normalize;
 mod rules;
-mod seed;
 mod tail;
 mod tools;
 mod tree;
@@ -21,10 +23,10 @@ use hashbrown::HashSet;
 
 pub use block::Block;
 pub(crate) use block::CallId;
-pub(crate) use repair::without_suffix;
+pub use file_order::in_file_order;
+pub(crate) use normalize::without_suffix;
 pub(crate) use rules::parse_version;
 pub use rules::{OBSERVED, Rules};
-pub use seed::seed;
 pub use tail::open;
 pub(crate) use tree::leaf;
 
@@ -38,38 +40,38 @@ pub(crate) use attachment::Told;
 use rules::Fill;
 use tree::Tree;
 
-/// What would be sent.
+/// What a client would send.
 #[derive(Clone, Debug)]
 pub struct History {
     /// The messages, in order.
     pub messages: Vec<Message>,
-    /// What was done to get them.
+    /// What was changed to build them.
     pub notes: Vec<Note>,
-    /// The record that the conversation goes on from.
+    /// The record that the conversation continues from.
     pub leaf: Option<RowId>,
-    /// The records that are sent, in their order.
+    /// The records that are sent, in order.
     pub rows: Vec<RowId>,
-    /// The compaction that it goes on from.
+    /// The compaction that the conversation continues from.
     pub boundary: Option<RowId>,
-    /// The model that goes on, if the client takes it from the file.
+    /// The model that continues, if the client takes it from the file.
     pub model: String,
 }
 
 /// One message.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Who speaks.
+    /// The role of the sender.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub blocks: Vec<Block>,
     id: AnswerName,
     model: Option<Id>,
-    /// It is one string of one record.
+    /// The content was a plain string in a single record.
     is_string: bool,
-    /// It is a text of an attachment behind an answer.
+    /// The message is a text of an attachment after an answer.
     is_attachment: bool,
     is_joined: bool,
-    /// How many results stand in front, once that was seen to.
+    /// How many results are at the front; `None` until they have been moved there.
     front: Option<usize>,
 }
 
@@ -88,12 +90,12 @@ impl Message {
     }
 }
 
-/// What records of one answer have in common.
+/// What the records of one answer have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum AnswerName {
-    /// Their id; those without one have that in common.
+    /// Their message id. Records without an id count as one answer.
     Of(Option<Id>),
-    /// It is the filler before the next prompt.
+    /// The filler before the next prompt.
     Filler,
 }
 
@@ -106,17 +108,17 @@ impl AnswerName {
     }
 }
 
-/// The model that goes on.
+/// The model that continues.
 #[derive(Clone, Copy, Debug)]
 struct Model<'a> {
     name: &'a str,
     ids: &'a Ids,
 }
 
-/// Who speaks.
+/// The role of a message's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The user, and the client in its name.
+    /// The user, or the client on the user's behalf.
     User,
     /// The model.
     Assistant,
@@ -125,7 +127,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name that the API has for it.
+    /// The name of the role in the API.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -135,104 +137,103 @@ impl Role {
     }
 }
 
-/// Something that was done to rebuild the conversation.
+/// Something that the client does while it rebuilds the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A parent is not there; the record hangs on another, or on nothing.
+    /// The parent of a record is missing; the record gets another parent, or none.
     Missing {
-        /// The record.
+        /// The record whose parent is missing.
         row: RowId,
-        /// What it hangs on instead.
+        /// Its new parent.
         bridged: Option<RowId>,
     },
-    /// What was said before a compaction is left out.
+    /// What was said before a compaction is omitted.
     Compacted {
         /// The compaction.
         boundary: RowId,
     },
-    /// What a compaction keeps word for word is put behind its summary.
+    /// The records that a compaction keeps verbatim are inserted after its summary.
     Kept {
         /// The compaction.
         boundary: RowId,
         /// How many records.
         records: usize,
     },
-    /// Records beside the chain are brought back.
+    /// Records beside the chain are recovered.
     Recovered {
         /// The last record of their answer on the chain.
         answer: RowId,
-        /// How many.
+        /// How many records.
         records: usize,
     },
-    /// A call without a result is left out.
+    /// A call without a result is omitted.
     OpenCall {
-        /// Its record.
+        /// The record of the call.
         row: RowId,
     },
-    /// A call without a result at the end gets one that says so.
+    /// Calls without a result at the end get a result that says so.
     ClosedCalls {
-        /// How many.
+        /// How many calls.
         count: usize,
         /// The last record of their answer.
         answer: Option<RowId>,
     },
-    /// An answer of nothing but thinking, or of blanks, is left out.
+    /// An answer with only thinking or blanks is omitted.
     Empty {
-        /// Its record.
+        /// The record of the answer.
         row: RowId,
     },
-    /// A filler is written before the next prompt.
+    /// A filler is inserted before the next prompt.
     Filled,
-    /// Thinking of another model is left out.
+    /// Thinking of another model is omitted.
     ForeignThinking {
         /// The answer's id.
         id: Option<Id>,
     },
-    /// A message of nothing but thinking is left out.
+    /// A message with only thinking is omitted.
     ThinkingOnly {
         /// The answer's id.
         id: Option<Id>,
     },
-    /// A result that answers nothing in the message before it is left out.
+    /// A result is omitted because its call is not in the message before it.
     OrphanResult {
-        /// Where it comes from.
+        /// Its block in the file.
         block: Option<BlockId>,
     },
-    /// A result is left out because the id of its call is that of another one with `_` and a number
-    /// behind it.
+    /// A result is omitted because its call's id is the id of another call plus `_` and a number.
     SuffixedResult {
-        /// Where it comes from.
+        /// Its block in the file.
         block: Option<BlockId>,
     },
-    /// A second result of a call is left out.
+    /// A second result of the same call is omitted.
     RepeatedResult {
-        /// Where it comes from.
+        /// Its block in the file.
         block: Option<BlockId>,
     },
-    /// A call whose id was used before is left out.
+    /// A call is omitted because its id was used before.
     RepeatedCall {
-        /// Where it comes from.
+        /// Its block in the file.
         block: Option<BlockId>,
     },
     /// Results are made up for calls that have none.
     MadeResults {
-        /// How many.
+        /// How many results.
         count: usize,
     },
 }
 
-/// Why a client does not go on with a session.
+/// Why a client does not resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no conversation in it.
     Nothing,
-    /// Nothing in it is an end to go on from.
+    /// There is no end to continue from.
     NoEnd,
     /// A record that must have a time has none.
     NoTime(RowId),
-    /// Parents lead back to a record, and the client follows them without end.
+    /// The parent links form a cycle at this record, and the client follows them forever.
     Loop(RowId),
-    /// A call has an input of a type that ends the client.
+    /// A call has an input of a type on which the client exits.
     Input(RowId),
 }
 
@@ -241,10 +242,11 @@ const NO_RESPONSE: &str = "No response requested.";
 const CONTINUE: &str = "Continue from where you left off.";
 const NOTIFICATION: &str = "[SYSTEM NOTIFICATION - NOT USER INPUT]";
 
-/// The model that the newest client takes if the one in the file is not to be had any more.
+/// The model that the newest client uses if the one in the file is no longer offered.
 const DEFAULT_MODEL: &str = "claude-opus-5-5";
 
-/// What a client would send. Errors of reading, and refusals.
+/// The messages that a client would send, if `then` is the next prompt. The outer error is a read
+/// error, the inner one a refusal by the client.
 pub fn history(
     conversation: &Conversation,
     rules: Rules,
@@ -253,7 +255,7 @@ pub fn history(
     build(conversation, rules, (then, None), None)
 }
 
-/// The same if the user has chosen another model than the one that spoke last.
+/// Like [`history`], if the user has chosen a model other than the one of the last answer.
 pub fn history_for(
     conversation: &Conversation,
     rules: Rules,
@@ -263,7 +265,9 @@ pub fn history_for(
     build(conversation, rules, (then, model), None)
 }
 
-/// The same without the texts, and without those that the client puts behind references to tools: blocks have kinds, ids and origins, and say whether they are blank. Memory grows with their number, not with their size.
+/// Like [`history`], without texts, and without the text that the client adds after references to
+/// tools. Blocks have a kind, an id and an origin, and it is known whether they are blank. Memory
+/// grows with the number of blocks, not with their size.
 pub fn outline(
     conversation: &Conversation,
     rules: Rules,
@@ -272,7 +276,7 @@ pub fn outline(
     outline_with(conversation, rules, then, &Told::default())
 }
 
-/// The same for one of several versions: what one read of attachments the others need not read again.
+/// Like [`outline`], for several versions in turn: attachments are read once and kept in `cache`.
 pub(crate) fn outline_with(
     conversation: &Conversation,
     rules: Rules,
@@ -282,7 +286,7 @@ pub(crate) fn outline_with(
     build(conversation, rules, (then, None), Some(cache))
 }
 
-/// With `cache`, an outline.
+/// With `cache`, builds an outline.
 fn build(
     conversation: &Conversation,
     rules: Rules,
@@ -296,7 +300,7 @@ fn build(
         Ok(chain) => chain,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    // Gaps elsewhere are nobody's business.
+    // Gaps outside the chain do not matter.
     let on: HashSet<RowId> = chain.rows.iter().copied().collect();
     notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
     let is_told = |row: RowId| {
@@ -331,7 +335,7 @@ fn build(
         lines.push(Line::made(Kind::User, vec![Block::text(prompt)], true));
     }
     let messages = merge::merge(lines, rules);
-    let messages = repair::repair(messages, rules, &model, &mut notes);
+    let messages = normalize::repair(messages, rules, &model, &mut notes);
     Ok(Ok(History {
         messages,
         notes,
@@ -342,7 +346,7 @@ fn build(
     }))
 }
 
-/// One record with what it says.
+/// One record with its content.
 #[derive(Clone, Debug)]
 struct Line {
     row: Option<RowId>,
@@ -352,14 +356,14 @@ struct Line {
     model: Option<Id>,
     blocks: Vec<Block>,
     is_string: bool,
-    /// It stands for an error of the API.
+    /// The record represents an API error.
     is_error: bool,
     is_local_command: bool,
     sent: Vec<Sent>,
 }
 
 impl Line {
-    /// A record as far as the table tells.
+    /// What the table knows about a record.
     fn known(row: RowId, table: &Table) -> Line {
         let known = table.row(row);
         let mut line = Line::made(known.kind, Vec::new(), known.is_string);
@@ -373,9 +377,9 @@ impl Line {
         line
     }
 
-    /// Whether the table tells enough of a record for an outline.
+    /// Whether the table knows enough about a record for an outline.
     fn is_told(row: &Row) -> bool {
-        // Of events only commands say anything.
+        // Of system events, only commands have content.
         let is_silent = row.kind == Kind::System && row.input.is_none();
         is_silent
             || (!matches!(row.kind, Kind::Attachment | Kind::System)
@@ -384,23 +388,24 @@ impl Line {
 
     fn outline(row: RowId, table: &Table, rules: Rules) -> Line {
         let mut line = Line::known(row, table);
-        let parts = table.parts_of(row).map(|id| (id, table.part(id)));
+        let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
         line.blocks = parts.map(|(id, part)| Block::outline(part).of(id, part)).collect();
         line.without_images(rules);
         line
     }
 
-    /// Whether nothing but its blocks matters of a record, and each can be read alone.
+    /// Whether only the blocks of a record matter, and each can be read on its own.
     fn is_plain(row: RowId, table: &Table) -> bool {
-        let mut parts = table.parts_of(row);
+        let mut parts = table.blocks_of(row);
         match table.row(row).kind {
             Kind::Assistant => parts.all(|part| table.range(part).is_some()),
-            // What tasks say is told apart by what stands beside the message; of results that does not matter.
+            // Task notifications are recognized by a member beside the message. For results, that
+            // does not matter.
             Kind::User => {
                 let is_told = match table.row(row).input {
                     Some(Input::Summary | Input::Notification) | None => false,
                     Some(Input::ToolResult) => {
-                        parts.clone().all(|part| table.part(part).kind == BlockKind::ToolResult)
+                        parts.clone().all(|part| table.block(part).kind == BlockKind::ToolResult)
                     }
                     Some(_) => true,
                 };
@@ -412,9 +417,9 @@ impl Line {
 
     fn of_blocks(row: RowId, table: &Table, look: &mut Look<'_>, rules: Rules) -> io::Result<Line> {
         let mut line = Line::known(row, table);
-        for id in table.parts_of(row) {
+        for id in table.blocks_of(row) {
             let block = look.block(id, Block::read)?;
-            line.blocks.extend(block.map(|block| block.of(id, table.part(id))));
+            line.blocks.extend(block.map(|block| block.of(id, table.block(id))));
         }
         line.without_images(rules);
         line.fit(rules);
@@ -424,7 +429,7 @@ impl Line {
     fn read(row: RowId, table: &Table, entry: &Entry<'_>, rules: Rules) -> Line {
         let mut line = Line::known(row, table);
         if let Some(message) = entry.message() {
-            let parts = table.parts_of(row).map(|id| (id, table.part(id)));
+            let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
             let blocks = message.blocks().map(Block::read).zip(parts);
             line.blocks = blocks.map(|(block, (id, part))| block.of(id, part)).collect();
         }
@@ -438,7 +443,7 @@ impl Line {
             _ => {}
         }
         line.without_images(rules);
-        // The newest client tells the model that nobody typed this.
+        // The newest client tells the model that this is not user input.
         let origin = entry.get("origin").and_then(|origin| origin.get("kind"));
         if rules.marks_notifications && origin.is_some_and(|kind| kind.is("task-notification")) {
             for block in &mut line.blocks {
@@ -452,11 +457,13 @@ impl Line {
         line
     }
 
-    /// Blocks become what the client makes of them.
+    /// Changes the blocks as the client does.
     fn fit(&mut self, rules: Rules) {
         let blocks = std::mem::take(&mut self.blocks).into_iter();
         let blocks =
-            blocks.map(|block| if rules.mends_surrogates { block.mended() } else { block });
+            blocks.map(
+                |block| if rules.replaces_surrogates { block.without_surrogates() } else { block },
+            );
         self.blocks = blocks.map(|block| tools::fitted(block, rules)).collect();
         self.blocks.extend(tools::loaded(&self.blocks, rules));
     }
@@ -488,7 +495,7 @@ impl Line {
             && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
     }
 
-    /// Whether an answer says anything but thinking and blanks.
+    /// Whether an answer contains anything except thinking and blanks.
     fn speaks(&self) -> bool {
         self.blocks.iter().any(|block| !block.is_thinking() && !block.is_blank())
     }
@@ -501,7 +508,7 @@ impl Line {
     }
 }
 
-/// The model that goes on: that of the last answer, if it is still to be had.
+/// The model that continues: that of the last answer, if it is still offered.
 fn model<'a>(lines: &[Line], ids: &'a Ids) -> &'a str {
     let answers = lines.iter().rev().filter(|line| line.kind == Kind::Assistant);
     let models = answers.filter_map(|line| line.model).map(|model| ids.text(model));
@@ -519,7 +526,7 @@ fn is_offered(model: &str) -> bool {
     matches!(family, "sonnet" | "opus" | "haiku") && numbers.len() <= 2 && numbers >= vec![4, 5]
 }
 
-/// Leaves out what must not be sent, and closes calls at the end if a prompt is to follow.
+/// Omits what must not be sent, and closes calls at the end if a prompt follows.
 fn filter(
     lines: &mut Vec<Line>,
     rules: Rules,
@@ -536,7 +543,7 @@ fn filter(
             .collect()
     };
     let mut answered = results(lines);
-    // Where the calls begin that are sent though nobody answered them.
+    // From this index on, calls are sent even if they have no result.
     let mut unfinished = usize::MAX;
     if rules.closes_calls && is_followed {
         unfinished = unfinished_from(lines, &answered).unwrap_or(unfinished);
@@ -601,8 +608,8 @@ fn filter(
     }
 }
 
-/// Where the last turn begins, if the session ends inside it: apart from calls that nobody answered and
-/// from answers that say nothing, a result comes last.
+/// The index where the last turn begins, if the session ends inside it: apart from unanswered calls
+/// and answers without content, the last line is a result.
 fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>) -> Option<usize> {
     let is_open = |line: &Line| {
         line.calls().next().is_some() && line.calls().all(|id| !answered.contains(&id))
@@ -617,7 +624,7 @@ fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>) -> Option<usize> 
     Some(lines.iter().rposition(asks).map_or(0, |at| at + 1))
 }
 
-/// Results for the open calls of the last answer, if nobody spoke after it.
+/// Made-up results for the open calls of the last answer, if no user message follows it.
 fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
     let is_answer = |line: &Line| line.kind == Kind::Assistant && line.speaks();
     let Some(last) = lines.iter().rposition(is_answer) else {
@@ -634,7 +641,8 @@ fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
         .collect()
 }
 
-/// What the client writes between the end of the conversation and the next prompt: behind the last thing that was said, before what is no part of it.
+/// Inserts what the client writes between the end of the conversation and the next prompt: after
+/// the last message, before lines that are not part of the conversation.
 fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
     let last_of =
         |lines: &[Line], kinds: &[Kind]| lines.iter().rposition(|line| kinds.contains(&line.kind));
@@ -660,7 +668,8 @@ fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
     notes.push(Note::Filled);
 }
 
-/// Whether the user's last lines are local commands that begin with their caveat: after these the newest client fills nothing.
+/// Whether the user's last lines are local commands that begin with their caveat. After these, the
+/// newest client inserts no filler.
 fn ends_in_commands(lines: &[Line]) -> bool {
     let is_command = |line: &Line| {
         line.kind != Kind::Assistant

@@ -1,47 +1,49 @@
-//! Who speaks in a record, and how: what tells a prompt from everything else that goes by `user`.
+//! Who speaks in a record, and how: what distinguishes a prompt from all other `user` records.
 //!
-//! Decided once, when the record is read, by what it holds: blocks, flags, `origin`, and the tag that its text
-//! begins with. Invariant: total; whatever is not known to be something else is a prompt.
+//! Decided once, when the record is read, by its contents: blocks, flags, `origin`, and the tag at
+//! the start of its text. Invariant: total; a record that is not known to be something else is a
+//! prompt.
 
 use std::borrow::Cow;
 
 use crate::content::{BlockKind, Message, blocks};
 use crate::entry::{Entry, Kind};
 
-/// What a record says to the model, or to the client.
+/// Who speaks to the model or to the client in a record, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Input {
-    /// What a person typed.
+    /// A prompt typed by a person.
     Plain,
-    /// The same, with lines selected in an IDE.
+    /// A typed prompt, with lines selected in an IDE.
     IdeSelection,
-    /// The same, with a file opened in an IDE.
+    /// A typed prompt, with a file opened in an IDE.
     IdeOpenedFile,
     /// A slash command.
     Command,
-    /// A shell line typed by a person (`!`).
+    /// A shell command typed by a person (`!`).
     Shell,
     /// A note for the memory file (`#`).
     Memory,
-    /// What a person typed while the model worked.
+    /// A prompt typed while the model worked.
     Queued,
-    /// A background task has something to say.
+    /// A notification from a background task.
     Notification,
-    /// Another session speaks, or somebody else who is neither a person nor a task.
+    /// A message from another session, or from any other sender that is neither a person nor a
+    /// task.
     Peer,
-    /// A tool's answer.
+    /// The result of a tool call.
     ToolResult,
     /// A person stopped the model.
     Interrupt,
-    /// What a command or a shell line printed.
+    /// The output of a command or a shell command.
     Output,
-    /// The summary that stands for what was said before a compaction.
+    /// The summary that replaces what was said before a compaction.
     Summary,
-    /// What a hook of the user adds.
+    /// Text added by a hook of the user.
     Hook,
-    /// What the client adds by itself, to be read with what follows it.
+    /// Text added by the client, which belongs to the record after it.
     Preface,
-    /// What the client adds by itself.
+    /// Other text added by the client.
     Meta,
 }
 
@@ -90,13 +92,13 @@ impl Input {
         }
     }
 
-    /// Whether a person speaks, and the model is not at work.
+    /// Whether a person speaks while the model is not working.
     pub fn is_typed(self) -> bool {
         self.opens() && !matches!(self, Input::Notification | Input::Peer)
     }
 }
 
-/// Tags that the client puts in front of what it writes into `user` records.
+/// Tags at the start of what the client writes into `user` records.
 const TAGS: [(&str, Input); 17] = [
     ("<command-name>", Input::Command),
     ("<command-message>", Input::Command),
@@ -117,10 +119,11 @@ const TAGS: [(&str, Input); 17] = [
     ("[Request interrupted by user for tool use]", Input::Interrupt),
 ];
 
-/// What was typed, of the texts of a record: a command or a shell line as it was typed, the words of a notification, what a command printed,
-/// without what an editor or the client adds. Nothing if there are no words.
+/// What was typed, from the texts of a record: a command or a shell command as it was typed, the
+/// words of a notification, the output of a command; without what an editor or the client adds.
+/// `None` if no words are left.
 pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
-    // What an editor adds stands in blocks of its own before what was typed.
+    // What an editor adds is in separate blocks before what was typed.
     let texts: Vec<Cow<'a, str>> = texts.collect();
     let is_added = |text: &str| text.starts_with("<ide_") || is_reminder(text);
     let user_texts: Vec<&str> =
@@ -156,12 +159,13 @@ pub fn typed<'a>(texts: impl Iterator<Item = Cow<'a, str>>) -> Option<String> {
     Some(typed.unwrap_or_else(|| full_text.trim().to_owned())).filter(|text| !text.is_empty())
 }
 
-/// Whether a text is one that the client adds: a prompt may begin like it, but is not closed.
+/// Whether a text is a reminder added by the client. A prompt may begin like one, but does not end
+/// with the closing tag.
 fn is_reminder(text: &str) -> bool {
     text.starts_with("<system-reminder>") && text.trim_end().ends_with("</system-reminder>")
 }
 
-/// Tags around what a command printed.
+/// Tags around the output of a command.
 const OUTPUT_TAGS: [&str; 4] =
     ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"];
 
@@ -172,7 +176,7 @@ fn tagged(text: &str) -> Option<Input> {
     TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, input)| *input)
 }
 
-/// What the record says; nothing if it says nothing.
+/// Who speaks and how; `None` for records that say nothing.
 pub(crate) fn input(entry: &Entry<'_>) -> Option<Input> {
     match entry.kind() {
         Kind::User => Some(user_input(entry)),
@@ -201,14 +205,14 @@ fn user_input(entry: &Entry<'_>) -> Input {
         None | Some("human") => {}
         Some(_) => return Input::Peer,
     }
-    // What the client adds may stand before what was typed.
+    // What the client adds may come before what was typed.
     let texts = || {
         let blocks = message.into_iter().flat_map(Message::blocks);
         blocks.filter(|block| block.kind() == BlockKind::Text).filter_map(|block| block.text())
     };
     let text =
         texts().find(|text| !is_reminder(text)).or_else(|| texts().next()).unwrap_or_default();
-    // What the client writes where there is nothing to say.
+    // The client's text for an empty output.
     if text == "(no content)" {
         return Input::Output;
     }
@@ -219,7 +223,7 @@ fn user_input(entry: &Entry<'_>) -> Input {
     }
     by_tag.unwrap_or_else(|| match message {
         Some(message) => {
-            // Most prompts have neither: a look at the bytes is enough to know.
+            // Most prompts have neither tag; a search in the raw bytes rules them out.
             let raw = message.content().map_or(&[][..], |content| content.raw());
             if memchr::memmem::find(raw, b"ide_").is_none() {
                 return Input::Plain;
@@ -238,7 +242,7 @@ fn user_input(entry: &Entry<'_>) -> Input {
     })
 }
 
-/// The text of a prompt that an attachment holds: a string, or blocks.
+/// The text of the prompt in an attachment, which is a string or blocks.
 pub(crate) fn attached_prompt(entry: &Entry<'_>) -> String {
     let prompt = entry.get("attachment").and_then(|attachment| attachment.get("prompt"));
     let texts =
@@ -246,7 +250,7 @@ pub(crate) fn attached_prompt(entry: &Entry<'_>) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// What was typed while the model worked, or a notification that came then.
+/// A prompt typed while the model worked, or a notification that arrived then.
 fn queued(entry: &Entry<'_>) -> Option<Input> {
     let attachment = entry.get("attachment")?.object()?;
     if !attachment.get("type")?.is("queued_command") {

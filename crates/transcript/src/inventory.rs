@@ -1,8 +1,9 @@
-//! Counting what sessions hold: the tables of seed 001, sections 2 and 8, over any number of files.
+//! Counts what sessions contain: records, stop reasons, blocks, tools, turns, versions and models,
+//! over any number of files.
 //!
-//! Counts records as they stand, with no opinion on what they mean together: one answer written as three
-//! lines is three records, a repeated line counts again. Invariant: sums over files are the sum of the
-//! files, so the order of reading does not matter.
+//! Counts records as they are in the file, not what they mean together: an answer written as three
+//! lines is three records, and a repeated line counts again. Invariant: the counts of several files
+//! are the sums of the counts of each, so the order of reading does not matter.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +16,29 @@ pub type Counts = BTreeMap<String, u64>;
 /// What was counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Bytes, line endings included.
+    /// Bytes, including line endings.
     pub bytes: u64,
-    /// Lines, blank and damaged ones included.
+    /// Lines, including blank and damaged ones.
     pub lines: u64,
     /// Records: whole and recovered ones.
     pub records: u64,
-    /// Of these, recovered from damaged lines.
+    /// Of these, records recovered from damaged lines.
     pub recovered: u64,
-    /// Pieces of lines that are no record.
+    /// Pieces of lines that are not a record.
     pub damaged: u64,
-    /// Lines that are JSON but no object.
+    /// Lines that are JSON, but not an object.
     pub bare: u64,
-    /// Records by type; without one, the role of the message; without that, `(none)`.
+    /// Records by type; without a type, by the role of the message; without that, `(none)`.
     pub types: Counts,
     /// Records by `type/subtype`: `system`, `attachment` and `progress` records.
     pub subtypes: Counts,
-    /// Assistant records by stop reason; `null` where there is none.
+    /// Assistant records by stop reason; `null` if there is none.
     pub stop_reasons: Counts,
     /// Content blocks by type. Content that is a plain string counts as `(string)`.
     pub blocks: Counts,
     /// Tool calls by tool.
     pub tools: Counts,
-    /// Records in which a person spoke: see [`Entry::is_human_turn`].
+    /// Records in which a person speaks: see [`Entry::is_human_turn`].
     pub human_turns: u64,
     /// Records by client version.
     pub versions: Counts,

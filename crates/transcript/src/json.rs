@@ -1,8 +1,8 @@
-//! A view of one JSON value in the bytes where it stands.
+//! A view of one JSON value in the bytes of the file.
 //!
-//! [`Json`] borrows the bytes of a value that `scan` has accepted and reads them on demand. It never
-//! fails: asking a string for its members gives nothing. Invariant: [`Json::raw`] is exactly what
-//! stands in the file, so writing it back loses nothing; decoding happens only where text is asked for.
+//! [`Json`] borrows the bytes of a value that `scan` has accepted, and reads them on demand. It
+//! never fails: a string simply has no members. Invariant: [`Json::raw`] is exactly what is in the
+//! file, so that writing it back loses nothing; text is decoded only when it is needed.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use memchr::memmem::Finder;
 use crate::limit::NOTED;
 use crate::scan::{Fault, Scanner};
 
-/// One JSON value, as it stands in the file.
+/// One JSON value, as it is in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a> {
     raw: &'a [u8],
@@ -50,7 +50,7 @@ impl<'a> Json<'a> {
         self.raw
     }
 
-    /// What kind of value it is.
+    /// The kind of the value.
     pub fn shape(self) -> Shape {
         match self.raw.first() {
             Some(b'{') => Shape::Object,
@@ -62,7 +62,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The text of a string. Escapes are decoded; lone surrogates and bytes that are no UTF-8
+    /// The text of a string. Escapes are decoded; lone surrogates and bytes that are not UTF-8
     /// become U+FFFD.
     pub fn text(self) -> Option<Cow<'a, str>> {
         let inner = self.raw.strip_prefix(b"\"")?;
@@ -86,12 +86,12 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A number that is a whole one and fits.
+    /// The value of a number, if it is an integer that fits into an `i64`.
     pub fn integer(self) -> Option<i64> {
         std::str::from_utf8(self.raw).ok()?.parse().ok()
     }
 
-    /// A number, as near as a float comes to it.
+    /// The value of a number, rounded to the nearest float.
     pub fn float(self) -> Option<f64> {
         match self.shape() {
             Shape::Number => std::str::from_utf8(self.raw).ok()?.parse().ok(),
@@ -104,31 +104,32 @@ impl<'a> Json<'a> {
         Object::scan(Scanner::new(self.raw), 0).ok().map(|(object, _)| object)
     }
 
-    /// The elements of an array, in order; none for anything else.
+    /// The elements of an array, in order; empty for anything else.
     pub fn elements(self) -> impl Iterator<Item = Json<'a>> + use<'a> {
         self.places().map(move |range| Json { raw: &self.raw[range] })
     }
 
-    /// Where the elements of an array stand, from its start; nowhere for anything else.
+    /// The ranges of the elements of an array, relative to its start; empty for anything else.
     pub fn places(self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         Scanner::new(self.raw).elements()
     }
 
-    /// The member of that name, if it is an object. To ask for several, use [`Json::object`].
+    /// The member of that name, if the value is an object. To read several members, use
+    /// [`Json::object`].
     pub fn get(self, name: &str) -> Option<Json<'a>> {
         self.object()?.get(name)
     }
 }
 
-/// An object with the places of its members: read once, asked often.
+/// An object with the positions of its members: scanned once, queried often.
 #[derive(Clone, Debug)]
 pub struct Object<'a> {
     raw: &'a [u8],
-    /// Nothing if there are too many to note.
+    /// `None` if there are too many to keep.
     members: Option<Vec<Member>>,
 }
 
-/// Where a member's key (without quotes) and value stand, from the start of the object.
+/// The ranges of a member's key (without quotes) and value, relative to the start of the object.
 #[derive(Clone, Debug)]
 struct Member {
     key: Range<usize>,
@@ -137,13 +138,14 @@ struct Member {
 }
 
 impl<'a> Object<'a> {
-    /// Reads the object that begins at `at`: the object, and where it ends.
+    /// Reads the object that begins at `at`. Returns the object, and where it ends.
     pub(crate) fn scan(scanner: Scanner<'a>, at: usize) -> Result<(Self, usize), Fault> {
         Object::scan_with(scanner, at, |_, start| scanner.value(start))
     }
 
-    /// The same, where `value` reads the values: it is given the key and where its value begins, and
-    /// says where that ends. So a caller gets at nested values without reading them twice.
+    /// Like `scan`, but `value` reads the values: it gets the key and the position where its value
+    /// begins, and returns where that ends. A caller can read nested values this way without
+    /// scanning them twice.
     pub(crate) fn scan_with(
         scanner: Scanner<'a>,
         at: usize,
@@ -176,7 +178,8 @@ impl<'a> Object<'a> {
         Json { raw: self.raw }
     }
 
-    /// Where the name (without quotes) and the value of each member stand, from the start of the object.
+    /// The ranges of the name (without quotes) and the value of each member, relative to the start
+    /// of the object.
     pub fn places(&self) -> Vec<[Range<usize>; 2]> {
         match &self.members {
             Some(noted) => noted.iter().map(|one| [one.key.clone(), one.value.clone()]).collect(),
@@ -186,7 +189,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The names and values, in file order, duplicates included.
+    /// The names and values, in file order, including duplicates.
     pub fn members(&self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> + use<'a> {
         let scanner = Scanner::new(self.raw);
         scanner.members().map(move |(key, value)| {
@@ -201,7 +204,7 @@ impl<'a> Object<'a> {
             key == name.as_bytes() || (escaped && unescape(key) == name)
         };
         let value = if let Some(noted) = &self.members {
-            // Most names differ in their length: what needs no look at the bytes gets none.
+            // Most names differ in length, so that the bytes need not be compared.
             let may_be = |one: &&Member| one.key.end - one.key.start == name.len() || one.escaped;
             let mut named = noted.iter().rev().filter(may_be);
             named.find(|one| is(&one.key, one.escaped))?.value.clone()
@@ -212,7 +215,7 @@ impl<'a> Object<'a> {
         Some(Json { raw: &self.raw[value] })
     }
 
-    /// The bytes of the object with another value for a member; a new member stands at the end.
+    /// The bytes of the object with another value for a member; a new member is added at the end.
     pub fn with(&self, name: &str, value: &[u8]) -> Vec<u8> {
         let scanner = Scanner::new(self.raw);
         let is = |key: &[u8]| unescape(key) == name;
@@ -237,7 +240,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A text as JSON.
+/// Encodes a text as a JSON string.
 pub fn quote(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len() + text.len() / 16 + 2);
@@ -245,7 +248,7 @@ pub fn quote(text: &str) -> String {
     let is_special = |byte: &u8| *byte < b' ' || *byte == b'"' || *byte == b'\\';
     let mut done = 0;
     for (number, chunk) in text.as_bytes().chunks(CHUNK).enumerate() {
-        // Many at once: in most there is nothing.
+        // Checks many bytes at once: most chunks contain nothing special.
         if !chunk.iter().fold(false, |any, byte| any | is_special(byte)) {
             continue;
         }
@@ -269,16 +272,17 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// How many bytes are looked at together.
+/// How many bytes are checked together.
 const CHUNK: usize = 32;
 
-/// What halves of pairs begin with.
+/// How the escapes of surrogates begin.
 static SURROGATES: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new("\\ud"), Finder::new("\\uD")]);
 
-/// The bytes of a value in which every escaped half of a surrogate pair that stands alone is U+FFFD; nothing if there is none.
-pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
-    // Nearly nothing has any.
+/// The bytes of a value with every unpaired escaped surrogate replaced by U+FFFD; `None` if there
+/// is none.
+pub(crate) fn replace_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
+    // Nearly no value contains any.
     if memchr::memchr(b'\\', raw).is_none()
         || !SURROGATES.iter().any(|finder| finder.find(raw).is_some())
     {
@@ -312,7 +316,7 @@ pub(crate) fn mend_surrogates(raw: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The text between two quotes.
+/// Decodes the text between two quotes.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner).is_none() {
         return simdutf8::basic::from_utf8(inner)
@@ -334,7 +338,7 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The character that an escape stands for, and how many bytes the escape takes.
+/// The character that an escape represents, and how many bytes the escape takes.
 fn escape(bytes: &[u8]) -> (char, usize) {
     let plain = match bytes.get(1) {
         Some(b'b') => '\u{8}',

@@ -59,7 +59,7 @@ fn the_wrong_question_gets_nothing() {
 }
 
 proptest! {
-    /// Every string that another program writes is read back as it was.
+    /// Every string that another program writes is read back unchanged.
     #[test]
     fn strings_survive(text in any::<String>()) {
         let json = serde_json::to_string(&text).unwrap();

@@ -1,15 +1,17 @@
-//! What the bytes of one line mean.
+//! Reads the bytes of one line.
 //!
-//! A line should hold one record. Where a crash, a full disk or two writers have left something else
-//! (records glued together, a cut-off record in front of a whole one, runs of NUL bytes, a torn end),
-//! every whole record in it is found. Invariants: [`read`] is total; the pieces that it gives stand in
-//! order, do not overlap, and together with white space between them are all of the line's bytes.
+//! A line should contain one record. A crash, a full disk or two writers can leave something else:
+//! records glued together, a cut-off record before a whole one, runs of NUL bytes, a torn end.
+//! [`read`] finds every whole record in such a line. Invariants: [`read`] is total; the fragments
+//! that it returns are in order, do not overlap, and together with the white space between them are
+//! all bytes of the line.
 //!
-//! What counts as a record in a damaged line: where one may begin (the start of the line, behind a
-//! record, behind NUL bytes) a whole object that has the shape of an entry or is not followed by more
-//! of a larger one. Elsewhere, among the remains of a cut-off record, a whole object that does not stand
-//! there as a value, behind `:`, `,` or `[` and before `,`, `}` or `]`: a cut-off record holds whole
-//! objects that are no records. With one of the two signs it must have the shape of an entry.
+//! In a damaged line, two things count as a record. Where a record may begin (at the start of the
+//! line, after a record, after NUL bytes): a whole object that has the shape of an entry, or that
+//! is not followed by more of a larger one. Elsewhere, among the remains of a cut-off record: a
+//! whole object that is not a value inside that record. A value comes after `:`, `,` or `[`, and
+//! before `,`, `}` or `]`; a cut-off record contains whole objects that are not records. An object
+//! with only one of these two signs must have the shape of an entry.
 
 use std::ops::Range;
 
@@ -20,32 +22,32 @@ use crate::json::Json;
 use crate::limit::SEARCH_EFFORT;
 use crate::scan::{Fault, Places, Scanner, Why};
 
-/// One piece of a line: a record, or bytes that are none.
+/// One piece of a line: a record, or bytes that are not a record.
 #[derive(Clone, Debug)]
-pub struct Piece<'a> {
-    /// Where the piece stands in the line.
+pub struct Fragment<'a> {
+    /// Where the fragment is in the line, in bytes.
     pub range: Range<usize>,
-    /// What it is.
+    /// The record, or what is wrong with the bytes.
     pub meaning: Meaning<'a>,
 }
 
-/// What a piece of a line is.
+/// What a fragment of a line is.
 #[derive(Clone, Debug)]
 pub enum Meaning<'a> {
     /// The line is this record and nothing else.
     Whole(Entry<'a>),
-    /// A whole record in a damaged line. With a fault, the record itself holds bytes that are no
-    /// UTF-8 (first one there).
+    /// A whole record in a damaged line. With a fault, the record itself contains bytes that are
+    /// not UTF-8; the fault is the first of them.
     Recovered(Entry<'a>, Option<Fault>),
-    /// The line is JSON, but no object: the client passes over it, and so may everyone.
+    /// The line is JSON, but not an object. The client skips it, and so may every other reader.
     Bare(Json<'a>),
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Damaged(Fault),
 }
 
-/// Reads one line, with or without its line ending. Total: every input has an answer.
+/// Reads one line, with or without its line ending. Total: every input has a result.
 ///
-/// A blank line has no pieces.
+/// A blank line has no fragments.
 pub fn read(line: &[u8]) -> Pieces<'_> {
     let start = leading_space(line);
     let end = line.len() - trailing_space(&line[start..]);
@@ -64,42 +66,42 @@ pub fn read(line: &[u8]) -> Pieces<'_> {
     }
 }
 
-/// Reads a part of a line that holds more than one record, so that none is alone on its line.
+/// Reads a part of a line that contains more than one record, so that none is alone on its line.
 pub(crate) fn read_part(part: &[u8]) -> Pieces<'_> {
     Pieces { damaged: true, ..read(part) }
 }
 
-/// The pieces of a line, in order.
+/// Iterates over the fragments of a line, in order.
 #[derive(Debug)]
 pub struct Pieces<'a> {
     line: &'a [u8],
     scanner: Scanner<'a>,
     at: usize,
-    /// Where the white space at the end begins.
+    /// Where the white space at the end of the line begins.
     end: usize,
-    /// Something before `at` was wrong, so what is found is recovered.
+    /// Something before `at` is damaged, so every record found from here on is a recovered one.
     damaged: bool,
-    /// A record found while looking for the end of damage.
+    /// A record found while searching for the end of damage.
     found: Option<(Entry<'a>, Range<usize>)>,
-    /// The first NUL byte at or after the place last searched from.
+    /// The first NUL byte at or after the place where the last search began.
     nul: usize,
-    /// Objects and arrays that were seen not to end before `reached`, and how many of these stand
-    /// before the place last searched from.
+    /// Objects and arrays that are known not to end before `reached`, and how many of these are
+    /// before the place where the last search began.
     unended: Places,
     passed: usize,
     reached: usize,
-    /// How many bytes may still be read while searching; only input made to be slow uses them up.
+    /// How many bytes a search may still read. Only input that is made to be slow uses them up.
     effort: usize,
 }
 
 impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+    type Item = Fragment<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<Fragment<'a>> {
         if let Some((entry, range)) = self.found.take() {
             return Some(self.recovered(entry, range));
         }
-        // Between records white space means nothing.
+        // White space between records means nothing.
         self.at += leading_space(&self.line[self.at..self.end]);
         if self.at >= self.end {
             return None;
@@ -115,7 +117,7 @@ impl<'a> Iterator for Pieces<'a> {
                 let range = self.at..end;
                 if not_utf8(&text[range.clone()]).is_none() {
                     self.at = end;
-                    return Some(Piece { range, meaning: Meaning::Whole(entry) });
+                    return Some(Fragment { range, meaning: Meaning::Whole(entry) });
                 }
                 return Some(self.recovered(entry, range));
             }
@@ -136,26 +138,26 @@ impl<'a> Iterator for Pieces<'a> {
         self.damaged = true;
         let range = self.at..self.search();
         self.at = range.end;
-        // The fault of a record that was cut off shows only in what was glued to it.
+        // A cut-off record shows its fault only in what is glued to it.
         let cut = Fault { at: range.end, why: Why::EndsInValue };
         let fault = if fault.at < range.end { fault } else { cut };
-        Some(Piece { range, meaning: Meaning::Damaged(fault) })
+        Some(Fragment { range, meaning: Meaning::Damaged(fault) })
     }
 }
 
 impl<'a> Pieces<'a> {
-    fn piece(&mut self, len: usize, meaning: impl FnOnce(usize) -> Meaning<'a>) -> Piece<'a> {
+    fn piece(&mut self, len: usize, meaning: impl FnOnce(usize) -> Meaning<'a>) -> Fragment<'a> {
         let range = self.at..self.at + len;
         self.at = range.end;
-        Piece { meaning: meaning(range.start), range }
+        Fragment { meaning: meaning(range.start), range }
     }
 
-    fn recovered(&mut self, entry: Entry<'a>, range: Range<usize>) -> Piece<'a> {
+    fn recovered(&mut self, entry: Entry<'a>, range: Range<usize>) -> Fragment<'a> {
         self.damaged = true;
         self.at = range.end;
         let fault = not_utf8(&self.line[range.clone()])
             .map(|at| Fault { at: range.start + at, why: Why::NotUtf8 });
-        Piece { range, meaning: Meaning::Recovered(entry, fault) }
+        Fragment { range, meaning: Meaning::Recovered(entry, fault) }
     }
 
     /// The end of the damage that begins at `self.at`: the next record, NUL byte or end of line.
@@ -172,7 +174,7 @@ impl<'a> Pieces<'a> {
                 at = open + 1;
                 continue;
             }
-            // What was read around it says that it does not end.
+            // An earlier scan from further outside has shown that this object does not end.
             while self.unended.get(self.passed).is_some_and(|place| place < open) {
                 self.passed += 1;
             }
@@ -190,7 +192,7 @@ impl<'a> Pieces<'a> {
                         self.found = Some((entry, open..end));
                         return open;
                     }
-                    // A whole object that is no record holds none.
+                    // A whole object that is not a record contains none.
                     self.effort = self.effort.saturating_sub(end - open);
                     at = end;
                 }
@@ -207,20 +209,20 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// How many signs say that the object at `open..end` is a value in a larger record: what stands before
-/// it, and what behind. A cut can make either by chance, hardly both.
+/// Counts the signs that the object at `open..end` is a value in a larger record: one is what comes
+/// before it, the other what comes after. A cut can produce either by chance, but hardly both.
 fn signs_of_value(text: &[u8], open: usize, end: usize) -> u32 {
     let before = text[..open].iter().rev().find(|byte| !is_space(**byte));
     let before = matches!(before, Some(b':' | b',' | b'['));
     u32::from(before) + u32::from(goes_on(text, end))
 }
 
-/// Whether a larger record goes on behind the value that ends at `end`.
+/// Whether a larger record continues after the value that ends at `end`.
 fn goes_on(text: &[u8], end: usize) -> bool {
     matches!(text.get(end + leading_space(&text[end..])), Some(b',' | b'}' | b']'))
 }
 
-/// Where the first byte stands that is no UTF-8.
+/// The offset of the first byte that is not UTF-8.
 fn not_utf8(bytes: &[u8]) -> Option<usize> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(_) => None,
@@ -230,7 +232,8 @@ fn not_utf8(bytes: &[u8]) -> Option<usize> {
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// White space in front, a byte order mark included (the client drops one too).
+/// The length of the white space at the start, including a byte order mark (the client drops one
+/// too).
 fn leading_space(bytes: &[u8]) -> usize {
     let blank = |bytes: &[u8]| bytes.iter().take_while(|byte| is_space(**byte)).count();
     let mark = if bytes.starts_with(BOM) { BOM.len() } else { 0 };

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The pieces of a line, as text: state, range, and what is wrong.
+/// The fragments of a line, as text: range, state, and what is wrong.
 fn pieces(line: &[u8]) -> Vec<String> {
     read(line)
         .map(|piece| {
@@ -59,22 +59,22 @@ fn two_records_on_a_line_are_two() {
 
 #[test]
 fn a_record_glued_to_a_cut_off_one_is_found() {
-    // Cut inside a string: the quotes change sides.
+    // Cut inside a string: the quotes are off by one.
     assert_eq!(
         pieces(format!("{}{A}", &B[..40]).as_bytes()),
-        ["0..40 damaged, ends before the record does at 40", "40..107 recovered User"]
+        ["0..40 damaged, record is cut off at 40", "40..107 recovered User"]
     );
-    // Cut outside of one.
+    // Cut outside of a string.
     assert_eq!(
         pieces(format!("{}{A}", &B[..52]).as_bytes()),
-        ["0..52 damaged, ends before the record does at 52", "52..119 recovered User"]
+        ["0..52 damaged, record is cut off at 52", "52..119 recovered User"]
     );
 }
 
 #[test]
 fn what_a_cut_off_record_holds_is_no_record() {
     // `{"type":"text","text":"ho"}` is whole, and has a type.
-    assert_eq!(pieces(&B.as_bytes()[..51]), ["0..51 damaged, ends before the record does at 51"]);
+    assert_eq!(pieces(&B.as_bytes()[..51]), ["0..51 damaged, record is cut off at 51"]);
     let progress = format!(r#"{{"type":"progress","data":{{"message":{A},"prompt":"x"}},"uu"#);
     assert_eq!(pieces(progress.as_bytes()).len(), 1);
 }
@@ -100,7 +100,7 @@ fn nul_runs_are_told_apart() {
     assert_eq!(
         pieces(format!("{}\0\0{A}", &B[..30]).as_bytes()),
         [
-            "0..30 damaged, ends before the record does at 30",
+            "0..30 damaged, record is cut off at 30",
             "30..32 damaged, NUL bytes at 30",
             "32..99 recovered User"
         ]
@@ -109,8 +109,8 @@ fn nul_runs_are_told_apart() {
 
 #[test]
 fn a_torn_end_is_damage() {
-    assert_eq!(pieces(&A.as_bytes()[..30]), ["0..30 damaged, ends before the record does at 30"]);
-    assert_eq!(pieces(b"{"), ["0..1 damaged, ends before the record does at 1"]);
+    assert_eq!(pieces(&A.as_bytes()[..30]), ["0..30 damaged, record is cut off at 30"]);
+    assert_eq!(pieces(b"{"), ["0..1 damaged, record is cut off at 1"]);
     assert_eq!(pieces(b"// a comment"), ["0..12 damaged, unexpected `/` at 0"]);
 }
 
@@ -127,7 +127,7 @@ fn spaces_change_nothing() {
     let whole = r#"{ "type": "user", "uuid": "whole", "message": {"role":"user","content":"hi"} }"#;
     assert_eq!(
         pieces(format!("{cut}{whole}").as_bytes()),
-        ["0..53 damaged, ends before the record does at 53", "53..131 recovered User"]
+        ["0..53 damaged, record is cut off at 53", "53..131 recovered User"]
     );
     let progress = r#"{"type": "progress", "data": {"message": {"type": "user", "uuid": "inner"} , "prompt": "cut of"#;
     assert_eq!(pieces(progress.as_bytes()).len(), 1);
@@ -140,7 +140,7 @@ fn much_damage_takes_no_longer_than_it_is_long() {
     assert_eq!(read(line.as_bytes()).count(), 800_000);
 }
 
-/// Objects that do not end are read once, however many stand in each other.
+/// Objects that do not end are scanned once, however deep they are nested.
 #[test]
 fn a_record_behind_deep_damage_is_found() {
     for cut in [r#"{"a":"#, r#"{"a":["#, r#"{"a":[{"b":{},"c":"#, r#"{"a":{"s":"{\"}","b":"#] {

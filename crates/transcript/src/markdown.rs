@@ -1,59 +1,49 @@
-//! A conversation as Markdown.
+//! Writes a conversation as Markdown.
 //!
-//! For reading elsewhere: prompts as quotes, answers as they were written, calls as list items, diffs and results as code blocks. What people and
-//! the model wrote is Markdown already and stays so; a code block that it leaves open is closed. What is inside a code block of ours cannot end it: its fence is
-//! longer than any in it. Every text from the session passes the writer's [`Mask`] before anything is cut or escaped.
+//! For reading elsewhere: prompts as quotes, answers as they were written, calls as list items,
+//! diffs and results as code blocks. What people and the model wrote is Markdown already and stays
+//! as it is; a code block that it leaves open is closed. Text inside a code block that this module
+//! opens cannot end it: the fence is longer than any fence in the text. Every text from the session
+//! passes the writer's [`Mask`] before anything is cut or escaped.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::diff::{Action, Touched};
-use crate::event::event;
-use crate::family::{Family, Owner};
-use crate::glance::Glance;
+use crate::agents::{Owner, WithAgents};
 use crate::graph::ChainId;
-use crate::input::{Input, typed};
+use crate::preview::Preview;
 use crate::secret::Mask;
-use crate::table::{BlockId, RowId};
 use crate::time::Time;
-use crate::turn::{Piece, Step, Turn, What};
-
-/// What is to be written.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// The model's thinking.
-    pub thinking: bool,
-    /// Inputs and results of calls, reminders, notes of the client, and what sub-agents did.
-    pub full: bool,
-}
+use crate::turn::Turn;
+use crate::view::{self, Call, Detail, FileChange, Item, Message, Piece, Role, Show};
 
 /// Writes a conversation.
 #[derive(Debug)]
 pub struct Writer<'a, W> {
-    family: &'a Family,
-    options: Options,
+    session: &'a WithAgents,
+    show: Show,
     mask: Mask<'a>,
     out: W,
-    /// How deep in agents of agents.
+    /// The current nesting of sub-agents in sub-agents.
     depth: usize,
 }
 
-/// How deep agents of agents are written.
+/// Down to which nesting sub-agents of sub-agents are written.
 const DEEPEST: usize = 8;
 
 impl<'a, W: Write> Writer<'a, W> {
-    /// For the turns of a session.
-    pub fn new(family: &'a Family, options: Options, mask: Mask<'a>, out: W) -> Self {
-        Writer { family, options, mask, out, depth: 0 }
+    /// Creates a writer for the turns of a session.
+    pub fn new(session: &'a WithAgents, show: Show, mask: Mask<'a>, out: W) -> Self {
+        Writer { session, show, mask, out, depth: 0 }
     }
 
-    /// How many secrets were hidden so far, by kind.
+    /// How many secrets were redacted so far, by kind.
     pub fn hidden(&self) -> &BTreeMap<String, u64> {
         self.mask.hidden()
     }
 
-    /// Writes what the session is.
-    pub fn head(&mut self, id: &str, seen: &Glance) -> io::Result<()> {
+    /// Writes the title and the facts of the session: id, folder, branch, client version, times.
+    pub fn head(&mut self, id: &str, seen: &Preview) -> io::Result<()> {
         let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or(id);
         let title = self.mask.text(title);
         writeln!(self.out, "# {}\n", plain(&one_line(&title, 120)))?;
@@ -72,48 +62,24 @@ impl<'a, W: Write> Writer<'a, W> {
         fact("To", seen.ended.map(stamp).as_deref())
     }
 
-    /// Writes where the turns of a dead branch begin.
+    /// Writes a heading before the turns of an abandoned branch.
     pub fn dead_end(&mut self, chain: Option<ChainId>) -> io::Result<()> {
         let Some(chain) = chain else { return Ok(()) };
-        let conversation = &self.family.main;
+        let conversation = &self.session.main;
         let line = conversation.table.row(conversation.graph.chain(chain).first).line;
-        writeln!(self.out, "\n---\n\n*Not on the live chain: from line {line} on*")
+        writeln!(self.out, "\n---\n\n*Abandoned branch, from line {line}*")
     }
 
     /// Writes one turn.
     pub fn turn(&mut self, owner: Owner, turn: &Turn, number: usize) -> io::Result<()> {
-        let conversation = self.family.of(owner);
-        let level = if owner == Owner::Main { "##" } else { "####" };
+        let level = if owner == Owner::Main { 2 } else { 4 };
         let time = turn.times.map(|[start, _]| format!(", {}", stamp(start))).unwrap_or_default();
-        writeln!(self.out, "\n{level} Turn {number}{time}\n")?;
-        for step in &turn.steps {
-            match step {
-                Step::Said(row) => self.write_input(owner, *row)?,
-                Step::Answer { blocks, .. } => {
-                    for block in blocks {
-                        if conversation.table.part(*block).kind.is_call() {
-                            self.call(owner, *block)?;
-                        } else {
-                            for piece in conversation.pieces(&[*block])? {
-                                self.piece(&piece)?;
-                            }
-                        }
-                    }
-                }
-                Step::Orphan(block) => {
-                    let (pieces, _) = conversation.result(*block)?;
-                    writeln!(self.out, "- a result without its call\n")?;
-                    let text = words(&pieces);
-                    let text = self.mask.text(&text);
-                    self.fenced("", &text, "  ")?;
-                }
-                Step::Event(row) => {
-                    let seen = conversation.look(*row, event)?;
-                    if seen.matters {
-                        let text = self.mask.text(&seen.text);
-                        writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))?;
-                    }
-                }
+        writeln!(self.out, "\n{} Turn {number}{time}\n", "#".repeat(level))?;
+        let session = self.session;
+        for item in view::items(session, owner, turn) {
+            let item = item?;
+            if item.is_shown(self.show) {
+                self.item(&item, level)?;
             }
         }
         if !turn.outcome.is_complete() {
@@ -122,86 +88,70 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    fn write_input(&mut self, owner: Owner, row: RowId) -> io::Result<()> {
-        let conversation = self.family.of(owner);
-        let input = conversation.table.row(row).input;
-        if matches!(input, Some(Input::Meta | Input::Preface)) && !self.options.full {
-            return Ok(());
+    /// Writes an item of a turn whose heading has that level.
+    fn item(&mut self, item: &Item, level: usize) -> io::Result<()> {
+        match item {
+            Item::Message(message) => self.message(message),
+            Item::Answer(_) => Ok(()),
+            Item::Block(block) => {
+                block.piece.as_ref().map_or(Ok(()), |piece| self.piece(piece, level))
+            }
+            Item::Call(call) => self.call(call),
+            Item::Orphan(orphan) => {
+                writeln!(self.out, "- a result without its call\n")?;
+                let text = orphan.text();
+                let text = self.mask.text(&text);
+                self.fenced("", &text, "  ")
+            }
+            Item::Event(event) => {
+                let text = self.mask.text(&event.text);
+                writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))
+            }
         }
-        let pieces = conversation.pieces_of(row)?;
-        let texts = pieces.iter().filter_map(|piece| match &piece.what {
-            What::Text(text) => Some(text.as_str().into()),
-            _ => None,
-        });
-        let text = typed(texts).unwrap_or_default();
-        let text = self.mask.text(&text);
-        match input {
-            Some(Input::Output | Input::Hook | Input::Meta | Input::Preface) => {
-                if !text.trim().is_empty() {
-                    self.fenced("", &text, "")?;
-                }
-            }
-            Some(Input::Summary) => {
-                writeln!(
-                    self.out,
-                    "<details><summary>Summary of what was said before</summary>\n"
-                )?;
-                writeln!(self.out, "{}\n\n</details>\n", text.trim())?;
-            }
-            Some(Input::Interrupt) => writeln!(self.out, "*{}*\n", plain(&one_line(&text, 200)))?,
-            _ => {
+    }
+
+    fn message(&mut self, message: &Message) -> io::Result<()> {
+        let text = self.mask.text(&message.text);
+        match message.role {
+            Role::Output | Role::Hook | Role::Reminder => self.fenced("", &text, "")?,
+            Role::Summary => self.folded("Summary of the conversation before", &text)?,
+            Role::Interrupt => writeln!(self.out, "*{}*\n", plain(&one_line(&text, 200)))?,
+            Role::Prompt | Role::Queued => {
                 for line in text.lines() {
                     writeln!(self.out, "{}", format!("> {line}").trim_end())?;
                 }
                 writeln!(self.out)?;
             }
         }
-        for piece in pieces.iter().filter(|piece| !matches!(piece.what, What::Text(_))) {
-            self.piece(piece)?;
+        for words in message.content.iter().filter_map(Piece::in_words) {
+            writeln!(self.out, "*{}*\n", plain(&self.mask.text(&words)))?;
         }
         Ok(())
     }
 
-    fn piece(&mut self, piece: &Piece) -> io::Result<()> {
-        match &piece.what {
-            What::Text(text) if text.trim().is_empty() => Ok(()),
-            What::Text(text) => {
+    fn piece(&mut self, piece: &Piece, level: usize) -> io::Result<()> {
+        match piece {
+            Piece::Text { text, .. } => {
                 let text = self.mask.text(text);
-                writeln!(self.out, "{}\n", closed(text.trim_end()))
+                writeln!(self.out, "{}\n", below(&closed(text.trim_end()), level))
             }
-            What::Thinking(text) => {
-                if !self.options.thinking || text.trim().is_empty() {
-                    return Ok(());
-                }
+            Piece::Thinking { text, .. } => {
                 let text = self.mask.text(text);
                 self.folded("Thinking", &text)
             }
-            What::Redacted if !self.options.thinking => Ok(()),
-            what => {
-                let text = aside(what);
-                writeln!(self.out, "*[{}]*\n", plain(&self.mask.text(&text)))
-            }
+            piece => match piece.in_words() {
+                Some(words) => writeln!(self.out, "*{}*\n", plain(&self.mask.text(&words))),
+                None => Ok(()),
+            },
         }
     }
 
-    fn call(&mut self, owner: Owner, block: BlockId) -> io::Result<()> {
-        let conversation = self.family.of(owner);
-        let call = conversation.call(block)?;
-        let mut facts = Vec::new();
-        if let Some(touched) =
-            call.touched.as_ref().filter(|touched| touched.action != Action::Read)
-        {
-            let [added, removed] = touched.counts();
-            facts.push(format!("+{added} −{removed}"));
-        }
-        match &call.result {
-            None => facts.push("no result".to_owned()),
-            Some(result) if result.is_error => facts.push("failed".to_owned()),
-            Some(result) => {
-                let outcome = result.outcome.as_deref();
-                facts.extend(outcome.map(|outcome| self.mask.text(outcome).into_owned()));
-            }
-        }
+    fn call(&mut self, call: &Call) -> io::Result<()> {
+        let is_full = self.show.detail == Detail::Full;
+        let is_error = call.result.as_ref().is_some_and(|result| result.error);
+        let mut facts = call.facts();
+        facts.extend(is_error.then(|| "failed".to_owned()));
+        let facts: Vec<_> = facts.iter().map(|fact| self.mask.text(fact).into_owned()).collect();
         let about = one_line(&self.mask.text(&call.about), 200);
         let about = if about.is_empty() { about } else { format!(" {}", code(&about)) };
         let facts = if facts.is_empty() {
@@ -211,36 +161,39 @@ impl<'a, W: Write> Writer<'a, W> {
         };
         let tool = one_line(&self.mask.text(&call.tool), 100);
         writeln!(self.out, "- **{}**{about}{facts}\n", plain(&tool))?;
-        if self.options.full {
-            let input = String::from_utf8_lossy(&call.input);
-            let input = self.mask.json(&input);
+        if is_full {
+            let input = self.mask.json(call.input.as_str());
             self.fenced("json", &input, "  ")?;
         }
         if let Some(result) = &call.result
-            && (self.options.full || result.is_error)
+            && (is_full || result.error)
         {
-            let text = words(&result.pieces);
+            let text = result.text();
             let text = self.mask.text(&text);
             self.fenced("", &text, "  ")?;
         }
-        if call.is_cut {
-            writeln!(self.out, "  *(too long to be held: texts have lost their middle)*\n")?;
+        if call.is_cut() {
+            writeln!(
+                self.out,
+                "  *(record too long for memory: the middle of its texts is missing)*\n"
+            )?;
         }
-        if let Some(touched) = &call.touched {
-            let text = patch(touched);
+        if let Some(file) = &call.file {
+            let text = patch(file);
             let text = self.mask.text(&text);
             self.fenced("diff", &text, "  ")?;
         }
-        for at in self.family.started(owner, block).to_vec() {
-            let agent = &self.family.agents[at];
+        let session = self.session;
+        for at in &call.started {
+            let agent = &session.agents[*at];
             let guess = agent.start.is_some_and(|start| start.is_guess);
             let guess = if guess { ", perhaps" } else { "" };
             let id = one_line(&self.mask.text(&agent.id), 100);
             writeln!(self.out, "  Sub-agent {}{guess}\n", code(&id))?;
-            if self.options.full && self.depth < DEEPEST {
+            if is_full && self.depth < DEEPEST {
                 self.depth += 1;
-                for (number, turn) in (1..).zip(self.family.turns(agent)) {
-                    self.turn(Owner::Agent(at), &turn, number)?;
+                for (number, turn) in (1..).zip(session.turns(agent)) {
+                    self.turn(Owner::Agent(*at), &turn, number)?;
                 }
                 self.depth -= 1;
             }
@@ -248,13 +201,13 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    /// A text that is folded away. Nothing in it ends the fold.
+    /// Writes a text in a collapsed section, which nothing in the text can end.
     fn folded(&mut self, title: &str, text: &str) -> io::Result<()> {
         let text = closed(text.trim()).replace("</details>", "&lt;/details>");
         writeln!(self.out, "<details><summary>{title}</summary>\n\n{text}\n\n</details>\n")
     }
 
-    /// A code block that nothing in it can end. Nothing for no text.
+    /// Writes a code block, which nothing in the text can end. Writes nothing for an empty text.
     fn fenced(&mut self, language: &str, text: &str, indent: &str) -> io::Result<()> {
         let text = text.trim_end();
         if text.is_empty() {
@@ -270,74 +223,82 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 }
 
-/// A text of Markdown whose last code block is closed, so that it ends with the text.
+/// Closes a code block that a Markdown text leaves open, so that it does not continue after the
+/// text.
 fn closed(text: &str) -> String {
-    let mut open: Option<(char, usize)> = None;
+    let mut fence = Fence::default();
     for line in text.lines() {
-        let line = line.trim_start();
-        let Some(mark) = line.chars().next().filter(|mark| "`~".contains(*mark)) else { continue };
-        let run = line.chars().take_while(|c| *c == mark).count();
-        match open {
-            None if run >= 3 => open = Some((mark, run)),
-            Some((open_mark, least))
-                if open_mark == mark && run >= least && line[run..].trim().is_empty() =>
-            {
-                open = None;
-            }
-            _ => {}
-        }
+        fence.line(line);
     }
-    match open {
+    match fence.open {
         Some((mark, run)) => format!("{text}\n{}", mark.to_string().repeat(run)),
         None => text.to_owned(),
     }
 }
 
-/// The longest run of back quotes in a text.
+/// Finds where code blocks begin and end in a Markdown text.
+#[derive(Default)]
+struct Fence {
+    /// The sign and the length of the fence that is open.
+    open: Option<(char, usize)>,
+}
+
+impl Fence {
+    /// Takes the next line. Returns whether it belongs to a code block.
+    fn line(&mut self, line: &str) -> bool {
+        let line = line.trim_start();
+        let mark = line.chars().next().filter(|mark| "`~".contains(*mark));
+        let run = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
+        match (self.open, mark) {
+            (None, Some(mark)) if run >= 3 => self.open = Some((mark, run)),
+            (None, _) => return false,
+            (Some((open, least)), Some(mark))
+                if open == mark && run >= least && line[run..].trim().is_empty() =>
+            {
+                self.open = None;
+            }
+            (Some(_), _) => {}
+        }
+        true
+    }
+}
+
+/// The length of the longest run of backquotes in a text.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// A diff as programs write it.
-fn patch(touched: &Touched) -> String {
+/// The unified diff of a change.
+fn patch(file: &FileChange) -> String {
     let mut text = String::new();
-    for hunk in &touched.hunks {
+    for hunk in &file.diff {
         let count =
-            |signs: [char; 2]| hunk.lines.iter().filter(|(sign, _)| signs.contains(sign)).count();
+            |signs: [char; 2]| hunk.signed().filter(|(sign, _)| signs.contains(sign)).count();
         if let Some([old, new]) = hunk.start {
             let (before, after) = (count([' ', '-']), count([' ', '+']));
             text.extend([format!("@@ -{old},{before} +{new},{after} @@\n")]);
         }
-        for (sign, line) in &hunk.lines {
-            text.push(*sign);
-            text.push_str(line);
-            text.push('\n');
-        }
+        text.extend(hunk.lines.iter().map(|line| format!("{line}\n")));
     }
     text
 }
 
-fn words(pieces: &[Piece]) -> String {
-    let texts = pieces.iter().map(|piece| match &piece.what {
-        What::Text(text) | What::Thinking(text) => text.clone(),
-        what => format!("[{}]", aside(what)),
-    });
-    texts.collect::<Vec<_>>().join("\n")
-}
-
-fn aside(what: &What) -> String {
-    match what {
-        What::Text(text) | What::Thinking(text) => one_line(text, 200),
-        What::Redacted => "thinking that only the API can read".to_owned(),
-        What::Call(name, _) => format!("call of {name}"),
-        What::Media(kind, media_type, size) => {
-            format!("{kind} {media_type}, {size} bytes of base64")
+/// Pushes the headings of a Markdown text below a heading of that level.
+fn below(text: &str, level: usize) -> String {
+    let mut fence = Fence::default();
+    let lines = text.lines().map(|line| {
+        let is_code = fence.line(line);
+        let depth = line.chars().take_while(|c| *c == '#').count();
+        let is_heading = (1..=6).contains(&depth) && line[depth..].starts_with([' ', '\t']);
+        if is_code || !is_heading {
+            return line.to_owned();
         }
-        What::Other(kind, json) => format!("{kind}, {} bytes", json.len()),
-    }
+        format!("{}{}", "#".repeat((depth + level).min(6)), &line[depth..])
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A text in which Markdown sees nothing.
+/// Escapes a text, so that Markdown shows it as it is.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -349,7 +310,7 @@ fn plain(text: &str) -> String {
     safe
 }
 
-/// A text as code inside of a line.
+/// A text as inline code.
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text) + 1);
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };

@@ -1,18 +1,19 @@
 use super::*;
-use crate::glance::glance;
 use crate::place::Session;
+use crate::preview::preview;
 use crate::secret::Mask;
+use crate::view::Thinking;
 
 /// The live conversation of a recording, as Markdown.
-fn exported(name: &str, options: Options) -> String {
+fn exported(name: &str, show: Show) -> String {
     let folder = testkit::fixtures().join("recordings").join(name);
     let files = testkit::files_under(&[folder]);
     let main = files.iter().find(|file| !file.path.to_string_lossy().contains("agent-")).unwrap();
     let session = Session::at(&main.path).unwrap();
-    let family = Family::open(&session).unwrap();
+    let family = WithAgents::open(&session).unwrap();
     let mut out = Vec::new();
-    let mut writer = Writer::new(&family, options, Mask::none(), &mut out);
-    writer.head(&session.id, &glance(&session.path).unwrap()).unwrap();
+    let mut writer = Writer::new(&family, show, Mask::none(), &mut out);
+    writer.head(&session.id, &preview(&session.path).unwrap()).unwrap();
     for (number, turn) in (1..).zip(&family.main.turns().live) {
         writer.turn(Owner::Main, turn, number).unwrap();
     }
@@ -21,10 +22,10 @@ fn exported(name: &str, options: Options) -> String {
 
 #[test]
 fn recordings_as_markdown() {
-    insta::assert_snapshot!("tools", exported("2.1.45/c_tools", Options::default()));
-    let full = Options { full: true, thinking: true };
+    insta::assert_snapshot!("tools", exported("2.1.45/c_tools", Show::default()));
+    let full = Show { detail: Detail::Full, thinking: Thinking::Shown };
     insta::assert_snapshot!("agent_full", exported("2.1.325/e_agent", full));
-    insta::assert_snapshot!("compact", exported("2.1.325/g_compact", Options::default()));
+    insta::assert_snapshot!("compact", exported("2.1.325/g_compact", Show::default()));
 }
 
 #[test]

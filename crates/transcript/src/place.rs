@@ -1,13 +1,14 @@
-//! Where sessions stand, and what stands beside them.
+//! Where sessions are, and which files belong to them.
 //!
-//! A *home* is the client's config folder; under `projects` it has a folder for each working directory,
-//! named by [`slug()`], and in it a file for each session. The folder name cannot be turned back into a
-//! path: the working directory of a session is what its records say. Invariants: nothing is written;
-//! a folder that cannot be read holds nothing, and [`Home::unreadable`] names it; what is no regular file is
-//! no session, and [`Listed`] names it; below a project's folder symbolic links to folders are not followed.
+//! A *home* is the client's config folder. Under `projects` it has a folder for each working
+//! directory, named by [`slug()`], with a file for each session. The folder name cannot be
+//! converted back into a path: the working directory of a session is in its records. Invariants:
+//! nothing is written; a folder that cannot be read counts as empty, and [`Home::unreadable`] lists
+//! it; only a regular file is a session, and [`Listed`] lists the others; below a project's folder,
+//! symbolic links to folders are not followed.
 
+mod belongings;
 mod name;
-mod side;
 mod slug;
 
 use std::collections::HashSet;
@@ -18,44 +19,45 @@ use std::time::SystemTime;
 
 use thiserror::Error;
 
+pub use belongings::{Agent, Belonging, Beside, Thing, agents, agents_among, belongings};
 pub use name::{Candidates, NameError, find, is_path};
-pub use side::{Agent, Belonging, Beside, Thing, agents, agents_among, belongings};
 pub use slug::{slug, slug_uncut};
 
 use crate::file::Lines;
 use crate::json::Json;
 use crate::limit::{GLANCE_HEAD, SIDECAR};
 
-/// How long the client keeps sessions if its settings do not say.
+/// After how many days the client deletes sessions, unless its settings say otherwise.
 pub const CLEANUP_DAYS: u32 = 30;
 
 /// One config folder of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
-    /// The folder.
+    /// The path of the folder.
     pub root: PathBuf,
 }
 
 /// The file of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Its id: the file's name without the ending.
+    /// Its id: the file name without the extension.
     pub id: String,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The name of the folder it is in: the project's slug.
     pub project: String,
-    /// Size in bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it was last written: what the client goes by, for `--continue` and for cleaning up.
+    /// When it was last modified. The client uses this for `--continue` and for deleting old
+    /// sessions.
     pub modified: SystemTime,
 }
 
 impl Session {
-    /// The session in a file, wherever that is. Only a regular file can be one.
+    /// The session in a file, wherever that is. Only a regular file can be a session.
     pub fn at(path: &Path) -> io::Result<Self> {
         let metadata = files::metadata(path)?;
-        // What belongs to a session is found through the folders around it.
+        // The files that belong to a session are found through the folders around it.
         let path = &std::path::absolute(path)?;
         let name = |part: Option<&std::ffi::OsStr>| {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
@@ -69,42 +71,42 @@ impl Session {
         })
     }
 
-    /// The folder of the same name, which holds sub-agents and large results.
+    /// The folder of the same name, which contains sub-agents and large results.
     pub fn folder(&self) -> PathBuf {
         self.path.with_extension("")
     }
 }
 
-/// Why a folder is no home that can be used.
+/// Why a folder cannot be used as a home.
 #[derive(Debug, Error)]
 pub enum HomeError {
-    /// There are no sessions' folders in it.
-    #[error("`{}` is no Claude home", root.display())]
+    /// It contains no folder with sessions.
+    #[error("`{}` is not a Claude home", root.display())]
     Missing {
-        /// The folder.
+        /// The path of the folder.
         root: PathBuf,
     },
-    /// They are there, but cannot be read.
+    /// It contains such a folder, which cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
-        /// What cannot be read.
+        /// The path that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The sessions in a folder, and what has the name of one there but cannot be read as one.
+/// The sessions in a folder, and the files there that are named like one but cannot be read as one.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The sessions.
     pub sessions: Vec<Session>,
-    /// Pipes, devices, loops of links; each with why it is no session.
+    /// Pipes, devices, cycles of links; each with the reason why it is not a session.
     pub unreadable: Vec<(PathBuf, io::Error)>,
 }
 
 impl Listed {
-    /// Adds what is in another folder.
+    /// Adds the contents of another folder.
     pub fn merge(&mut self, other: Listed) {
         self.sessions.extend(other.sessions);
         self.unreadable.extend(other.unreadable);
@@ -112,11 +114,11 @@ impl Listed {
 }
 
 impl Home {
-    /// The home in that folder.
+    /// Opens the home in that folder.
     pub fn open(root: &Path) -> Result<Home, HomeError> {
         let mut found = None;
         for path in ["projects", "conversations"].map(|name| root.join(name)) {
-            // Of a link that leads nowhere it is known that there should be something.
+            // A broken link shows that there should be something, so it is an error.
             let seen = fs::symlink_metadata(&path);
             match seen.and_then(|_| fs::read_dir(&path)) {
                 Ok(_) => found = Some(Home { root: root.to_owned() }),
@@ -127,14 +129,14 @@ impl Home {
         found.ok_or_else(|| HomeError::Missing { root: root.to_owned() })
     }
 
-    /// Where homes are if nobody says otherwise.
+    /// The default locations of homes, given the user's home directory.
     pub fn usual(user: &Path) -> [PathBuf; 2] {
         [user.join(".claude"), user.join(".config").join("claude")]
     }
 
-    /// The folders of the projects; `conversations` is where seed 000 has them.
+    /// The folders of the projects; the dialect `human` has them in `conversations`.
     ///
-    /// A link to a folder counts, once: people move projects to other disks.
+    /// A link to a folder counts too, once: users move projects to other disks.
     pub fn projects(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut real = HashSet::new();
@@ -150,17 +152,17 @@ impl Home {
         found
     }
 
-    /// The projects' folders that cannot be read, so that their sessions are missing everywhere.
+    /// The folders of projects that cannot be read, so that their sessions are missing everywhere.
     pub fn unreadable(&self) -> Vec<PathBuf> {
         self.projects().into_iter().filter(|folder| fs::read_dir(folder).is_err()).collect()
     }
 
-    /// All sessions, in no order. Sub-agents' files are not sessions.
+    /// All sessions, in no particular order. Sub-agents' files are not sessions.
     pub fn sessions(&self) -> Vec<Session> {
         self.list().sessions
     }
 
-    /// The same, with what cannot be read.
+    /// Like [`Home::sessions`], with the files that cannot be read.
     pub fn list(&self) -> Listed {
         let mut all = Listed::default();
         for project in self.projects() {
@@ -169,7 +171,7 @@ impl Home {
         all
     }
 
-    /// All transcripts, sub-agents' included, by path.
+    /// All transcripts, including those of sub-agents, by path.
     pub fn transcripts(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for project in self.projects() {
@@ -193,7 +195,7 @@ impl Home {
         Ok(named().and_then(|days| u32::try_from(days).ok()).unwrap_or(CLEANUP_DAYS))
     }
 
-    /// The user's settings for the client.
+    /// The path of the user's settings for the client.
     pub fn settings(&self) -> PathBuf {
         self.root.join("settings.json")
     }
@@ -211,14 +213,14 @@ pub fn sessions_in(project: &Path) -> Vec<Session> {
     list(project).sessions
 }
 
-/// The same, with what cannot be read.
+/// Like [`sessions_in`], with the files that cannot be read.
 pub fn list(project: &Path) -> Listed {
     let mut all = Listed::default();
     let files = listing(project).files.into_iter();
     for path in files.filter(|path| is_jsonl(path) && !is_agent(path)) {
         match Session::at(&path) {
             Ok(session) => all.sessions.push(session),
-            // It went while we looked, or is a link to what went.
+            // It was deleted in the meantime, or is a broken link.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => all.unreadable.push((path, error)),
         }
@@ -226,8 +228,8 @@ pub fn list(project: &Path) -> Listed {
     all
 }
 
-/// All transcripts in a folder and the folders in it, sorted by path: what has the right ending, is
-/// none of the client's other files, and holds records.
+/// All transcripts in a folder and its subfolders, sorted by path: files that have the right
+/// extension, are not other files of the client, and contain records.
 pub fn transcripts_under(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?;
     let mut found = files_under(&[folder.to_owned()]);
@@ -235,7 +237,7 @@ pub fn transcripts_under(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// All files in these folders and the folders in them that have the right ending, by path.
+/// All files in these folders and their subfolders that have the right extension, by path.
 fn files_under(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = folders.to_vec();
@@ -248,8 +250,8 @@ fn files_under(folders: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a file holds records of a session. Not so: the prompt history, the output of the client's
-/// `stream-json` mode, other programs' lines. An empty or unreadable file may be one.
+/// Whether a file contains records of a session. The prompt history, the output of the client's
+/// `stream-json` mode and files of other programs do not. An empty or unreadable file may be one.
 pub fn is_transcript(path: &Path) -> bool {
     let Ok(file) = files::open(path) else { return true };
     let mut lines = Lines::new(file.take(GLANCE_HEAD as u64));
@@ -270,12 +272,12 @@ pub fn is_jsonl(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "jsonl")
 }
 
-/// Whether a file is a sub-agent's, by its name.
+/// Whether a file belongs to a sub-agent, by its name.
 pub fn is_agent(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
 }
 
-/// What is in a folder; nothing if it cannot be read.
+/// The contents of a folder; empty if it cannot be read.
 #[derive(Debug, Default)]
 struct Listing {
     files: Vec<PathBuf>,
@@ -287,7 +289,7 @@ fn listing(folder: &Path) -> Listing {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => listing.folders.push(entry.path()),
-            // A link is as good as the file, but is never a folder to look into.
+            // A link counts as a file, and is never followed as a folder.
             Ok(_) => listing.files.push(entry.path()),
             Err(_) => {}
         }

@@ -80,12 +80,13 @@ fn a_home_knows_its_sessions() {
     assert_eq!(home.cleanup_days().unwrap(), CLEANUP_DAYS);
 }
 
-/// A folder without sessions' folders is no home; one whose sessions cannot be read is, and that is an error.
+/// A folder without folders of sessions is not a home; one whose sessions cannot be read is an
+/// error.
 #[test]
 fn a_home_is_missing_or_unreadable() {
     let (folder, home) = home();
     let open = |root: &Path| Home::open(root).map_err(|error| error.to_string());
-    let missing = |root: &Path| Err(format!("`{}` is no Claude home", root.display()));
+    let missing = |root: &Path| Err(format!("`{}` is not a Claude home", root.display()));
     for root in
         [home.root.join("projects"), home.root.join("none"), home.root.join("history.jsonl")]
     {
@@ -103,7 +104,7 @@ fn a_home_is_missing_or_unreadable() {
     }
 }
 
-/// What has the name of a session and is a pipe, a device or a loop of links is none, and is named.
+/// A pipe, a device or a cycle of links that is named like a session is not one, and is listed.
 #[cfg(unix)]
 #[test]
 fn only_regular_files_are_sessions() {
@@ -122,7 +123,7 @@ fn only_regular_files_are_sessions() {
         let found = find(&homes, name);
         assert!(matches!(found, Err(NameError::Unreadable { .. })), "{name}: {found:?}");
     }
-    // What cannot be read may mention the session.
+    // A file that cannot be read may mention the session.
     fs::remove_file(folder.path().join("history.jsonl")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("history.jsonl")).unwrap();
     let session = find(&homes, "aaaa2222").unwrap();

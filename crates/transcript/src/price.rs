@@ -1,26 +1,26 @@
-//! What models cost: data (`data/prices.json`), and what tokens come to.
+//! What models cost: the prices (`data/prices.json`), and the cost of tokens.
 //!
-//! Invariant: what is not known has no price; it is never 0.
+//! Invariant: an unknown price is `None`, never 0.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::json::{Json, Object};
-use crate::table::Usage;
+use crate::usage::Usage;
 
-/// What a model takes, and what it costs: US dollars for a million tokens.
+/// The limits of a model, and its prices in US dollars for a million tokens.
 #[derive(Clone, Debug)]
 pub struct Price {
     usual: Rates,
-    /// For requests that are longer than [`LONG`], where these cost more.
+    /// The prices for requests with more than [`LONG`] input tokens, if these cost more.
     long: Option<Rates>,
-    /// How many tokens it reads.
+    /// The largest number of input tokens.
     pub max_input_tokens: Option<u64>,
-    /// How many tokens it writes.
+    /// The largest number of output tokens.
     pub max_output_tokens: Option<u64>,
 }
 
-/// What a million tokens cost.
+/// The prices of a million tokens, in US dollars.
 #[derive(Clone, Debug)]
 struct Rates {
     input: f64,
@@ -31,7 +31,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// The members whose names end so. What is not listed follows from the price of input.
+    /// Reads the members whose names end with `end`. Missing prices follow from the price of input.
     fn read(object: &Object<'_>, end: &str) -> Option<Rates> {
         let number = |name: &str| object.get(&format!("{name}{end}")).and_then(Json::float);
         let input = number("input")?;
@@ -45,7 +45,7 @@ impl Rates {
     }
 }
 
-/// A request with more input than this is a long one.
+/// A request with more input tokens than this is a long one.
 const LONG: u64 = 200_000;
 
 impl Price {
@@ -69,32 +69,15 @@ static PRICES: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A thousand searches of the web.
+/// The price of a thousand web searches, in US dollars.
 const SEARCHES: f64 = 10.0;
 
-/// What is known of a model.
+/// The limits and prices of a model, if it is known.
 pub fn known(model: &str) -> Option<&'static Price> {
     PRICES.get(model)
 }
 
-/// Tokens that were used, each in one place only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Read for the full price.
-    pub input: u64,
-    /// Written.
-    pub output: u64,
-    /// Put into the cache for five minutes.
-    pub cache_5m: u64,
-    /// Put into the cache for an hour.
-    pub cache_1h: u64,
-    /// Read from the cache.
-    pub cache_read: u64,
-    /// Searches of the web.
-    pub searches: u64,
-}
-
-/// What tokens cost, in US dollars.
+/// The cost of tokens, in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names are those of the tokens")]
 pub struct Cost {
@@ -107,60 +90,36 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All of it.
+    /// The sum of all fields.
     pub fn total(self) -> f64 {
         self.input + self.output + self.cache_5m + self.cache_1h + self.cache_read + self.searches
     }
 }
 
-impl From<&Usage> for Spent {
-    /// What went into the cache went there for five minutes, if nothing says for how long.
-    fn from(usage: &Usage) -> Spent {
-        let hour = usage.cache_split.map_or(0, |[_, hour]| hour);
-        Spent {
-            input: usage.input,
-            output: usage.output,
-            cache_5m: usage.cache_write.saturating_sub(hour),
-            cache_1h: hour,
-            cache_read: usage.cache_read,
-            searches: usage.server_tools[0],
-        }
+impl Price {
+    /// The cost of several requests. None of them is priced as a long one.
+    pub(crate) fn of_many(&self, usage: Usage) -> Cost {
+        self.usual.cost(usage)
+    }
+
+    /// The cost of one request. Long requests may cost more per token.
+    pub(crate) fn of_one(&self, usage: Usage) -> Cost {
+        let long = self.long.as_ref().filter(|_| usage.read() > LONG);
+        long.unwrap_or(&self.usual).cost(usage)
     }
 }
 
-impl Spent {
-    /// Adds more.
-    pub fn add(&mut self, more: Spent) {
-        self.input += more.input;
-        self.output += more.output;
-        self.cache_5m += more.cache_5m;
-        self.cache_1h += more.cache_1h;
-        self.cache_read += more.cache_read;
-        self.searches += more.searches;
-    }
-
-    /// What it costs; nothing if that is not known. Of several requests: none of them is taken for a long one.
-    pub fn cost(self, model: &str) -> Option<Cost> {
-        known(model).map(|price| self.at(&price.usual))
-    }
-
-    /// What one request costs; nothing if that is not known.
-    pub fn request_cost(self, model: &str) -> Option<Cost> {
-        let price = known(model)?;
-        let read = self.input + self.cache_read + self.cache_5m + self.cache_1h;
-        Some(self.at(price.long.as_ref().filter(|_| read > LONG).unwrap_or(&price.usual)))
-    }
-
+impl Rates {
     #[allow(clippy::cast_precision_loss, reason = "nobody uses so many tokens")]
-    fn at(self, rates: &Rates) -> Cost {
+    fn cost(&self, usage: Usage) -> Cost {
         let of = |count: u64, each: f64| count as f64 * each / 1e6;
         Cost {
-            input: of(self.input, rates.input),
-            output: of(self.output, rates.output),
-            cache_5m: of(self.cache_5m, rates.cache_5m),
-            cache_1h: of(self.cache_1h, rates.cache_1h),
-            cache_read: of(self.cache_read, rates.cache_read),
-            searches: self.searches as f64 * SEARCHES / 1e3,
+            input: of(usage.input, self.input),
+            output: of(usage.output, self.output),
+            cache_5m: of(usage.cache_5m, self.cache_5m),
+            cache_1h: of(usage.cache_1h, self.cache_1h),
+            cache_read: of(usage.cache_read, self.cache_read),
+            searches: usage.searches as f64 * SEARCHES / 1e3,
         }
     }
 }
@@ -171,12 +130,12 @@ mod tests {
 
     #[test]
     fn tokens_have_their_prices() {
-        let spent =
-            Spent { input: 24, output: 99, cache_5m: 680, cache_read: 11_200, ..Spent::default() };
-        let cost = spent.cost("claude-sonnet-4-6").unwrap().total();
+        let usage =
+            Usage { input: 24, output: 99, cache_5m: 680, cache_read: 11_200, ..Usage::default() };
+        let cost = usage.cost("claude-sonnet-4-6").unwrap().total();
         assert!((cost - 0.007_467).abs() < 1e-9, "{cost}");
-        assert_eq!(spent.cost("some-model"), None);
-        let long = Spent { input: 1, cache_read: 200_000, ..Spent::default() };
+        assert_eq!(usage.cost("some-model"), None);
+        let long = Usage { input: 1, cache_read: 200_000, ..Usage::default() };
         let cost = long.request_cost("claude-sonnet-4-20250514").unwrap().total();
         assert!((cost - 0.120_006).abs() < 1e-9, "{cost}");
     }

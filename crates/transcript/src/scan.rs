@@ -1,9 +1,10 @@
-//! Where JSON values begin and end in bytes.
+//! Finds where JSON values begin and end in bytes.
 //!
-//! The one JSON engine of the crate. It checks the grammar and gives ranges; it builds no values, so
-//! nothing that a value cannot hold (big numbers, key order, duplicate keys, lone surrogates) can be
-//! lost. Invariants: every input has an answer, no input makes it panic or recurse, and a value that
-//! it accepts is JSON by RFC 8259, bytes that are not UTF-8 aside (`line` looks for those).
+//! This is the only JSON engine of the crate. It checks the grammar and returns ranges; it builds
+//! no values, so it loses nothing that a value type could not represent (big numbers, key order,
+//! duplicate keys, lone surrogates). Invariants: every input has a result, no input makes it panic
+//! or recurse, and a value that it accepts is JSON by RFC 8259, except for bytes that are not UTF-8
+//! (`line` looks for those).
 //!
 //! Why not a library: see `docs/decisions/0001-json-engine.md`.
 
@@ -15,9 +16,9 @@ use std::ops::Range;
 /// Why bytes are not JSON, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Offset of the byte that cannot stand there, from the start of the bytes that were read.
+    /// Offset of the offending byte, from the start of the bytes that were read.
     pub at: usize,
-    /// What is wrong with it.
+    /// What is wrong there.
     pub why: Why,
 }
 
@@ -28,17 +29,17 @@ pub enum Why {
     EndsInString,
     /// The bytes end before the value does.
     EndsInValue,
-    /// A byte that cannot stand there.
+    /// A byte that JSON does not allow there.
     Unexpected(u8),
-    /// A backslash that begins no escape.
+    /// A backslash that does not begin a valid escape.
     BadEscape,
-    /// A control character inside a string; JSON wants it escaped.
+    /// A control character inside a string; JSON requires an escape.
     Control(u8),
     /// A run of NUL bytes, as file systems leave them after a crash.
     Nul,
-    /// Bytes that are no UTF-8. The value is whole; these bytes are read as U+FFFD.
+    /// Bytes that are not UTF-8. The value is whole; these bytes are read as U+FFFD.
     NotUtf8,
-    /// A line with more structure than is held in memory.
+    /// A line with more structure than is kept in memory.
     TooMuch,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Why::EndsInString => f.write_str("ends inside a string"),
-            Why::EndsInValue => f.write_str("ends before the record does"),
+            Why::EndsInValue => f.write_str("record is cut off"),
             Why::Unexpected(byte) if byte.is_ascii_graphic() => {
                 write!(f, "unexpected `{}`", char::from(*byte))
             }
@@ -55,7 +56,7 @@ impl fmt::Display for Why {
             Why::Control(byte) => write!(f, "control character 0x{byte:02x} in a string"),
             Why::Nul => f.write_str("NUL bytes"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),
-            Why::TooMuch => f.write_str("more structure than can be held"),
+            Why::TooMuch => f.write_str("more structure than fits into memory"),
         }
     }
 }
@@ -67,15 +68,15 @@ fn fault<T>(at: usize, why: Why) -> Result<T, Fault> {
 /// A key of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
-    /// Where it stands, without its quotes.
+    /// Its range, without the quotes.
     pub(crate) range: Range<usize>,
-    /// It is written with escapes.
+    /// Whether it contains escapes.
     pub(crate) escaped: bool,
-    /// The place behind its colon.
+    /// The position after its colon.
     colon: usize,
 }
 
-/// Reads values out of one run of bytes.
+/// Reads values from one slice of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
@@ -86,7 +87,7 @@ impl<'a> Scanner<'a> {
         Scanner { bytes }
     }
 
-    /// The bytes of a range that the scanner gave.
+    /// The bytes of a range that the scanner returned.
     pub(crate) fn bytes(self, range: Range<usize>) -> &'a [u8] {
         &self.bytes[range]
     }
@@ -95,7 +96,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(at).copied()
     }
 
-    /// The first place at or after `at` that is not white space.
+    /// The first position at or after `at` that is not white space.
     pub(crate) fn space(self, mut at: usize) -> usize {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.byte(at) {
             at += 1;
@@ -103,8 +104,8 @@ impl<'a> Scanner<'a> {
         at
     }
 
-    /// The end of the object that begins at `at`. `value` is given each key and the place where its
-    /// value begins, and says where that ends.
+    /// Returns the end of the object that begins at `at`. Calls `value` with each key and the
+    /// position where its value begins; `value` returns where that ends.
     pub(crate) fn object(
         self,
         at: usize,
@@ -131,8 +132,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The end of the array that begins at `at`. `value` is given the place where each element begins,
-    /// and says where that ends.
+    /// Returns the end of the array that begins at `at`. Calls `value` with the position where each
+    /// element begins; `value` returns where that ends.
     pub(crate) fn array(
         self,
         at: usize,
@@ -157,8 +158,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The members of the object that these bytes are, one by one. For bytes that were accepted before: a
-    /// fault only ends it.
+    /// The members of the object that these bytes are, one by one. For bytes that were accepted
+    /// before: a fault ends the iteration.
     pub(crate) fn members(self) -> impl Iterator<Item = (Key, Range<usize>)> + use<'a> {
         let mut next = (self.byte(0) == Some(b'{')).then(|| self.space(1));
         std::iter::from_fn(move || {
@@ -170,7 +171,8 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// The elements of the array that these bytes are, one by one, likewise.
+    /// The elements of the array that these bytes are, one by one. For bytes that were accepted
+    /// before: a fault ends the iteration.
     pub(crate) fn elements(self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let mut next = (self.byte(0) == Some(b'[')).then(|| self.space(1));
         std::iter::from_fn(move || {
@@ -186,13 +188,14 @@ impl<'a> Scanner<'a> {
         (self.byte(comma) == Some(b',')).then(|| self.space(comma + 1))
     }
 
-    /// The end of the value of any kind that begins at `at`. Does not recurse: depth costs a bit.
+    /// Returns the end of the value of any kind that begins at `at`. Does not recurse: each level
+    /// of nesting costs one bit.
     pub(crate) fn value(self, at: usize) -> Result<usize, Fault> {
         self.value_in(at, &mut Nest::default())
     }
 
-    /// The same; with a fault, `open` has the places of the objects and arrays that did not end before
-    /// it. Whoever reads one of these alone comes to the same fault.
+    /// Like `value`. After a fault, `open` contains the positions of the objects and arrays that
+    /// did not end before it. Scanning one of these alone leads to the same fault.
     pub(crate) fn value_noted(self, at: usize, open: &mut Places) -> Result<usize, Fault> {
         self.value_in(at, open)
     }
@@ -268,8 +271,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The string whose first character is at `at`: the place behind its closing quote, and whether
-    /// it holds an escape.
+    /// Scans the string whose first character is at `at`. Returns the position after its closing
+    /// quote, and whether it contains an escape.
     #[inline]
     fn string(self, at: usize) -> Result<(usize, bool), Fault> {
         // Most strings are short.
@@ -286,11 +289,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The same for the rest of a string.
+    /// Like `string`, for the rest of a string.
     #[inline(never)]
     fn long_string(self, mut at: usize) -> Result<(usize, bool), Fault> {
         let mut escaped = false;
-        // Texts have escapes in every line: several blocks at once, and each of them in turn.
+        // Texts have escapes in every line: search several blocks at once, then handle each hit in
+        // turn.
         'blocks: while let Some(blocks) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
             let start = at;
             let mut special = block::special(blocks);
@@ -305,7 +309,7 @@ impl<'a> Scanner<'a> {
                 if at - start >= block::MANY {
                     continue 'blocks;
                 }
-                // What is escaped is not special.
+                // An escaped character is not special.
                 special = special >> (at - start) << (at - start);
             }
             at = start + block::MANY;
@@ -385,7 +389,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Which bytes make an escape with a backslash alone. A table, because a jump is often guessed wrong.
+/// Which bytes form an escape with just a backslash. A table, because a branch is often
+/// mispredicted.
 const SHORT_ESCAPES: [bool; 256] = {
     let mut table = [false; 256];
     let mut bytes: &[u8] = b"\"\\/bfnrt";
@@ -409,12 +414,12 @@ trait Open {
     fn pop(&mut self);
 }
 
-/// The containers that are open, with their places.
+/// The open containers, with their positions.
 #[derive(Debug, Default)]
 pub(crate) struct Places(Vec<u32>);
 
 impl Places {
-    /// One of the places, in order.
+    /// The position of the container with that number, in order.
     pub(crate) fn get(&self, number: usize) -> Option<usize> {
         self.0.get(number).map(|place| (place & !Places::OBJECT) as usize)
     }
@@ -424,7 +429,8 @@ impl Places {
 
 impl Open for Places {
     fn push(&mut self, container: Container, at: usize) {
-        // Lines that are held are far shorter; a place behind that is one where nothing stands.
+        // Lines that are kept in memory are far shorter. A longer position becomes one past every
+        // byte.
         let place = u32::try_from(at).unwrap_or(u32::MAX) & !Places::OBJECT;
         let object = if container == Container::Object { Places::OBJECT } else { 0 };
         self.0.push(place | object);
@@ -440,7 +446,7 @@ impl Open for Places {
     }
 }
 
-/// The containers that are open, a bit each: the last 64 at hand, the ones around them on the heap.
+/// The open containers, one bit each: the innermost 64 at hand, those around them on the heap.
 #[derive(Debug, Default)]
 struct Nest {
     bits: u64,

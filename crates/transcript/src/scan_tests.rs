@@ -28,11 +28,11 @@ fn values_end_where_they_end() {
 #[test]
 fn faults_say_where_and_why() {
     for (text, at, why) in [
-        ("", 0, "ends before the record does"),
+        ("", 0, "record is cut off"),
         (r#"{"a":"b"#, 7, "ends inside a string"),
         (r#"{"a":"b\"#, 8, "ends inside a string"),
         (r#"{"a":"\u12"#, 10, "ends inside a string"),
-        (r#"{"a":1"#, 6, "ends before the record does"),
+        (r#"{"a":1"#, 6, "record is cut off"),
         (r#"{"a" 1}"#, 5, "unexpected `1`"),
         (r#"{"a":1,}"#, 7, "unexpected `}`"),
         ("[1,]", 3, "unexpected `]`"),
@@ -41,11 +41,11 @@ fn faults_say_where_and_why() {
         (r#""\u12g4""#, 1, "bad escape in a string"),
         ("\"a\u{1}b\"", 2, "control character 0x01 in a string"),
         ("\"a\tb\"", 2, "control character 0x09 in a string"),
-        ("nul", 3, "ends before the record does"),
+        ("nul", 3, "record is cut off"),
         ("nulL", 3, "unexpected `L`"),
-        ("1.", 2, "ends before the record does"),
+        ("1.", 2, "record is cut off"),
         ("-a", 1, "unexpected `a`"),
-        ("1e", 2, "ends before the record does"),
+        ("1e", 2, "record is cut off"),
         ("\u{7f}", 0, "unexpected byte 0x7f"),
     ] {
         assert_eq!(end(text), Err((at, why.to_owned())), "{text}");
@@ -86,7 +86,7 @@ fn nearly_json() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// What one reader takes for JSON, the other does too.
+    /// Both readers accept the same texts as JSON.
     #[test]
     fn agrees_with_serde_json(text in nearly_json()) {
         let scanner = Scanner::new(text.as_bytes());

@@ -1,17 +1,17 @@
-//! Secrets in clear text: keys, tokens, passwords; where they stand, and texts without them.
+//! Secrets in clear text: keys, tokens, passwords. Finds them, and removes them from texts.
 //!
-//! One rule for all who look for them: `check` counts, `export`, `show --markdown` and `ship` hide
-//! what a [`Redactor`] finds. It knows keys by what their makers begin them with and by what they
-//! are assigned to (`data/secrets.txt`), and users add rules of their own. Works on decoded text;
-//! escapes that are left in it, of JSON in JSON or of a terminal, are borders of words like any
-//! sign, so that a line of JSON can be looked through as it stands. Invariants: a value never
-//! leaves but as a range; what was redacted has nothing left to redact; JSON stays JSON; nothing
-//! but what was found changes.
+//! Everything that looks for secrets uses the same code: `check` counts what a [`Redactor`] finds;
+//! `export`, `show --markdown` and `ship` hide it. It recognizes keys by their vendor prefixes and
+//! by the names that they are assigned to (`data/secrets.txt`), and users can add their own rules.
+//! It works on decoded text. Escapes that are left in the text, from nested JSON or from a
+//! terminal, are word boundaries like any other sign, so a line of JSON can be searched as it is.
+//! Invariants: a value is only ever returned as a range; redacted text contains nothing left to
+//! redact; JSON stays JSON; nothing except the secrets changes.
 
 mod anchor;
-mod around;
 mod border;
 mod command;
+mod context;
 mod mask;
 mod shape;
 mod table;
@@ -28,20 +28,20 @@ use border::{Plain, printable};
 use shape::{Rule, Shape, Text};
 use table::TABLE;
 
-/// A secret: its kind, and where it stands.
+/// A secret: its kind and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret<'a> {
-    /// What it is, as output names it.
+    /// The name of its kind, as it is printed.
     pub kind: &'a str,
-    /// Its bytes in the text.
+    /// Its byte range in the text.
     pub range: Range<usize>,
 }
 
-/// Something that a user wants to be hidden.
+/// A user's own rule for what to hide.
 pub trait Custom: Debug + Send + Sync {
-    /// The name in output.
+    /// The name of its kind, as it is printed.
     fn name(&self) -> &str;
-    /// Where it stands, in order, without overlap.
+    /// The ranges to hide, in order, without overlap.
     fn find(&self, text: &str) -> Vec<Range<usize>>;
 }
 
@@ -52,11 +52,12 @@ pub struct Redactor {
     allowed: Vec<String>,
 }
 
-/// How deep escapes are undone.
+/// How many levels of escapes are decoded.
 const DEPTH: usize = 3;
 
 impl Redactor {
-    /// With rules of a user, and values that are none of them: `*` in these stands for anything.
+    /// A redactor with a user's own rules, and with values that are never secrets; `*` in these
+    /// values matches anything.
     pub fn new(custom: Vec<Box<dyn Custom>>, allowed: Vec<String>) -> Redactor {
         Redactor { custom, allowed }
     }
@@ -74,11 +75,11 @@ impl Redactor {
         self.find_in(None, text)
     }
 
-    /// The same in the value of a member of JSON.
+    /// Like [`Redactor::find`], for the value of a JSON member.
     fn find_in(&self, member: Option<&str>, text: &str) -> Vec<Secret<'_>> {
         let bytes = text.as_bytes();
         let mut found = scan(bytes, DEPTH);
-        if let Some(range) = member.and_then(|name| around::member(name.as_bytes(), bytes)) {
+        if let Some(range) = member.and_then(|name| context::member(name.as_bytes(), bytes)) {
             found.push((range, ("assigned-secret", usize::MAX)));
         }
         for (number, rule) in self.custom.iter().enumerate() {
@@ -88,32 +89,32 @@ impl Redactor {
         for (range, _) in &mut found {
             *range = whole_characters(text, range.clone());
         }
-        self.settle(found, bytes)
+        self.merge(found, bytes)
     }
 
-    /// The secrets in a line of JSON, or in what is left of one: kinds, for each secret.
+    /// The kind of each secret in a line of JSON, or in a fragment of one.
     pub fn find_in_line(&self, line: &[u8]) -> Vec<&str> {
         if !self.custom.is_empty() {
             return mask::kinds_in_json(self, line);
         }
-        self.settle(scan(line, DEPTH), line).into_iter().map(|secret| secret.kind).collect()
+        self.merge(scan(line, DEPTH), line).into_iter().map(|secret| secret.kind).collect()
     }
 
-    /// In order, what overlaps as one, without what is allowed.
-    fn settle<'a>(&self, mut found: Vec<Found<'a>>, text: &[u8]) -> Vec<Secret<'a>> {
+    /// Sorts the secrets, merges those that overlap, and removes allowed values.
+    fn merge<'a>(&self, mut found: Vec<Found<'a>>, text: &[u8]) -> Vec<Secret<'a>> {
         found.retain(|(range, _)| !range.is_empty() && !self.allows(&text[range.clone()]));
         found.sort_by_key(|(range, (_, rank))| (range.start, *rank));
-        let mut settled: Vec<Found<'a>> = Vec::with_capacity(found.len());
+        let mut merged: Vec<Found<'a>> = Vec::with_capacity(found.len());
         for (range, named) in found {
-            match settled.last_mut() {
+            match merged.last_mut() {
                 Some((last, name)) if range.start < last.end => {
                     last.end = last.end.max(range.end);
                     *name = std::cmp::min_by_key(*name, named, |(_, rank)| *rank);
                 }
-                _ => settled.push((range, named)),
+                _ => merged.push((range, named)),
             }
         }
-        settled.into_iter().map(|(range, (kind, _))| Secret { kind, range }).collect()
+        merged.into_iter().map(|(range, (kind, _))| Secret { kind, range }).collect()
     }
 
     fn allows(&self, value: &[u8]) -> bool {
@@ -121,10 +122,10 @@ impl Redactor {
     }
 }
 
-/// A secret, with its kind and which of several kinds names it.
+/// The range of a secret, its kind, and the rank that decides between several kinds.
 type Found<'a> = (Range<usize>, (&'a str, usize));
 
-/// What the table finds.
+/// The secrets that the table describes.
 fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
     let text = Text::new(bytes);
     let mut found = Vec::new();
@@ -135,11 +136,12 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
         let end = start + anchor.text.len();
         match &anchor.shape {
             Shape::Rule(Rule::Escape) => has_escapes |= printable(bytes, end).is_some(),
-            // A key has no other in it, unless one that names it better.
+            // A key contains no other key, unless that one ranks higher in the table.
             Shape::Parts { .. } if start < covered.0 && number > covered.1 => {}
             shape @ Shape::Rule(Rule::Curl | Rule::Mysql | Rule::Sshpass | Rule::Redis) => {
-                // A line may name a command many times: what is found for one is not told for the
-                // next, or there would be more of it than text.
+                // A line may contain the name of a command many times. What was found after one is
+                // not reported again after the next; otherwise there could be more findings than
+                // text.
                 let from = commands.entry(number).or_insert(0);
                 for range in shape.in_command(bytes, end) {
                     if range.start >= *from {
@@ -176,14 +178,14 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
     found
 }
 
-/// A range that cuts no character in two: more is hidden rather than less.
+/// Extends a range to whole characters: rather hide more than less.
 fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
     let start = (0..=range.start).rev().find(|at| text.is_char_boundary(*at));
     let end = (range.end..=text.len()).find(|at| text.is_char_boundary(*at));
     start.unwrap_or_default()..end.unwrap_or(text.len())
 }
 
-/// Whether a pattern in which `*` stands for anything fits a value.
+/// Whether a value matches a pattern in which `*` matches anything.
 fn fits(pattern: &[u8], value: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = parts.next().and_then(|first| value.strip_prefix(first)) else {

@@ -10,7 +10,7 @@ fn shown(text: &str) -> String {
     Mask::new(&redactor).text(text).into_owned()
 }
 
-/// Letters and digits that nobody thought up.
+/// Letters and digits that look random.
 fn noise(count: usize) -> String {
     const OF: &[u8] = b"Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt";
     (0..count).map(|at| char::from(OF[(at * 7 + at / 32) % OF.len()])).collect()
@@ -34,10 +34,10 @@ fn the_table_can_be_read() {
     assert!(kinds().iter().all(|kind| !kind.contains(' ') && found(kind).is_empty()));
 }
 
-/// Many places are looked at together: none may fall between two groups of them, or at the end.
+/// Many places are examined together: none may be missed between two groups of them, or at the end.
 #[test]
 fn anchors_are_found_wherever_they_stand() {
-    let table::Table { anchors, finder, .. } = &*table::TABLE;
+    let table::Patterns { anchors, finder, .. } = &*table::TABLE;
     for (number, anchor) in anchors.iter().enumerate().filter(|(_, anchor)| !anchor.text.is_empty())
     {
         let upper = anchor.any_case.then(|| anchor.text.to_ascii_uppercase());
@@ -52,14 +52,14 @@ fn anchors_are_found_wherever_they_stand() {
     }
 }
 
-/// Every row of the table finds what it describes, and names it.
+/// Every row of the table finds what it describes, and reports the right kind.
 #[test]
 fn every_row_finds_its_own() {
     let of = |class: shape::Class, count: usize, seed: usize| -> String {
         let all: Vec<char> =
             (b'!'..=b'~').filter(|byte| class.has(*byte)).map(char::from).collect();
         let pick = |at: usize| all[(at * 7 + at / 5 + seed) % all.len()];
-        // Begins and ends with what no sentence ends with.
+        // Begins and ends with a character that cannot end a sentence.
         let plain = |at: usize| (at..at + 99).map(pick).find(char::is_ascii_alphanumeric).unwrap();
         (0..count).map(|at| if at == 0 || at + 1 == count { plain(at) } else { pick(at) }).collect()
     };
@@ -108,7 +108,7 @@ fn makers_are_named() {
         (format!("eyJhbGci{}.eyJ{}.{}", noise(20), noise(40), noise(43)), "jwt"),
     ];
     for (secret, kind) in cases {
-        // Quoted, in a sentence, and behind a newline as JSON has it.
+        // In quotes, in a sentence, and after an escaped newline as in JSON.
         for text in
             [format!("\"{secret}\""), format!("it is {secret}, really"), format!("a\\n{secret}\\n")]
         {
@@ -220,7 +220,7 @@ fn secrets_by_what_stands_around_them() {
         let wanted: &[_] = if kind.is_empty() { &[] } else { &[(kind, secret)] };
         assert_eq!(found(&text), wanted, "{text}");
     }
-    // What is recognised by itself is not counted again by its name.
+    // What is recognized by its prefix is not counted again by its name.
     let key = format!("sk-ant-api03-{}", noise(80));
     assert_eq!(found(&format!("ANTHROPIC_API_KEY={key}")), [("anthropic-key", key.as_str())]);
 }
@@ -237,7 +237,7 @@ fn a_private_key_is_more_than_its_first_line() {
             assert_eq!(found(&text), [("private-key", key.as_str())], "{text}");
         }
     }
-    // Cut off.
+    // A key that is cut off.
     let key = format!("-----BEGIN RSA PRIVATE KEY-----\n{line}\n{line}\n{}", &line[..20]);
     assert_eq!(found(&key), [("private-key", key.as_str())]);
     let putty = format!(
@@ -329,11 +329,11 @@ fn json_is_read_before_it_is_looked_at() {
     assert_eq!(read["password"], "[redacted assigned-secret]");
     assert_eq!(read["n"][2], "é[redacted github-token]");
     assert!(!shown.contains(&line), "{shown}");
-    // What was not changed is as it was written.
+    // Everything else is unchanged.
     assert!(shown.starts_with("{\"a\" : \"") && shown.contains("[1.50,true,"), "{shown}");
     assert!(shown.ends_with(", \"t\":\"a\\/b\"}"), "{shown}");
     assert_eq!(mask.hidden().values().sum::<u64>(), 4);
-    // In whatever pieces it comes.
+    // In pieces of any size.
     for size in [1, 2, 3, 7, 64] {
         use std::io::Write;
         let mut mask = Mask::new(&redactor);
@@ -344,7 +344,7 @@ fn json_is_read_before_it_is_looked_at() {
         assert_eq!(String::from_utf8(out.finish().unwrap()).unwrap(), shown, "{size}");
     }
     assert_eq!(Mask::none().json(&input), input);
-    // A diff has a string for each line.
+    // A diff has one string per line.
     let lines = serde_json::json!({"lines": ["+-----BEGIN PRIVATE KEY-----", format!("+{line}"), "+Zq8R=", "+-----END PRIVATE KEY-----", "+abc"]});
     let shown = Mask::new(&redactor).json(&lines.to_string()).into_owned();
     let hidden = "+[redacted private-key]";
@@ -373,7 +373,7 @@ fn rules_of_users_and_what_they_allow() {
     let text = format!("größer\n {key} AKIA{}Q{} x", "Z8".repeat(4), "R2".repeat(3) + "T");
     let mut mask = Mask::new(&redactor);
     assert_eq!(mask.text(&text), text.replace("größer\n", "[redacted word]"));
-    // In a line of JSON the rule sees what is meant.
+    // In a line of JSON, the rule sees the decoded text.
     let line = serde_json::json!({"text": text}).to_string();
     assert_eq!(redactor.find_in_line(line.as_bytes()), ["word"]);
     for (pattern, value, is_it) in [
@@ -389,7 +389,8 @@ fn rules_of_users_and_what_they_allow() {
     }
 }
 
-/// What hides secrets never panics, hides all it finds, leaves the rest alone, and keeps JSON what it is.
+/// Redacting never panics, hides everything that was found, leaves the rest unchanged, and keeps
+/// JSON valid.
 #[test]
 fn any_text_is_looked_through() {
     let anchors = TABLE.anchors.iter().map(|anchor| anchor.text.clone());
@@ -422,7 +423,7 @@ fn any_text_is_looked_through() {
         if let Some(first) = secrets.first() {
             assert!(once.starts_with(&text[..first.range.start]));
         }
-        // What is left may look like a secret because of what is gone.
+        // The remaining text may look like a secret because of what was removed.
         assert!(shown == once || !redactor.find(&once).is_empty());
         let json = Mask::new(&redactor).json(&text).into_owned();
         if let Ok(read) = serde_json::from_str::<serde_json::Value>(&text) {

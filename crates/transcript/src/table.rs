@@ -1,9 +1,10 @@
 //! A session's file as a table: a row for each record, without its texts.
 //!
-//! Everything that works on a whole conversation works on this. A row says where its record stands, what it is, and which
-//! ids it names; texts are read again from the file when somebody wants to see them ([`Table::look`]). Invariants: memory
-//! grows with the number of records and blocks, not with their size; rows are in file order, one for each record,
-//! damaged lines are counted; nothing here knows how records hang together.
+//! Everything that works on a whole conversation works on this. A row contains the offset of its
+//! record, its kind, and the ids in it; texts are read again from the file when they are needed
+//! ([`Table::look`]). Invariants: memory grows with the number of records and blocks, not with
+//! their size; rows are in file order, one for each record; damaged lines are counted; nothing here
+//! knows the graph of parents and children.
 
 mod answer;
 mod filling;
@@ -14,7 +15,7 @@ mod read;
 use std::fs::File;
 use std::io;
 
-pub use answer::{Answer, AnswerId, Usage};
+pub use answer::{Answer, AnswerId, ReportedUsage};
 pub use ids::{Id, Ids};
 pub(crate) use read::{Watch, digest};
 
@@ -31,7 +32,7 @@ use crate::time::Time;
 pub struct RowId(pub u32);
 
 impl RowId {
-    /// As an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -42,7 +43,7 @@ impl RowId {
 pub struct BlockId(pub u32);
 
 impl BlockId {
-    /// As an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -54,7 +55,7 @@ impl BlockId {
 pub struct Row {
     /// The number of its line, from 1.
     pub line: u64,
-    /// Where it begins in the file.
+    /// The byte offset of its start in the file.
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
@@ -62,29 +63,29 @@ pub struct Row {
     pub time: Option<Time>,
     /// Its own id.
     pub uuid: Option<Id>,
-    /// The id of the record that it follows, whether that is in the file or not.
+    /// The id of its parent, whether that is in the file or not.
     pub parent: Option<Id>,
-    /// The session that it says it belongs to.
+    /// The id of the session that it says it belongs to.
     pub session: Option<Id>,
     /// The answer that it is a part of.
     pub answer: Option<AnswerId>,
-    /// Its first block; the next row's is behind its last.
+    /// The number of its first block. Its blocks end where those of the next row begin.
     blocks: u32,
-    /// What kind of record it is.
+    /// The kind of the record.
     pub kind: Kind,
-    /// What it says.
+    /// Who speaks and how (prompt, command, tool result, …); `None` for records that say nothing.
     pub input: Option<Input>,
     /// The id of its message.
     pub message: Option<Id>,
-    /// Where it stands on its line.
+    /// Whether it is alone on its line.
     pub placed: Placed,
     /// Its type is one that clients write, and not another dialect's name for it.
     pub is_native: bool,
-    /// It says that it is of a sidechain.
-    pub is_marked_side: bool,
-    /// It belongs to a sub-agent, in the file of a session.
-    pub is_side: bool,
-    /// An earlier record has its id.
+    /// It has `isSidechain` set.
+    pub says_sidechain: bool,
+    /// It belongs to a sub-agent whose records are in the session's own file.
+    pub is_sidechain: bool,
+    /// An earlier record has the same id.
     pub is_repeat: bool,
     /// It is a result that ends its turn.
     pub ends_turn: bool,
@@ -93,12 +94,13 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether a turn begins here. What comes while the model works is an attachment, and joins the turn that runs; a repeat begins nothing.
+    /// Whether a turn begins here. A prompt that arrives while the model works is an attachment,
+    /// and belongs to the running turn; a repeated record begins nothing.
     pub fn opens(&self) -> bool {
         self.kind != Kind::Attachment && !self.is_repeat && self.input.is_some_and(Input::opens)
     }
 
-    /// Whether it is too long to be held, so that a look at it shows its long texts cut.
+    /// Whether it is too long for memory, so that [`Table::look`] shows it with its long texts cut.
     pub fn is_long(&self) -> bool {
         self.len > HELD_LINE as u64
     }
@@ -106,34 +108,34 @@ impl Row {
 
 /// One block of content.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct BlockRow {
     /// The record that it is in.
     pub row: RowId,
-    /// What kind of block it is.
+    /// The kind of the block.
     pub kind: BlockKind,
-    /// The id of a call; for a result, that of the call it answers.
+    /// The id of a call; for a result, the id of its call.
     pub id: Option<Id>,
-    /// The tool that a call is of.
+    /// The name of the tool, if the block is a call.
     pub name: Option<Id>,
-    /// An earlier record says the same: it is not to be shown or counted again.
+    /// An earlier record has the same block: this one is not to be shown or counted again.
     pub is_repeat: bool,
-    /// A result that is an error.
+    /// It is a result that is an error.
     pub is_error: bool,
-    /// What it holds, as far as that decides what becomes of it.
+    /// Whether its contents are in order, as far as that decides what a client does with it.
     pub filling: Filling,
     hash: u64,
-    /// Where it stands in its record, and its length; zero if it cannot be read alone.
+    /// Its offset in its record, and its length; zero if it cannot be read alone.
     place: [u32; 2],
 }
 
-/// What a block holds, as far as that decides what becomes of it.
+/// What is wrong with the contents of a block, as far as that decides what a client does with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// What such a block should hold.
+    /// Nothing is wrong.
     Some,
-    /// A text of white space.
+    /// A text of white space only.
     Blank,
-    /// A text of nothing.
+    /// An empty text, or none.
     None,
     /// Thinking without a signature.
     Unsigned,
@@ -145,77 +147,78 @@ pub enum Filling {
     OddEdit,
 }
 
-/// A compaction: what was said before is summed up.
+/// A compaction: a summary replaces what was said before.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// Its record.
     pub row: RowId,
-    /// The last record before it, by its id.
+    /// The id of the last record before it.
     pub logical_parent: Option<Id>,
-    /// Whether the client did it by itself.
+    /// Whether the client started it by itself.
     pub is_auto: bool,
-    /// Tokens before and after, where it says so.
+    /// The number of tokens before and after it, if the record has them.
     pub tokens: [Option<u64>; 2],
-    /// Records before it that stay word for word, by their ids.
+    /// The records before it that are kept word for word, as a list of ids.
     pub messages: Option<KeptMessages>,
-    /// The same, as the way between two records.
+    /// The records before it that are kept word for word, as the path between two of them.
     pub segment: Option<KeptSegment>,
 }
 
-/// Records that a compaction keeps word for word.
+/// Records that a compaction keeps word for word, by their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptMessages {
-    /// The record that they go behind.
+    /// The id of the record that they are placed after.
     pub anchor: Option<Id>,
-    /// The records.
+    /// Their ids.
     pub uuids: Vec<Id>,
 }
 
-/// The records that a compaction keeps word for word, from one to another along their parents.
+/// Records that a compaction keeps word for word, as the path of parents from the last to the
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptSegment {
-    /// The record that they go behind.
+    /// The id of the record that they are placed after.
     pub anchor: Option<Id>,
-    /// The first.
+    /// The id of the first one.
     pub head: Id,
-    /// The last.
+    /// The id of the last one.
     pub tail: Id,
 }
 
-/// Where a record stands on its line.
+/// Whether a record is alone on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
     /// Alone.
     Alone,
-    /// First, with something behind it.
+    /// First, with something after it.
     First,
-    /// Behind something else.
+    /// After something else.
     Later,
 }
 
-/// A record that tells which sub-agent a call started.
+/// A record that shows which sub-agent a call started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
     /// The record.
     pub row: RowId,
-    /// The sub-agent.
+    /// The id of the sub-agent.
     pub agent: Id,
-    /// The call.
+    /// The id of the call, if the record has it.
     pub call: Option<Id>,
     /// What kind of record it is.
     pub by: StartedBy,
 }
 
-/// What tells which sub-agent a call started.
+/// The kinds of records that show which sub-agent a call started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StartedBy {
-    /// The call's result.
+    /// The result of the call.
     Result,
-    /// The result says that it was started in the background.
+    /// The result of the call, which says that the sub-agent was started in the background.
     Launch,
     /// A progress record.
     Progress,
-    /// The notification that it has ended.
+    /// The notification that the sub-agent has ended.
     Notification,
 }
 
@@ -223,37 +226,37 @@ pub enum StartedBy {
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Row>,
-    parts: Vec<Part>,
+    parts: Vec<BlockRow>,
     answers: Vec<Answer>,
     /// The texts of all ids.
     pub ids: Ids,
     /// Compactions, in file order.
     pub boundaries: Vec<Boundary>,
-    /// What tells about sub-agents.
+    /// Which sub-agents were started by which calls, as far as records show it.
     pub started: Vec<Started>,
-    /// The prompts that calls start sub-agents with, as hashes.
+    /// The prompts of calls that start sub-agents, as hashes.
     pub(crate) prompts: Vec<(BlockId, u64)>,
-    /// Prompts that went to the model, by all appearances, and are only in the records of the queue.
+    /// Prompts that were apparently sent to the model, but are only in the records of the queue.
     pub(crate) unsaid: Vec<RowId>,
     /// How long turns took, as the client measured them, in milliseconds.
     pub durations: Vec<(RowId, u64)>,
-    /// The leaf that the last `last-prompt` record names which names one.
+    /// The id of the leaf in the last `last-prompt` record that names one.
     pub named_leaf: Option<Id>,
-    /// The sessions that records were copied from, as `forkedFrom` says.
+    /// The ids of the sessions that records were copied from, according to `forkedFrom`.
     pub forked_from: Vec<(RowId, Id)>,
-    /// The byte that reading began at. If it is not the first, numbers of lines begin there.
+    /// The byte offset where reading began. If it is not 0, line numbers are counted from there.
     pub start: u64,
     /// It is the file of a sub-agent.
     pub is_agent: bool,
-    /// Pieces of lines that are no records.
+    /// How many pieces of lines are not records.
     pub damaged: u64,
-    /// JSON that is no object.
+    /// How many lines are JSON, but not an object.
     pub bare: u64,
-    /// The first line that is `null`, where some clients stop reading.
+    /// The number of the first line that is `null`, where some clients stop reading.
     pub null_line: Option<u64>,
-    /// Lines of the file.
+    /// How many lines were read.
     pub lines: u64,
-    /// The byte that reading ended at.
+    /// The byte offset where reading ended.
     pub end: u64,
 }
 
@@ -268,45 +271,45 @@ impl Table {
         self.rows.iter().enumerate().map(|(index, row)| (row_id(index), row))
     }
 
-    /// A row.
+    /// The row with that number.
     pub fn row(&self, id: RowId) -> &Row {
         &self.rows[id.index()]
     }
 
     /// The blocks of all rows, in file order.
-    pub fn parts(&self) -> &[Part] {
+    pub fn blocks(&self) -> &[BlockRow] {
         &self.parts
     }
 
-    /// A block.
-    pub fn part(&self, id: BlockId) -> &Part {
+    /// The block with that number.
+    pub fn block(&self, id: BlockId) -> &BlockRow {
         &self.parts[id.index()]
     }
 
-    /// The blocks of a row.
-    pub fn parts_of(&self, row: RowId) -> impl Iterator<Item = BlockId> + Clone + use<> {
+    /// The numbers of the blocks of a row.
+    pub fn blocks_of(&self, row: RowId) -> impl Iterator<Item = BlockId> + Clone + use<> {
         let end =
             self.rows.get(row.index() + 1).map_or(self.parts.len(), |next| next.blocks as usize);
         let end = u32::try_from(end).unwrap_or(u32::MAX);
         (self.row(row).blocks..end).map(BlockId)
     }
 
-    /// Which block of its row it is, from 0.
+    /// The index of a block in its row, from 0.
     pub fn place(&self, block: BlockId) -> usize {
-        (block.0 - self.row(self.part(block).row).blocks) as usize
+        (block.0 - self.row(self.block(block).row).blocks) as usize
     }
 
-    /// The answers, by their first records.
+    /// The answers, in the order of their first records.
     pub fn answers(&self) -> &[Answer] {
         &self.answers
     }
 
-    /// An answer.
+    /// The answer with that number.
     pub fn answer(&self, id: AnswerId) -> &Answer {
         &self.answers[id.0 as usize]
     }
 
-    /// The compaction that a row is the boundary of.
+    /// The compaction whose boundary is that row.
     pub fn boundary(&self, row: RowId) -> Option<&Boundary> {
         let at = self.boundaries.binary_search_by_key(&row, |boundary| boundary.row).ok()?;
         Some(&self.boundaries[at])
@@ -317,41 +320,41 @@ impl Table {
         id.map(|id| self.ids.text(id))
     }
 
-    /// Where a block stands in its record, if it can be read alone.
+    /// The range of a block in its record, if it can be read alone.
     pub(crate) fn range(&self, block: BlockId) -> Option<std::ops::Range<usize>> {
-        let [start, len] = self.part(block).place.map(|number| number as usize);
+        let [start, len] = self.block(block).place.map(|number| number as usize);
         (len > 0).then_some(start..start + len)
     }
 
-    /// How many bytes a block has; of one that cannot be read alone, those of its record.
+    /// The length of a block in bytes; for one that cannot be read alone, the length of its record.
     pub(crate) fn size(&self, block: BlockId) -> u64 {
-        let part = self.part(block);
+        let part = self.block(block);
         if part.place[1] == 0 { self.row(part.row).len } else { u64::from(part.place[1]) }
     }
 
-    /// What a block says, as a number: equal for equal blocks.
+    /// A hash of the block, equal for equal blocks.
     pub(crate) fn hash(&self, block: BlockId) -> u64 {
-        self.part(block).hash
+        self.block(block).hash
     }
 
-    /// Whether the client wrote an answer itself, where none came. Errors are none of these.
+    /// Whether the client wrote an answer itself because none arrived. Errors do not count.
     pub fn is_filler(&self, id: AnswerId) -> bool {
         let answer = self.answer(id);
         !answer.is_error && self.text(answer.model) == Some("<synthetic>")
     }
 
-    /// Whether the first text of a row is that.
+    /// Whether the first text of a row is this one.
     pub(crate) fn says(&self, row: RowId, text: &str) -> bool {
         self.text_hash(row) == Some(read::digest(text))
     }
 
-    /// The text of the first text block of a row, as a hash.
+    /// The hash of the first text of a row.
     pub(crate) fn text_hash(&self, row: RowId) -> Option<u64> {
-        let mut parts = self.parts_of(row).map(|block| self.part(block));
+        let mut parts = self.blocks_of(row).map(|block| self.block(block));
         parts.find(|part| part.kind == BlockKind::Text).map(|part| part.hash)
     }
 
-    /// Marks blocks that are there already; see `graph::repeats`.
+    /// Marks blocks that an earlier record has too; see `graph::repeats`.
     pub(crate) fn mark_repeats(&mut self, repeats: &[BlockId]) {
         for block in repeats {
             self.parts[block.index()].is_repeat = true;
@@ -360,20 +363,22 @@ impl Table {
         self.prompts.retain(|(block, _)| !parts[block.index()].is_repeat);
     }
 
-    /// In the file of a sub-agent nothing is a sidechain, whatever it says.
+    /// Clears the sidechain marks: in the file of a sub-agent nothing is a sidechain, whatever its
+    /// records say.
     pub(crate) fn unmark_sides(&mut self) {
         self.is_agent = true;
-        self.rows.iter_mut().for_each(|row| row.is_side = false);
+        self.rows.iter_mut().for_each(|row| row.is_sidechain = false);
     }
 
-    /// Shows one block, read again from its file: no more than its own bytes, if it can be read alone.
+    /// Reads one block again from its file and passes it to `see`. Reads only the bytes of the
+    /// block, if it can be read alone.
     pub(crate) fn look_at<T>(
         &self,
         file: &File,
         block: BlockId,
         see: impl FnOnce(Option<Block<'_>>) -> T,
     ) -> io::Result<T> {
-        let part = self.part(block);
+        let part = self.block(block);
         if part.place[1] == 0 {
             let place = self.place(block);
             return self.look(file, part.row, |entry| {
@@ -388,14 +393,15 @@ impl Table {
         }
     }
 
-    /// Shows a record in its bytes.
+    /// Parses the bytes of a record and passes it to `see`.
     pub(crate) fn see<T>(bytes: &[u8], see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
         Entry::parse(bytes).map_or_else(|| Err(changed()), |entry| Ok(see(&entry)))
     }
 
-    /// Shows the record of a row, read again from its file. Long strings of a record that is too long to hold are cut.
+    /// Reads the record of a row again from its file and passes it to `see`. If the record is too
+    /// long for memory, its long strings are cut.
     ///
-    /// An error also if the file holds something else there by now.
+    /// It is also an error if the file contains something else there by now.
     pub fn look<T>(
         &self,
         file: &File,
@@ -419,10 +425,10 @@ impl Table {
 }
 
 pub(crate) fn changed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the file has changed while it was read")
+    io::Error::new(io::ErrorKind::InvalidData, "the file changed while it was being read")
 }
 
-/// Rows are counted in 32 bits: a file with more is read as far as that goes.
+/// Rows are counted in 32 bits: of a file with more records, only that many are read.
 fn row_id(index: usize) -> RowId {
     RowId(u32::try_from(index).unwrap_or(u32::MAX))
 }

@@ -34,18 +34,19 @@ fn the_largest_output_counts_and_of_equals_the_last() {
         .raw(&line("c", 1, 3, "null"));
     let one = table(&script);
     let answer = &one.answers()[0];
-    let usage = answer.usage.as_ref().unwrap();
+    let reported = answer.usage.as_ref().unwrap();
+    let usage = reported.usage;
     assert_eq!((usage.output, usage.input, answer.is_final()), (9, 2, false));
     assert_eq!(
-        (usage.cache_write, usage.cache_split, usage.server_tools),
-        (7, Some([3, 4]), [1, 0])
+        (usage.cache_5m, usage.cache_1h, reported.has_cache_split, usage.searches, usage.fetches),
+        (3, 4, true, 1, 0)
     );
-    assert_eq!(one.text(usage.tier), Some("standard"));
-    assert_eq!(one.text(usage.speed), Some("fast"));
+    assert_eq!(one.text(reported.tier), Some("standard"));
+    assert_eq!(one.text(reported.speed), Some("fast"));
 
     let whole = table(&script.raw(&line("d", 2, 4, "\"end_turn\"")));
     assert!(whole.answers()[0].is_final());
-    assert_eq!(whole.answers()[0].usage.as_ref().unwrap().output, 9);
+    assert_eq!(whole.answers()[0].usage.as_ref().unwrap().usage.output, 9);
 }
 
 #[test]
@@ -61,8 +62,8 @@ fn a_block_that_an_earlier_record_has_is_a_repeat() {
     let mut table = table(&script);
     let graph = Graph::new(&table);
     table.mark_repeats(&crate::graph::repeats(&table, &graph));
-    let repeats: Vec<bool> = table.parts().iter().map(|part| part.is_repeat).collect();
-    // Two equal blocks on one record are two blocks; a record that stands twice is one.
+    let repeats: Vec<bool> = table.blocks().iter().map(|part| part.is_repeat).collect();
+    // Two equal blocks in one record are two blocks; a record that is in the file twice is one.
     assert_eq!(repeats, [false, true, false, false, false, false, true]);
 }
 
@@ -110,14 +111,14 @@ fn what_was_said_without_a_dequeue_is_not_what_a_remove_takes() {
         .raw(&queue("enqueue", r#","content":"while busy""#))
         .raw(&queue("remove", ""));
     assert_eq!(table(&first).unsaid, [RowId(2)]);
-    // One record says it once.
+    // One prompt record counts for one queued prompt only.
     let twice = Script::new()
         .raw(&queue("enqueue", r#","content":"go on""#))
         .raw(&queue("enqueue", r#","content":"go on""#))
         .prompt("p", "-", "go on")
         .raw(&queue("remove", ""));
     assert_eq!(table(&twice).unsaid, [RowId(1)]);
-    // An attachment is what becomes of one that is removed, whichever is written first.
+    // A prompt that is removed becomes an attachment, whichever is written first.
     let attached = r#""attachment":{"type":"queued_command","prompt":"look"}"#;
     let attached = Script::new()
         .prompt("p", "-", "start")
@@ -198,8 +199,8 @@ fn a_copy_on_another_branch_is_no_repeat() {
     let mut table = table(&script);
     let graph = Graph::new(&table);
     table.mark_repeats(&crate::graph::repeats(&table, &graph));
-    // One answer under one prompt: a fork, but both ways go on.
-    assert!(table.parts().iter().all(|part| !part.is_repeat), "{:?}", table.parts());
+    // One answer under one prompt: a branch, but both sides continue.
+    assert!(table.blocks().iter().all(|part| !part.is_repeat), "{:?}", table.blocks());
     let pairs = crate::turn::Pairs::new(&table);
     assert!(pairs.open(&table).is_empty() && pairs.orphans(&table).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Work shared out over the cores.
+//! Distributes work over the cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ pub(crate) fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does so many pieces of work by so many threads, this one among them: each takes the next piece that nobody has.
+/// Runs `work` for each number below `pieces`, on that many threads including this one. Each thread
+/// takes the next number that is still free.
 pub(crate) fn each(pieces: usize, threads: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -29,7 +30,7 @@ pub(crate) fn each(pieces: usize, threads: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
-/// Takes a lock, whatever became of who had it before.
+/// Takes a lock, even if a thread panicked while it had it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
-//! Moments as transcripts give them.
+//! Points in time, as transcripts write them.
 //!
-//! Milliseconds since 1970, because that is what every dialect can say: ISO 8601 text, or a number.
+//! Milliseconds since 1970, because every dialect can be converted to that: ISO 8601 text, or a
+//! number.
 
 use std::fmt;
 
@@ -8,12 +9,12 @@ use jiff::Timestamp;
 
 use crate::json::{Json, Shape};
 
-/// A moment, in milliseconds since 1970 (UTC).
+/// A point in time, in milliseconds since 1970 (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// Reads a `timestamp` field: text with an offset, or milliseconds (seed 000).
+    /// Reads a `timestamp` field: text with an offset, or milliseconds (dialect `human`).
     pub fn read(value: Json<'_>) -> Option<Time> {
         match value.shape() {
             Shape::String => {
@@ -29,7 +30,7 @@ impl Time {
     }
 }
 
-/// As clients write it.
+/// Formats the time as clients write it.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = Timestamp::from_millisecond(self.0).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -37,7 +38,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// A moment as clients write it, `"2026-01-31T23:59:59.999Z"`: they write nothing else, and there is one in each record.
+/// Parses a time as clients write it, `"2026-01-31T23:59:59.999Z"`. A fast path: clients write
+/// nothing else, and each record has one.
 fn usual(raw: &[u8]) -> Option<Time> {
     let inner: &[u8; 24] = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?.try_into().ok()?;
     let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
@@ -51,7 +53,7 @@ fn usual(raw: &[u8]) -> Option<Time> {
     };
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-    // The days that every month has; the rest is for somebody who knows the calendar.
+    // Only the days that every month has; the rest is left to the calendar library.
     if !(1..=12).contains(&month)
         || !(1..=28).contains(&day)
         || hour > 23
@@ -60,7 +62,7 @@ fn usual(raw: &[u8]) -> Option<Time> {
     {
         return None;
     }
-    // Years that begin in March have their odd day at the end.
+    // A year that begins in March has its leap day at the end.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     let days = days - 719_468;

@@ -1,14 +1,14 @@
-//! Calls in a few words: what a tool was asked, and what came of it.
+//! Tool calls in a few words: what a tool was asked, and what its result was.
 //!
-//! For lines that a person reads; programs take the input and the result themselves. Tools that are not known are shown by their first
-//! argument that is a text.
+//! For lines that a person reads; programs use the input and the result themselves. For an unknown
+//! tool, the first argument that is a text is shown.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::json::{Json, Object, Shape};
 
-/// The arguments that say most about a call, by tool.
+/// The arguments that describe a call best, by tool.
 const TELLING: [(&str, &[&str]); 31] = [
     ("Read", &["file_path"]),
     ("Write", &["file_path"]),
@@ -43,7 +43,7 @@ const TELLING: [(&str, &[&str]); 31] = [
     ("LSP", &["operation", "filePath"]),
 ];
 
-/// What a call asks for.
+/// What a call asks for, in a few words.
 pub fn about(tool: &str, input: Json<'_>) -> String {
     let Some(input) = input.object() else { return String::new() };
     match tool {
@@ -77,7 +77,8 @@ fn todos(input: &Object<'_>) -> String {
     format!("{done} of {all} done{now}")
 }
 
-/// What came of a call, from the client's structured result. Nothing if that says no more than the result's text.
+/// What a call resulted in, from the client's structured result. `None` if that says no more than
+/// the text of the result.
 pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
     let result = structured.object()?;
     let number = |name: &str| result.get(name).and_then(Json::integer);
@@ -120,7 +121,7 @@ pub fn outcome(tool: &str, structured: Json<'_>) -> Option<String> {
     }
 }
 
-/// How a shell command went.
+/// The outcome of a shell command.
 fn shell(result: &Object<'_>) -> Option<String> {
     if let Some(task) = result.text("backgroundTaskId") {
         return Some(format!("in the background as {task}"));

@@ -1,14 +1,15 @@
-//! Turns: what was asked, and all that was done about it.
+//! Turns: what was asked, and everything that was done about it.
 //!
-//! `docs/conversation.md` says where a turn begins and ends. A turn is made of steps, which name rows and blocks of the table; texts
-//! are read when they are wanted. Invariants: a block that is no repeat is in exactly one step of the turns of its chain, or is the
-//! result of a call that is; an answer's usage is counted in one turn only; nothing is dropped for a missing
-//! `stop_reason`.
+//! `docs/conversation.md` defines where a turn begins and ends. A turn consists of steps, which
+//! refer to rows and blocks of the table; texts are read when they are needed. Invariants: a block
+//! that is not a repeat is in exactly one step of the turns of its chain, or is the result of a
+//! call that is; the usage of an answer is counted in one turn only; nothing is dropped because of
+//! a missing `stop_reason`.
 
 mod build;
 mod detail;
 mod pair;
-pub mod seed;
+pub mod reference;
 
 pub use build::Builder;
 pub use detail::{Answered, Call, Piece, What};
@@ -17,13 +18,14 @@ pub use pair::Pairs;
 use crate::input::Input;
 use crate::table::{AnswerId, BlockId, Id, RowId, Table};
 use crate::time::Time;
+use crate::usage::Usage;
 
 /// One turn.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    /// What opens it; nothing if it begins in the middle.
+    /// Who opens it and how; `None` if it begins in the middle.
     pub input: Option<Input>,
-    /// How it follows what was before.
+    /// How it follows the turn before.
     pub round: Round,
     /// What happened, in order.
     pub steps: Vec<Step>,
@@ -31,22 +33,22 @@ pub struct Turn {
     pub outcome: Outcome,
     /// Its first and its last row in the file.
     pub rows: [RowId; 2],
-    /// Times of its first and its last record.
+    /// The times of its first and its last record.
     pub times: Option<[Time; 2]>,
-    /// How long the client says it took, in milliseconds.
+    /// How long it took according to the client, in milliseconds.
     pub measured: Option<u64>,
     /// A compaction ended it.
     pub is_cut: bool,
 }
 
-/// How a turn follows what was before, in the words of seed 004.
+/// How a turn follows the turn before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
     /// It is the first.
     NewSession,
     /// It follows another.
     NewRound,
-    /// It goes on with the one before: nobody asked anything.
+    /// It continues the turn before, without a new prompt.
     Continue,
     /// It follows another after a break.
     Resume,
@@ -64,13 +66,14 @@ impl Round {
     }
 }
 
-/// After how many milliseconds of silence a session counts as taken up again (seed 004).
+/// After how many milliseconds of silence the next turn counts as a resumed session.
 pub const BREAK: i64 = 5 * 60 * 1_000;
 
 /// One thing that happened in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Something was said to the model or the client. Of a record with results, only the rest of its blocks.
+    /// Something was said to the model or the client. If the record also has results, only its
+    /// other blocks count.
     Said(RowId),
     /// The model answered with these blocks.
     Answer {
@@ -81,7 +84,7 @@ pub enum Step {
         /// Its usage counts here, and nowhere else.
         counts: bool,
     },
-    /// A result whose call is nowhere.
+    /// A result without a call in the file.
     Orphan(BlockId),
     /// The client noted something.
     Event(RowId),
@@ -90,19 +93,19 @@ pub enum Step {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The model's last word is there.
+    /// The model has finished its answer.
     Answered,
     /// A person stopped it.
     Interrupted,
     /// The API failed.
     Failed,
-    /// The client did it by itself.
+    /// The client handled it without the model.
     Local,
-    /// A compaction came, and the next turn goes on with it.
+    /// A compaction interrupted it, and the next turn continues it.
     Compacted,
-    /// A call has no result, or the last result no answer.
+    /// A call has no result, or the last result has no answer.
     Open,
-    /// Nobody answered.
+    /// The model did not answer.
     Unanswered,
 }
 
@@ -120,60 +123,21 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing more is to come.
+    /// Whether the turn is over, so that nothing more can follow in it.
     pub fn is_complete(self) -> bool {
         !matches!(self, Outcome::Open | Outcome::Unanswered)
     }
 }
 
-/// Tokens of several answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
-    /// Input tokens that no cache had.
-    pub input: u64,
-    /// Output tokens.
-    pub output: u64,
-    /// Input tokens from the cache.
-    pub cache_read: u64,
-    /// Input tokens that went into the cache.
-    pub cache_write: u64,
-    /// The output is only a lower bound.
-    pub at_least: bool,
-}
-
-impl Tokens {
-    /// All of them.
-    pub fn total(self) -> u64 {
-        self.input + self.output + self.cache_read + self.cache_write
-    }
-
-    /// Adds others.
-    pub fn add(&mut self, other: Tokens) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-        self.at_least |= other.at_least;
-    }
-}
-
 impl Turn {
-    /// What the answers of the turn took.
-    pub fn tokens(&self, table: &Table) -> Tokens {
-        let mut sum = Tokens::default();
-        for id in self.answers() {
+    /// The tokens that the answers of the turn took.
+    pub fn tokens(&self, table: &Table) -> Usage {
+        let reported = |id| {
             let answer = table.answer(id);
-            if let Some(usage) = &answer.usage {
-                sum.add(Tokens {
-                    input: usage.input,
-                    output: usage.output,
-                    cache_read: usage.cache_read,
-                    cache_write: usage.cache_write,
-                    at_least: !answer.is_final(),
-                });
-            }
-        }
-        sum
+            let usage = answer.usage.as_ref()?.usage;
+            Some(Usage { at_least: !answer.is_final(), ..usage })
+        };
+        self.answers().filter_map(reported).sum()
     }
 
     /// The answers whose usage counts here.
@@ -197,7 +161,7 @@ impl Turn {
 
     /// The calls in it.
     pub fn calls<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = BlockId> + 'a {
-        self.blocks().filter(|block| table.part(*block).kind.is_call())
+        self.blocks().filter(|block| table.block(*block).kind.is_call())
     }
 
     /// The models that answered, each once.

@@ -7,7 +7,7 @@ use crate::file::Lines;
 use crate::graph::Graph;
 use crate::history::{self, Rules};
 
-/// The turns of the live conversation as text, a line for each step.
+/// The turns of the live conversation as text, one line for each step.
 fn turns(script: &Script) -> String {
     let table = Table::read(Lines::new(script.text().as_bytes())).unwrap();
     let graph = Graph::new(&table);
@@ -29,8 +29,8 @@ fn turns(script: &Script) -> String {
                 }
                 Step::Answer { id, blocks, counts } => {
                     let shown = blocks.iter().map(|block| {
-                        let place = line(table.part(*block).row);
-                        let result = pairs.of(*block).map(|result| line(table.part(result).row));
+                        let place = line(table.block(*block).row);
+                        let result = pairs.of(*block).map(|result| line(table.block(result).row));
                         result.map_or(place.to_string(), |result| format!("{place}->{result}"))
                     });
                     let shown: Vec<String> = shown.collect();
@@ -39,7 +39,7 @@ fn turns(script: &Script) -> String {
                     writeln!(text, "  answer {name}{counts}: {}", shown.join(" ")).unwrap();
                 }
                 Step::Orphan(block) => {
-                    writeln!(text, "  orphan {}", line(table.part(*block).row)).unwrap();
+                    writeln!(text, "  orphan {}", line(table.block(*block).row)).unwrap();
                 }
                 Step::Event(row) => writeln!(text, "  event {}", line(*row)).unwrap(),
             }
@@ -241,18 +241,29 @@ fn the_seeds_find_what_they_say() {
         .prompt("q", "r2", "again")
         .record("user", "w", "q", r#""isMeta":true,"message":{"role":"user","content":[{"type":"text","text":"x"}]}"#)
         .record("user", "i", "w", r#""permissionMode":"default","message":{"role":"user","content":[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"}]}"#);
-    let seeds = seed::read(Lines::new(script.text().as_bytes())).unwrap();
-    // Seed 001: the record without a stop reason is dropped, and its call with it.
+    let reference = reference::read(Lines::new(script.text().as_bytes())).unwrap();
+    // By stop reasons: the record without a stop reason is dropped, and its call with it.
     assert_eq!(
-        (seeds.one.turns.len(), seeds.one.calls, seeds.one.pairs),
+        (
+            reference.stop_reason.turns.len(),
+            reference.stop_reason.calls,
+            reference.stop_reason.pairs
+        ),
         (2, 1, vec!["t2".to_owned()])
     );
-    assert_eq!(seeds.one.turns[0].calls, [("t2".to_owned(), Some("r2".to_owned()))]);
-    assert_eq!(seeds.one.messages[0].left_out, [1, 1]);
-    // Seed 002: the second prompt has no answer, so it is not consumed.
-    assert_eq!((seeds.two.turns.len(), seeds.two.consumed, seeds.two.last_line), (1, 5, 5));
-    assert_eq!(seeds.two.turns[0].answers, [Some("m1".to_owned())]);
-    let rounds: Vec<_> = seeds.four.iter().map(|round| (round.round, round.input)).collect();
+    assert_eq!(reference.stop_reason.turns[0].calls, [("t2".to_owned(), Some("r2".to_owned()))]);
+    assert_eq!(reference.stop_reason.messages[0].left_out, [1, 1]);
+    // cc-langfuse: the second prompt has no answer, so it is not consumed.
+    assert_eq!(
+        (
+            reference.cc_langfuse.turns.len(),
+            reference.cc_langfuse.consumed,
+            reference.cc_langfuse.last_line
+        ),
+        (1, 5, 5)
+    );
+    assert_eq!(reference.cc_langfuse.turns[0].answers, [Some("m1".to_owned())]);
+    let rounds: Vec<_> = reference.rounds.iter().map(|round| (round.round, round.input)).collect();
     assert_eq!(
         rounds,
         [
@@ -287,7 +298,7 @@ fn seed_002_consumes_its_own_example() {
         .raw(r#"{ "message": { "id": "m1", "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "Read", "input": { "path": "/" } }] } }"#)
         .raw(r#"{ "type": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "file data" }] }"#)
         .raw(r#"{ "message": { "id": "m2", "role": "assistant", "content": [{ "type": "text", "text": "done" }] } }"#);
-    let two = seed::read(Lines::new(script.text().as_bytes())).unwrap().two;
+    let two = reference::read(Lines::new(script.text().as_bytes())).unwrap().cc_langfuse;
     assert_eq!((two.turns.len(), two.consumed, two.turns[0].results), (1, 4, 1));
     assert_eq!(two.turns[0].answers, [Some("m1".to_owned()), Some("m2".to_owned())]);
     insta::assert_snapshot!(turns(&script), @r"

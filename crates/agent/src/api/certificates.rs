@@ -1,9 +1,9 @@
-//! Certificates that are trusted beside the usual ones.
+//! Certificates that are trusted in addition to the usual ones.
 //!
-//! A file may name authorities, and also a server's own certificate: what `openssl req -x509` makes
-//! calls itself an authority, and the usual verifier takes no authority for a server. Invariant:
-//! such a certificate is accepted only if the server presents exactly that, it is valid by now, and
-//! it is for the name that was asked for.
+//! A file may contain authorities, and also a server's own certificate: what `openssl req -x509`
+//! makes calls itself an authority, and the usual verifier does not accept an authority as a
+//! server's certificate. Invariant: such a certificate is accepted only if the server presents
+//! exactly that one, it is currently valid, and it is for the requested name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-/// So long may a file of certificates be.
+/// The most bytes that a file of certificates may have.
 const LONGEST_BUNDLE: u64 = 16 << 20;
 
-/// Trusts the certificates in a file, too.
+/// Also trusts the certificates in a file.
 pub fn trusting(client: ClientBuilder, file: Option<&Path>) -> Result<ClientBuilder, String> {
     let Some(path) = file else { return Ok(client) };
     let pem = files::read(path, LONGEST_BUNDLE).map_err(|error| {
@@ -54,7 +54,7 @@ fn config(named: Vec<CertificateDer<'static>>) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
-/// The usual one, but for servers whose own certificate was named.
+/// The usual verifier, with an exception for servers whose own certificate is in the file.
 #[derive(Debug)]
 struct Verifier {
     usual: Arc<WebPkiServerVerifier>,
@@ -109,7 +109,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether that is all that is wrong. The time was looked at before that; the name was not.
+/// Whether that is all that is wrong. The validity period was checked before that; the name was
+/// not.
 fn is_an_authority(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(CertificateError::Other(why))
         if why.to_string() == "CaUsedAsEndEntity")
@@ -119,7 +120,7 @@ fn is_an_authority(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Asks a server with one certificate, trusting another.
+    /// Makes a request to a server with one certificate, trusting another.
     fn ask(server: &str, trusted: &str) -> Result<u16, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trusted.pem");

@@ -1,7 +1,7 @@
 //! The API itself, over HTTP.
 //!
-//! Invariants: no socket is opened before something is asked; a stream that brings nothing of an
-//! answer any more is given up, whatever else it brings, and so is one that takes longer than any
+//! Invariants: no socket is opened before the first request; a stream that brings no more content
+//! of an answer is given up, whatever else it brings, and so is one that takes longer than any
 //! answer.
 
 use std::io::Read;
@@ -20,7 +20,7 @@ use super::certificates::trusting;
 use super::sse::Events;
 use super::{ApiError, Heard, Model, Why};
 
-/// Where the API is, and how it is asked.
+/// Where the API is, and how requests to it are made.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `ANTHROPIC_BASE_URL`.
@@ -29,19 +29,19 @@ pub struct Settings {
     pub key: Option<String>,
     /// `ANTHROPIC_AUTH_TOKEN`.
     pub token: Option<String>,
-    /// More headers: `ANTHROPIC_CUSTOM_HEADERS`, one a line.
+    /// Additional headers: `ANTHROPIC_CUSTOM_HEADERS`, one per line.
     pub headers: String,
     /// How long a stream may be silent.
     pub idle: Duration,
-    /// Proxies, by the variables that named them, if the environment does not name them any more.
+    /// Proxies, by the variables that named them, if the environment no longer contains these.
     pub proxies: Vec<(String, String)>,
-    /// Certificates that are trusted beside the usual ones.
+    /// A file with certificates that are trusted in addition to the usual ones.
     pub certificates: Option<PathBuf>,
-    /// What the program calls itself.
+    /// The `User-Agent` of requests.
     pub agent: String,
 }
 
-/// So much of an answer that is an error is read.
+/// How many bytes of an error response are read.
 const LONGEST_ERROR: usize = 1 << 16;
 
 /// No answer takes longer than this: the longest ones have some hundred thousand tokens.
@@ -70,7 +70,7 @@ impl Http {
             .user_agent(self.settings.agent.clone())
             .connect_timeout(Duration::from_secs(30))
             .timeout(self.settings.idle)
-            // A key goes to the address that it was given for, and to no other.
+            // A key is sent only to the address that it was given for.
             .redirect(Policy::none())
             .default_headers(self.headers()?);
         let trusted = self.settings.certificates.as_deref();
@@ -118,8 +118,8 @@ impl Http {
     }
 }
 
-/// Goes through these proxies, each by the variable that named it. Those of the environment count
-/// if there are none.
+/// Uses these proxies, each for the variable that named it. If there are none, those of the
+/// environment apply.
 pub fn through(
     mut client: ClientBuilder,
     proxies: &[(String, String)],
@@ -130,7 +130,7 @@ pub fn through(
             "HTTP_PROXY" => Proxy::http(url),
             _ => Proxy::all(url),
         };
-        // The address may have a password in it.
+        // The address may contain a password.
         let proxy = proxy.map_err(|_| format!("{name} is no address of a proxy"))?;
         client = client.proxy(proxy.no_proxy(NoProxy::from_env()));
     }
@@ -178,8 +178,8 @@ impl Model for Http {
     }
 }
 
-/// What an error says, as far as it comes in time. What is cut off of a longer one is nothing that
-/// helps.
+/// The body of an error response, as far as it comes in time. The rest of a long one would not
+/// help.
 fn error_body(mut response: Response, most: Duration) -> Vec<u8> {
     let begin = Instant::now();
     let (mut body, mut buffer) = (Vec::new(), vec![0; 4 << 10]);
@@ -192,16 +192,16 @@ fn error_body(mut response: Response, most: Duration) -> Vec<u8> {
     body
 }
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// Without anything of it.
+    /// Without any content.
     idle: Duration,
-    /// In all.
+    /// In total.
     longest: Duration,
 }
 
-/// Whether an event brings something of an answer, and is no mere sign of life.
+/// Whether an event contains content of an answer, and is not merely a sign of life.
 fn is_content(event: &str) -> bool {
     let json = Json::parse(event.as_bytes()).and_then(Json::object);
     let Some(json) = json else { return false };
@@ -263,7 +263,7 @@ fn listen(
 }
 
 fn unreachable(error: &reqwest::Error) -> ApiError {
-    // The address may have a password in it; the innermost cause tells the most.
+    // The address may contain a password; the innermost cause is the most specific.
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -279,7 +279,7 @@ fn text_header(response: &Response, name: &str) -> Option<String> {
     Some(response.headers().get(name)?.to_str().ok()?.to_owned())
 }
 
-/// `Retry-After` in seconds. Dates are not used by this API.
+/// `Retry-After` in seconds. This API does not use dates.
 fn retry_after(response: &Response) -> Option<Duration> {
     let seconds: f64 = text_header(response, RETRY_AFTER.as_str())?.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

@@ -11,7 +11,8 @@ const TEXT: &str =
 const CALL: &str = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"Write","input":{}}}"#;
 const STOP: &str = r#"data: {"type":"content_block_stop","index":0}"#;
 
-/// Asks somebody who says this, and then that again and again, with a pause each time.
+/// Makes a request to a server that sends `first`, and then `again` again and again, with a pause
+/// each time.
 fn asked(first: &str, again: &str, pause: Duration) -> (ApiError, usize) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

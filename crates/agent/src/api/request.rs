@@ -1,7 +1,8 @@
-//! What is asked: one JSON object, put together from parts that are JSON already.
+//! Builds a request: one JSON object, assembled from parts that are already JSON.
 //!
-//! Invariants: the same conversation gives the same bytes, in this run and after a resume; marks for the cache stand on the last block of the system prompt and of the last two
-//! messages, never on thinking.
+//! Invariants: the same conversation gives the same bytes, in this run and after a resume; cache
+//! marks are on the last block of the system prompt and of the last two messages, never on
+//! thinking.
 
 use std::fmt::Write as _;
 
@@ -22,21 +23,21 @@ pub struct Message {
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The model.
+    /// The name of the model.
     pub model: &'a str,
-    /// How long the answer may be.
+    /// The most tokens that the answer may have.
     pub max_tokens: u64,
-    /// How much of that may be thinking; nothing for none.
+    /// How many of these may be thinking; None for no thinking.
     pub thinking: Option<u64>,
     /// The system prompt, block by block.
     pub system: &'a [String],
     /// The tools, each as JSON.
     pub tools: &'a [String],
-    /// What the client tells before the first prompt.
+    /// The client's text before the first prompt.
     pub reminder: Option<&'a str>,
-    /// What was said.
+    /// The messages of the conversation.
     pub messages: &'a [Message],
-    /// Whether the API is asked to keep the beginning.
+    /// Whether the API is asked to cache the beginning.
     pub is_cached: bool,
 }
 
@@ -73,8 +74,8 @@ impl Request<'_> {
             self.messages.iter().flat_map(|message| &message.blocks).map(|block| block.len() + 1);
         out.reserve(len.sum::<usize>() + 64 * self.messages.len());
         out.push_str(r#","messages":["#);
-        // A history that lost its beginning still begins with the user, who is told the same as
-        // ever.
+        // A history that lost its beginning still starts with a user message, which contains the
+        // same reminder as always.
         let is_headless = self.messages.first().is_some_and(|first| first.role != "user");
         if let Some(reminder) = self.reminder.filter(|_| is_headless) {
             let _ = write!(out, r#"{{"role":"user","content":[{}]}},"#, text_block(reminder));

@@ -1,30 +1,31 @@
-//! When to try again, and after how long. Pure: chance comes in as a number.
+//! When to retry a request, and after how long. Pure: the random number is an argument.
 
 use std::time::Duration;
 
 use super::{ApiError, Why};
 
-/// How often, and how long at most.
+/// How often to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// How many times a request is tried again.
+    /// How many times a request is retried.
     pub most: u32,
 }
 
-/// As many as the original tries by default.
+/// As many times as Claude Code retries by default.
 impl Default for Retry {
     fn default() -> Self {
         Retry { most: 10 }
     }
 }
 
-/// Longer than this nobody wants to wait without a word.
+/// The longest wait if the API does not ask for one.
 const LONGEST: Duration = Duration::from_secs(32);
-/// An API that asks for more than this is not asked again.
+/// If the API asks for a longer wait than this, the request is not retried.
 const LONGEST_ASKED: Duration = Duration::from_secs(120);
 
 impl Retry {
-    /// How long to wait before a request that failed so often is tried again; nothing if it is not. `chance` is from 0 to 1.
+    /// How long to wait before a request that failed so often is retried; None if it is not.
+    /// `chance` is from 0 to 1.
     pub fn wait(self, failures: u32, error: &ApiError, chance: f64) -> Option<Duration> {
         if failures > self.most || !is_passing(error) {
             return None;
@@ -52,7 +53,7 @@ fn is_passing(error: &ApiError) -> bool {
             )
         }
         Why::Unreachable | Why::Cut | Why::Idle | Why::Nonsense => true,
-        // What was sent once without an end would be sent, and paid for, again.
+        // A response without an end would be sent, and paid for, again.
         Why::Setup | Why::Endless => false,
     }
 }

@@ -1,8 +1,9 @@
-//! A model that plays a script: no key, no socket. The form is that of the laboratory's scenarios.
+//! A model that plays a script: no key, no socket. The format is that of the lab's scenarios.
 //!
-//! `replies` are given in their order; a rule that matches is asked first; when the script has run
-//! out, `default`. Invariant: the same script gives the same ids at the same place of the same
-//! session, and others elsewhere: a session in which an id comes twice cannot be resumed.
+//! A rule that matches comes first; otherwise `replies` are given in their order; when the script
+//! has run out, `default`. Invariant: the same script gives the same ids at the same place of the
+//! same session, and different ids elsewhere: a session that contains an id twice cannot be
+//! resumed.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -24,11 +25,11 @@ pub struct Script {
     /// What its ids are made from.
     seed: String,
     default: Option<Reply>,
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ScriptState {
     replies: Vec<Reply>,
     rules: Vec<Rule>,
     counts: Map<String, Value>,
@@ -38,7 +39,7 @@ struct State {
 struct Rule {
     #[serde(rename = "match")]
     wanted: Map<String, Value>,
-    /// As they stand in the script, and as they are played.
+    /// The replies as written in the script; `played` contains them as they are played.
     replies: Value,
     #[serde(skip)]
     played: Vec<Reply>,
@@ -76,27 +77,27 @@ struct Failing {
 /// Why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum NoScript {
-    /// It cannot be read at all.
+    /// It is not JSON.
     #[error("{FORM}; this is no JSON: {0}")]
     Json(serde_json::Error),
-    /// It is something else.
+    /// It is not an object.
     #[error("{FORM}; this is {0}")]
     NotObject(&'static str),
     /// A part of it is wrong.
     #[error("{FORM}; its `{at}` is wrong: {why}")]
     Part {
-        /// Which part.
+        /// The path of the part.
         at: String,
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// What a script is, for whoever writes one.
+/// What a script is, for its author.
 const FORM: &str = r#"a script is an object with `replies`, such as {"replies": [{"content": [{"type": "text", "text": "Hello."}]}]}"#;
 
 impl Script {
-    /// Reads a script; `${NAME}` in its texts becomes what the variables say.
+    /// Reads a script; `${NAME}` in its texts is replaced with the value of that variable.
     pub fn read(text: &str, variables: &[(&str, &str)]) -> Result<Script, NoScript> {
         let mut value: Value = serde_json::from_str(text).map_err(NoScript::Json)?;
         substitute(&mut value, variables);
@@ -116,17 +117,17 @@ impl Script {
             rules.push(rule);
         }
         let default = take("default").map(|default| part("default", default)).transpose()?;
-        let state = State { replies, rules, counts: Map::new() };
+        let state = ScriptState { replies, rules, counts: Map::new() };
         Ok(Script { seed, default, state: Mutex::new(state) })
     }
 
-    /// The same in a session in which so many messages were said before: its ids are others.
+    /// The same script in a session that already has so many messages: its ids are different.
     #[must_use]
     pub fn within(self, session: &str, messages: usize) -> Script {
         Script { seed: format!("{}/{session}/{messages}", self.seed), ..self }
     }
 
-    /// The next reply, and whose ids it has.
+    /// The next reply, and the name of the sequence that its ids belong to.
     fn choose(&self, body: &Value) -> (String, Reply) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, rule) in state.rules.iter_mut().enumerate() {
@@ -145,7 +146,7 @@ impl Script {
         ("exhausted".to_owned(), end)
     }
 
-    /// An id in the shape of the API's, the same each time.
+    /// An id in the form of the API's, the same each time.
     fn id(&self, prefix: &str, lane: &str) -> String {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let count = state.counts.entry(format!("{prefix}/{lane}")).or_insert(json!(0));
@@ -175,7 +176,7 @@ impl Reply {
     }
 }
 
-/// A list of replies, each as often as it says.
+/// A list of replies, each repeated as often as it says.
 fn replies(at: &str, value: Option<Value>) -> Result<Vec<Reply>, NoScript> {
     let mut all = Vec::new();
     for (number, value) in list(at, value)?.into_iter().enumerate() {
@@ -198,7 +199,7 @@ fn list(at: &str, value: Option<Value>) -> Result<Vec<Value>, NoScript> {
 }
 
 fn part<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, NoScript> {
-    // A list would be taken for the members of an object, in their order.
+    // A list would be read as the members of an object, in order.
     let wrong = |why: String| NoScript::Part { at: at.to_owned(), why };
     if value.is_array() {
         return Err(wrong("it is a list".to_owned()));
@@ -206,7 +207,7 @@ fn part<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, NoScript> {
     serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -249,7 +250,7 @@ fn matches(wanted: &Map<String, Value>, body: &Value) -> bool {
     })
 }
 
-/// The words of a content.
+/// The text of a message's content.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -264,7 +265,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// What was said since the model spoke last.
+/// Everything that was said after the model's last message.
 fn last_text(body: &Value) -> String {
     let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let late = messages.iter().rev().take_while(|message| message["role"] != "assistant");
@@ -320,7 +321,7 @@ impl Failing {
 }
 
 impl Script {
-    /// The events of an answer, in the order of the API.
+    /// Sends the events of an answer, in the order of the API.
     fn play(
         &self,
         lane: &str,
@@ -373,7 +374,7 @@ impl Script {
     }
 }
 
-/// A block as it begins, and what is added to it.
+/// The block as it begins, and the deltas that are added to it.
 fn pieces_of(mut block: Map<String, Value>) -> (Value, Vec<Value>) {
     let text = |block: &Map<String, Value>, name: &str| {
         block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()

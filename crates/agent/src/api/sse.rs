@@ -1,6 +1,7 @@
 //! Server-sent events: bytes in, events out.
 //!
-//! Invariants: however the bytes are cut into pieces, the same events come out; an event that never ends does not fill the memory.
+//! Invariants: however the bytes are cut into pieces, the same events come out; an event that never
+//! ends does not fill the memory.
 
 /// Reads events from bytes as they come.
 #[derive(Debug, Default)]
@@ -8,19 +9,19 @@ pub struct Events {
     line: Vec<u8>,
     data: String,
     has_data: bool,
-    /// The last byte was a carriage return: a newline behind it belongs to it.
+    /// Whether the last byte was a carriage return: a newline after it belongs to it.
     was_return: bool,
 }
 
-/// Longer ones are no events of this API: a block of an answer comes in small pieces.
+/// Longer events are not from this API: a block of an answer comes in small pieces.
 const LONGEST: usize = 32 << 20;
 
-/// An event that is too long.
+/// An event is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
 impl Events {
-    /// Takes bytes in, and passes on the data of every event that they complete.
+    /// Processes bytes, and passes on the data of every event that they complete.
     pub fn push(&mut self, bytes: &[u8], mut each: impl FnMut(&str)) -> Result<(), TooLong> {
         for byte in bytes {
             let was_return = std::mem::replace(&mut self.was_return, *byte == b'\r');

@@ -1,13 +1,14 @@
-//! The events of a stream put together: the message as it begins, each block when it is complete, how it ends.
+//! Assembles the events of a stream: the message as it begins, each block when it is complete, and
+//! how the answer ends.
 //!
-//! Invariant: an answer has an end: who sends more than was asked for is not listened to any longer
+//! Invariant: an answer has an end: a server that sends more than was requested is cut off
 //! ([`Limits`]).
 
 use transcript::json::{Json, Object, quote};
 
 use super::{ApiError, Why};
 
-/// What a stream has come to.
+/// What a stream has reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The answer begins: the message without content, as JSON.
@@ -16,7 +17,7 @@ pub enum Step {
     Block(String),
     /// The answer is complete.
     Ended(Ending),
-    /// It is none.
+    /// The answer failed.
     Failed(ApiError),
 }
 
@@ -29,12 +30,12 @@ pub struct Ending {
     pub usage: Option<String>,
 }
 
-/// How much an answer may be, in bytes and blocks.
+/// How large an answer may be, in bytes and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What its blocks say together.
+    /// The content of all blocks.
     content: usize,
-    /// What one of them says.
+    /// The content of one block.
     block: usize,
     /// All events, as they come.
     wire: usize,
@@ -42,9 +43,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For an answer of at most so many tokens. The longest token has about forty bytes; an event
-    /// has some two hundred beside what it brings. What the API finds by itself is not counted in
-    /// tokens.
+    /// The limits for an answer of at most so many tokens. The longest token has about forty bytes;
+    /// an event has some two hundred in addition to its content. Search results of the API are not
+    /// counted in tokens.
     pub fn of(max_tokens: u64) -> Limits {
         let tokens = usize::try_from(max_tokens.min(1_000_000)).unwrap_or_default();
         let bytes = tokens * 40;
@@ -57,14 +58,14 @@ impl Limits {
     }
 }
 
-/// For the longest answers that models give.
+/// The limits for the longest answers of any model.
 impl Default for Limits {
     fn default() -> Self {
         Limits::of(128_000)
     }
 }
 
-/// Puts a stream together.
+/// Assembles a stream.
 #[derive(Debug, Default)]
 pub struct Stream {
     limits: Limits,
@@ -72,7 +73,7 @@ pub struct Stream {
     ending: Ending,
     is_started: bool,
     is_ended: bool,
-    /// What has come by now.
+    /// The content received so far.
     content: usize,
     wire: usize,
     blocks: usize,
@@ -81,9 +82,9 @@ pub struct Stream {
 /// A block that is not complete.
 #[derive(Clone, Debug)]
 struct Open {
-    /// As it began.
+    /// The block as it began.
     block: String,
-    /// How much it has by now.
+    /// Its size so far.
     size: usize,
     /// What was added to its members.
     text: String,
@@ -94,12 +95,12 @@ struct Open {
 }
 
 impl Stream {
-    /// One that may be so long.
+    /// A stream with these limits.
     pub fn new(limits: Limits) -> Stream {
         Stream { limits, ..Stream::default() }
     }
 
-    /// Takes an event in.
+    /// Processes an event.
     pub fn event(&mut self, event: &str) -> Option<Step> {
         self.wire += event.len();
         let step = self.take(event);
@@ -120,7 +121,7 @@ impl Stream {
         }
     }
 
-    /// The text of a block that is not complete, as a block; nothing if it is no text, or blank.
+    /// The text of an incomplete block, as a block; None if it is not text, or blank.
     pub fn partial(&self) -> Option<String> {
         let open = self.open.as_ref().filter(|open| !open.text.trim().is_empty())?;
         match open.clone().whole() {
@@ -169,7 +170,7 @@ impl Stream {
         }
     }
 
-    /// What is missing when the stream is at its end.
+    /// What is missing when the stream has ended.
     pub fn end(&self) -> Option<ApiError> {
         let message = match (self.is_started, self.is_ended) {
             (_, true) => return None,
@@ -215,7 +216,7 @@ impl Open {
                 *size += citation.as_ref().map_or(0, String::len);
                 self.citations.extend(citation);
             }
-            // What is not known is not lost: the block stays as it began.
+            // An unknown delta loses nothing: the block stays as it began.
             _ => {}
         }
     }
@@ -234,7 +235,8 @@ impl Open {
             block = with(&block, "citations", &format!("[{}]", self.citations.join(",")))?;
         }
         if !self.input.trim().is_empty() {
-            // What was cut off by the limit of an answer is no JSON: the call has nothing then, and is answered so.
+            // Input that was cut off by the limit of an answer is not JSON. The call then has an
+            // empty input, and gets a result that says so.
             let input = compact(&self.input).filter(|input| input.starts_with('{'));
             block = with(&block, "input", input.as_deref().unwrap_or("{}"))?;
         }
@@ -246,12 +248,12 @@ fn object(json: &str) -> Option<Object<'_>> {
     Json::parse(json.as_bytes()).and_then(Json::object)
 }
 
-/// An object with another value for a member, in its place.
+/// The object with another value for a member, at the same position.
 pub(crate) fn with(json: &str, name: &str, value: &str) -> Option<String> {
     String::from_utf8(object(json)?.with(name, value.as_bytes())).ok()
 }
 
-/// JSON without spaces; nothing if it is none.
+/// JSON without spaces; None if it is not JSON.
 pub(crate) fn compact(json: &str) -> Option<String> {
     Json::parse(json.as_bytes())?;
     let (mut out, mut in_text, mut is_escaped) = (String::with_capacity(json.len()), false, false);

@@ -56,13 +56,13 @@ fn what_is_no_answer_is_said_to_be_none() {
     let overloaded =
         r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     assert_eq!(failed(&[overloaded]), "API Error: Overloaded. Try again in a while.");
-    assert_eq!(failed(&["<html>"]), "API Error: what came is no answer (an event is no JSON).");
+    assert_eq!(failed(&["<html>"]), "API Error: unexpected response (an event is no JSON).");
     let input = [
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"u","name":"Glob","input":{}}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
         r#"{"type":"content_block_stop","index":0}"#,
     ];
-    // What was cut off is a call with nothing in it.
+    // A call that was cut off has an empty input.
     assert!(failed(&input).contains(r#"\"input\":{}"#), "{}", failed(&input));
     let mut stream = Stream::default();
     assert_eq!(stream.end().unwrap().message, "no answer came");

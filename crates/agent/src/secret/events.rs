@@ -1,10 +1,11 @@
-//! The events of an answer without secrets, though a value may come in pieces, one an event.
+//! Removes secrets from the events of an answer, even if a value comes in pieces, one per event.
 
 use serde_json::{Value, json};
 
 use super::{Extent, Secrets};
 
-/// What a piece must have in common with a value before it waits for the next one.
+/// How many bytes the end of a piece must share with the beginning of a value before it waits for
+/// the next piece.
 const ALIKE: usize = 4;
 
 /// Passes events on.
@@ -18,7 +19,7 @@ pub(crate) struct Events<'a> {
     last: Value,
 }
 
-/// The members of a delta that hold a piece of a text.
+/// The members of a delta that contain a piece of a text.
 const PIECES: [&str; 4] = ["text", "thinking", "partial_json", "signature"];
 
 impl<'a> Events<'a> {
@@ -26,7 +27,7 @@ impl<'a> Events<'a> {
         Events { secrets, passed: String::new(), held: String::new(), last: Value::Null }
     }
 
-    /// An event as it may be passed on; before it what had waited.
+    /// The event in the form in which it may be passed on, preceded by what had waited.
     pub(crate) fn pass(&mut self, event: &str) -> Vec<String> {
         if self.secrets.shapes.is_empty() {
             return vec![event.to_owned()];
@@ -51,7 +52,7 @@ impl<'a> Events<'a> {
         vec![event]
     }
 
-    /// What of a piece may be passed on by now, with what had waited.
+    /// The part of a piece that may be passed on now, including what had waited.
     fn piece(&mut self, piece: &str) -> String {
         let all = format!("{}{}{piece}", self.passed, self.held);
         let bytes = all.as_bytes();
@@ -61,7 +62,7 @@ impl<'a> Events<'a> {
             (ALIKE..=most).rev().find(|len| bytes.ends_with(&shape[..*len]))
         });
         let mut end = bytes.len() - waits.max().unwrap_or(0);
-        // A value that is there as a whole has nothing to wait for.
+        // A complete value has nothing to wait for.
         if found.last().is_some_and(|last| last.end > end) {
             end = bytes.len();
         }
@@ -85,7 +86,7 @@ impl<'a> Events<'a> {
         redacted
     }
 
-    /// What still waits when its block is at its end.
+    /// What still waits at the end of its block.
     fn flush(&mut self) -> Option<String> {
         if self.held.is_empty() {
             return None;

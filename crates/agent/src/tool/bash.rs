@@ -1,6 +1,8 @@
-//! `Bash`: a command in a shell. Where it is at its end, the next one begins.
+//! `Bash`: runs a command in a shell. The next command begins in the folder where the last one
+//! ended.
 //!
-//! Invariants: what it puts out is never lost: beyond what the model is told it stands in the session's `tool-results`; a command that nobody waits for any more is ended with all that it
+//! Invariants: output is never lost: what is beyond the part that the model gets is in the
+//! session's `tool-results`; a command that is no longer wanted is killed with everything that it
 //! started.
 
 use std::io;
@@ -14,20 +16,20 @@ use serde_json::Value;
 use super::{Answer, Call, Content, Site, Trouble, number, raw, text};
 use crate::shell::{self, Status, head};
 
-/// How long a command may run if it does not say, and at most.
+/// How long a command may run by default and at most, in milliseconds.
 const USUAL: u64 = 120_000;
 const LONGEST: u64 = 600_000;
-/// How much the model is told; more goes into a file, and the model gets a look at it.
+/// How many bytes the model gets; longer output goes into a file, and the model gets a preview.
 const TOLD: usize = 30_000;
 const LOOK: usize = 2_000;
-/// Of a command that failed, so much from the beginning, and so much from the end.
+/// For a command that failed: how much from the beginning, and how much from the end.
 const END: usize = 5_000;
-/// A command that runs longer than this is told about while it runs, so often.
+/// A command that runs longer than this is reported while it runs, at this interval.
 const SILENT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail {
+struct BashDetail {
     stdout: String,
     stderr: String,
     interrupted: bool,
@@ -41,9 +43,9 @@ struct Detail {
     persisted_output_size: Option<u64>,
 }
 
-impl Detail {
-    fn new(stdout: String) -> Detail {
-        Detail {
+impl BashDetail {
+    fn new(stdout: String) -> BashDetail {
+        BashDetail {
             stdout,
             stderr: String::new(),
             interrupted: false,
@@ -56,7 +58,7 @@ impl Detail {
     }
 }
 
-/// What a command has put out by now.
+/// What a command has written so far.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
@@ -106,11 +108,12 @@ fn in_background(id: &str, site: &Site) -> Answer {
         "Command running in background with ID: {id}. Output is being written to: {}",
         path.display()
     );
-    let detail = Detail { background_task_id: Some(id.to_owned()), ..Detail::new(String::new()) };
+    let detail =
+        BashDetail { background_task_id: Some(id.to_owned()), ..BashDetail::new(String::new()) };
     Answer { content: Content::Text(message), is_error: Some(false), detail: raw(&detail) }
 }
 
-/// What the model is told when a command in the background has ended; nothing if none has.
+/// The message for the model when a command in the background has ended; None if none has.
 pub(crate) fn notification(site: &Site) -> Option<String> {
     let (id, known) = site.shells.news()?;
     let (status, ending) = match known.status {
@@ -126,7 +129,8 @@ pub(crate) fn notification(site: &Site) -> Option<String> {
 }
 
 fn progress(id: &str, taken: Duration, site: &Site) -> Progress {
-    // The beginning is enough to see what it does; the whole would be written again and again.
+    // The beginning is enough to see what it does; the whole output would be written again and
+    // again.
     let (output, bytes) = head(&site.shells.output(id), LOOK, &site.secrets).unwrap_or_default();
     Progress {
         r#type: "bash_progress",
@@ -139,7 +143,7 @@ fn progress(id: &str, taken: Duration, site: &Site) -> Progress {
     }
 }
 
-/// A command that has ended, one way or another.
+/// A command that has ended, in any way.
 struct Ended {
     id: String,
     status: Status,
@@ -155,12 +159,12 @@ impl Ended {
             |error| Trouble::failed(format!("The command's output cannot be read: {error}"));
         let (output, len) = head(&path, TOLD, &site.secrets).map_err(unreadable)?;
         let output = output.trim_end_matches('\n').to_owned();
-        let mut detail = Detail::new(output.clone());
+        let mut detail = BashDetail::new(output.clone());
         let mut message = if len > TOLD as u64 {
             let kept = kept(&self.id, site).map_err(unreadable)?;
             let preview = match self.status {
                 Status::Ended(0) => shortened(&output, len, &kept),
-                // Why it failed stands at the end, mostly.
+                // The reason for a failure is mostly at the end.
                 _ => ends(&output, &path, &kept, site).map_err(unreadable)?,
             };
             (detail.persisted_output_path, detail.persisted_output_size) = (Some(kept), Some(len));
@@ -193,7 +197,7 @@ impl Ended {
     }
 }
 
-/// Keeps the whole output of a command that has ended, but for secrets. Gives where it is.
+/// Stores the whole output of a command that has ended, with secrets redacted. Returns its path.
 pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
     let folder = site.folder.join("tool-results");
     let kept = folder.join(format!("{id}.txt"));
@@ -203,7 +207,7 @@ pub(super) fn kept(id: &str, site: &Site) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Where the whole is, and a look at it.
+/// The path of the whole output, and a preview.
 fn shortened(output: &str, len: u64, kept: &Path) -> String {
     let look = output.char_indices().nth(LOOK).map_or(output, |(end, _)| &output[..end]);
     let look = look.rfind('\n').map_or(look, |end| &look[..end]);
@@ -214,7 +218,7 @@ fn shortened(output: &str, len: u64, kept: &Path) -> String {
     )
 }
 
-/// The beginning and the end, and where the whole is.
+/// The beginning and the end, and the path of the whole output.
 fn ends(output: &str, path: &Path, kept: &Path, site: &Site) -> io::Result<String> {
     let head = output.char_indices().nth(END).map_or(output, |(end, _)| &output[..end]);
     let (tail, before) = shell::tail(path, END, &site.secrets)?;
@@ -224,7 +228,7 @@ fn ends(output: &str, path: &Path, kept: &Path, site: &Site) -> io::Result<Strin
     Ok(format!("{head}\n\n... [{left} bytes are left out; all of it is in {kept}] ...\n\n{tail}"))
 }
 
-/// Why a command was ended that put out too much.
+/// Why a command was killed that wrote too much.
 pub(super) fn flooded() -> String {
     format!("Stopped: it put out more than {} MB", shell::MOST >> 20)
 }

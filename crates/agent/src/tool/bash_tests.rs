@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
+use crate::ambient::Real;
 use crate::api::script::Script;
-use crate::nature::Real;
 use crate::tool::Cancel;
 
 struct Lab {
@@ -56,7 +56,7 @@ fn the_folder_is_kept_from_command_to_command() {
     parts(run(&call(&json!({"command": "mkdir -p 'a b' && cd 'a b'"})), &lab.site));
     let (text, ..) = parts(run(&call(&json!({"command": "pwd; exit 3"})), &lab.site));
     assert_eq!(text, format!("Exit code 3\n{}/a b", lab.site.root.display()));
-    // Not out of the session's folders: what comes next is meant there.
+    // Not out of the session's folders: the next command runs inside them.
     let (text, ..) = parts(run(&call(&json!({"command": "cd / && exit 7"})), &lab.site));
     let root = lab.site.root.display();
     assert_eq!(text, format!("Exit code 7\nShell cwd was reset to {root}"));
@@ -134,7 +134,7 @@ fn of_long_output_the_end_is_told() {
     assert!(text.contains(&note) && text.ends_with("19999\n20000\n</output>"), "{text:.300}");
     assert!(text.len() < 31_000 && detail.contains("20000"));
     assert_eq!(fs::read_to_string(kept).unwrap().lines().count(), 20_000);
-    // While it runs, the whole is where it is written.
+    // While it runs, the whole output is where it is written.
     let id = begin("seq 1 20000; sleep 60");
     std::thread::sleep(Duration::from_millis(500));
     let (text, ..) = ask(&id, false);

@@ -1,7 +1,8 @@
-//! `Edit`: one text in a file for another.
+//! `Edit`: replaces a text in a file.
 //!
-//! The text is looked for with `\n` as line end, whatever the file has. Invariants: bytes that are not replaced stay (line ends and a byte order mark too); what comes in has
-//! the line ends that most lines of the file have; a file that is not UTF-8 stays as it is.
+//! The text is searched for with `\n` as line end, whatever the file has. Invariants: bytes that
+//! are not replaced stay (including line ends and a byte order mark); the new text gets the line
+//! ends that most lines of the file have; a file that is not UTF-8 stays as it is.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +19,7 @@ const MARK: &str = "\u{feff}";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct EditDetail<'a> {
     file_path: &'a str,
     old_string: &'a str,
     new_string: &'a str,
@@ -59,7 +60,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 
     let mark = if found.starts_with(MARK) { MARK } else { "" };
     save(&path, format!("{mark}{now}").as_bytes(), site)?;
-    let detail = Detail {
+    let detail = EditDetail {
         file_path: &name,
         old_string,
         new_string: &new_string,
@@ -76,9 +77,11 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     Ok(Answer::text(message, &detail))
 }
 
-/// What comes in: `\n` as line end, and no white space before it, which means something in Markdown only.
+/// The new text: with `\n` as line end, and without white space before it, which has a meaning only
+/// in Markdown.
 ///
-/// The last line keeps its white space if that of the old text has some, too: then it may end within a line.
+/// The last line keeps its white space if that of the old text has some, too: then it may end
+/// within a line.
 fn trimmed(new: &str, old: &str, path: &Path) -> String {
     let new = new.replace("\r\n", "\n");
     let is_markdown = path
@@ -94,7 +97,8 @@ fn trimmed(new: &str, old: &str, path: &Path) -> String {
     lines.join("\n")
 }
 
-/// Where the old text is. Models write straight quotes where a text has others: if it is not there as it stands, it is looked for without regard to that.
+/// The positions of the old text. Models write straight quotes where a text has others: if the old
+/// text is not found exactly, kinds of quotes are ignored.
 fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<Range<usize>>, Trouble> {
     if old.is_empty() {
         let none = Trouble::wrong("old_string is empty, but the file is not.");
@@ -115,7 +119,7 @@ fn places(within: &str, old: &str, replace_all: bool) -> Result<Vec<Range<usize>
     }
 }
 
-/// Where a text stands if all quotes of a kind are one.
+/// The positions of a text if all kinds of a quote count as the same.
 fn alike(within: &str, old: &str) -> Vec<Range<usize>> {
     let straight = |c: char| match c {
         '‘' | '’' => '\'',
@@ -124,7 +128,7 @@ fn alike(within: &str, old: &str) -> Vec<Range<usize>> {
     };
     let plain: String = within.chars().map(straight).collect();
     let old: String = old.chars().map(straight).collect();
-    // Quotes that are not straight have more bytes: back to where each character stood.
+    // Quotes that are not straight have more bytes: map the positions back to the original text.
     let mut places = within
         .char_indices()
         .zip(plain.char_indices())
@@ -138,7 +142,7 @@ fn alike(within: &str, old: &str) -> Vec<Range<usize>> {
 /// A text with `\n` as line end, and where it had `\r\n`.
 struct Plain {
     text: String,
-    /// The line ends that were longer, in order.
+    /// The positions of line ends that were `\r\n`, in order.
     long: Vec<usize>,
 }
 
@@ -150,7 +154,7 @@ impl Plain {
         Plain { text: text.replace("\r\n", "\n"), long }
     }
 
-    /// The text as it was, but with other text at some places.
+    /// The original text, with other text at some positions.
     fn with(&self, at: &[Range<usize>], new: &str) -> String {
         let ends = self.text.matches('\n').count();
         let long = new.replace('\n', "\r\n");
@@ -166,7 +170,7 @@ impl Plain {
         out
     }
 
-    /// Copies a part as it was.
+    /// Copies a part as it was originally.
     fn copy(&self, mut start: usize, end: usize, out: &mut String) {
         let first = self.long.partition_point(|&at| at < start);
         for &at in self.long[first..].iter().take_while(|&&at| at < end) {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
 
 fn input(old: &str, new: &str) -> Value {
@@ -13,7 +13,7 @@ fn input(old: &str, new: &str) -> Value {
 
 #[test]
 fn a_word_for_another() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("notes.txt", "alpha\nbeta\ngamma\n");
     let (output, detail) = bench.run(run, &input("beta", "delta"));
     assert_eq!(output, "The file /demo/notes.txt has been updated successfully.");
@@ -27,7 +27,7 @@ fn a_word_for_another() {
 
 #[test]
 fn all_of_them() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("notes.txt", "a b a\na");
     let mut input = input("a", "cc");
     input["replace_all"] = true.into();
@@ -42,7 +42,7 @@ fn all_of_them() {
 
 #[test]
 fn the_text_has_to_be_there_once() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("notes.txt", "one\ntwo\none\n");
     assert_eq!(
         bench.refusal(run, &input("not there", "x")),
@@ -67,7 +67,7 @@ fn the_text_has_to_be_there_once() {
 
 #[test]
 fn nothing_is_found_in_no_file_and_becomes_one() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     assert_eq!(bench.refusal(run, &input("a", "b")), (true, "File does not exist.".into()));
     let (_, detail) = bench.run(run, &input("", "a\n"));
     assert_eq!(
@@ -82,11 +82,11 @@ fn nothing_is_found_in_no_file_and_becomes_one() {
 
 #[test]
 fn white_space_before_line_ends_goes_but_in_markdown() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("notes.txt", "a b\n");
     bench.run(run, &input("b", "c  \n\td \t\n  "));
     assert_eq!(bench.text("notes.txt"), "a c\n\td\n\n");
-    // Within a line it is part of what is meant.
+    // Within a line, white space is part of what is meant.
     bench.run(run, &input("a ", "x "));
     assert_eq!(bench.text("notes.txt"), "x c\n\td\n\n");
 
@@ -97,7 +97,7 @@ fn white_space_before_line_ends_goes_but_in_markdown() {
 
 #[test]
 fn line_ends_and_the_mark_stay() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("notes.txt", "\u{feff}one\r\ntwo\nthree\r\nfour\r\n");
     let (_, detail) = bench.run(run, &input("three\nfour", "3\n4\n5"));
     assert_eq!(bench.text("notes.txt"), "\u{feff}one\r\ntwo\n3\r\n4\r\n5\r\n");
@@ -107,7 +107,7 @@ fn line_ends_and_the_mark_stay() {
     bench.run(run, &input("\n4", "!"));
     assert_eq!(bench.text("notes.txt"), "\u{feff}two\n3!\r\n5\r\n");
 
-    // Most lines end short here.
+    // Here most lines end with `\n`.
     bench.known("notes.txt", "a\r\nb\nc\n");
     bench.run(run, &input("a\nb", "x\ny"));
     assert_eq!(bench.text("notes.txt"), "x\ny\nc\n");
@@ -115,7 +115,7 @@ fn line_ends_and_the_mark_stay() {
 
 #[test]
 fn what_is_not_for_it() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("notes.txt", b"caf\xe9\n");
     assert_eq!(
         bench.refusal(run, &input("caf", "x")),
@@ -141,7 +141,7 @@ fn what_is_not_for_it() {
 
 #[test]
 fn quotes_are_found_however_they_are_written() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("a.txt", "é it’s “quoted” here\nand ‘there’\n");
     let edit = |old: &str, new: &str| json!({"file_path": "/demo/a.txt", "old_string": old, "new_string": new});
     bench.run(run, &edit("it's \"quoted\"", "it is"));

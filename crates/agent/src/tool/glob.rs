@@ -1,7 +1,8 @@
-//! `Glob`: files by their names.
+//! `Glob`: finds files by their names.
 //!
-//! Invariants: hidden and ignored files are found, too, as the client's own Glob finds them (recorded: files in `node_modules`), but nothing of a version control system;
-//! the oldest is first, as recorded; of too many, the newest stay, as those are what is worked on.
+//! Invariants: hidden and ignored files are found, too, as the client's own Glob does (recorded:
+//! files in `node_modules`), except those of a version control system; the oldest is first, as
+//! recorded; of too many, the newest are kept, because those are the ones being worked on.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,15 +14,15 @@ use serde::Serialize;
 
 use super::{Answer, Call, Site, Trouble, plain, text};
 
-/// Files that are told.
+/// The most files that are listed.
 const MOST: usize = 100;
 
-/// Folders of version control systems: no tool looks into them unless it is told to.
+/// Folders of version control systems. No tool searches them unless the call names one.
 const HISTORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct GlobDetail<'a> {
     filenames: &'a [String],
     duration_ms: u128,
     num_files: usize,
@@ -63,7 +64,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
             format!("{names}\n(The newest {MOST} of {all}. Use a narrower pattern or path.)")
         }
     };
-    let detail = Detail {
+    let detail = GlobDetail {
         filenames: &names,
         duration_ms: begun.elapsed().as_millis(),
         num_files: names.len(),
@@ -72,7 +73,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     Ok(Answer::text(output, &detail))
 }
 
-/// Where a call wants to search.
+/// The folder that a call wants to search.
 pub(super) fn base(call: &Call, site: &Site) -> Result<PathBuf, Trouble> {
     let named = text(call, "path");
     let base = site.path(named);
@@ -82,27 +83,27 @@ pub(super) fn base(call: &Call, site: &Site) -> Result<PathBuf, Trouble> {
     Ok(base)
 }
 
-/// Whether it is no folder of a version control system, or one that was asked for.
+/// Whether the entry is not a folder of a version control system, or was named by the call.
 pub(super) fn is_open(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !HISTORY.iter().any(|name| entry.file_name() == *name)
 }
 
-/// What a call says that nobody waits for.
+/// The error of a cancelled call.
 pub(super) fn cancelled() -> Trouble {
     Trouble::failed("The search was cancelled.")
 }
 
-/// The folder that a call searches: a pattern may lead out of the one that is named.
+/// The folder that a call searches: a pattern may lead out of the folder that the call names.
 pub(crate) fn folder(call: &Call, site: &Site) -> PathBuf {
     let (folder, _) = split(text(call, "pattern"));
     let is_whole = folder.starts_with(['/', '~']);
     if is_whole { site.path(&folder) } else { plain(&site.path(text(call, "path")).join(folder)) }
 }
 
-/// The folder that a pattern begins with, and the rest of it.
+/// The folder that a pattern begins with, and the rest of the pattern.
 fn split(pattern: &str) -> (String, String) {
     if !pattern.contains('/') {
-        // As in `.gitignore`, a name alone is meant in every folder.
+        // As in `.gitignore`, a name alone matches in every folder.
         return (String::new(), format!("**/{pattern}"));
     }
     let is_special = |part: &&str| part.contains(['*', '?', '[', '{', '\\']);

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
 
-/// The detail without the time that it took.
-fn detail(bench: &Bench, input: &Value) -> String {
+/// The detail without the duration.
+fn detail(bench: &TestSite, input: &Value) -> String {
     let (_, detail) = bench.run(run, input);
     let (before, rest) = detail.split_once(r#""durationMs":"#).unwrap();
     let after = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
     format!(r#"{before}"durationMs":0{after}"#)
 }
 
-fn search(bench: &Bench, pattern: &str) -> String {
+fn search(bench: &TestSite, pattern: &str) -> String {
     bench.run(run, &json!({"pattern": pattern})).0
 }
 
 #[test]
 fn the_oldest_is_first() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.aged("src/widget.py", "", 1);
     bench.aged("src/util.py", "", 2);
     bench.aged("README.md", "", 3);
@@ -33,7 +33,7 @@ fn the_oldest_is_first() {
 
 #[test]
 fn nothing() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let input = json!({"pattern": "*.rs"});
     assert_eq!(bench.run(run, &input).0, "No files found");
     assert_eq!(
@@ -45,7 +45,7 @@ fn nothing() {
 
 #[test]
 fn patterns() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.aged("a.txt", "", 1);
     bench.aged("one/a.txt", "", 2);
     bench.aged("one/two/a.txt", "", 3);
@@ -68,7 +68,7 @@ fn patterns() {
 
 #[test]
 fn hidden_and_ignored_files_but_no_history() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.aged(".gitignore", "built\n", 1);
     bench.aged("built/x", "", 2);
     bench.aged(".hidden/x", "", 3);
@@ -79,7 +79,7 @@ fn hidden_and_ignored_files_but_no_history() {
 
 #[test]
 fn of_too_many_the_newest() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     for n in 0..103 {
         bench.aged(&format!("{n}.txt"), "", n);
     }
@@ -96,7 +96,7 @@ fn of_too_many_the_newest() {
 
 #[test]
 fn what_it_refuses() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("a.txt", "");
     assert_eq!(
         bench.refusal(run, &json!({"pattern": "*", "path": "gone"})),

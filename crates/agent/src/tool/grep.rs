@@ -1,7 +1,8 @@
-//! `Grep`: files by what is in them, with ripgrep's libraries.
+//! `Grep`: searches the contents of files, with ripgrep's libraries.
 //!
-//! Invariants: as ripgrep, it leaves out what `.gitignore` names and what is binary, and shows hidden files, but nothing of a version control system; what comes out is
-//! the same each time: by path, or the newest first where only files are asked for; it is bounded, and says so where it was cut.
+//! Invariants: like ripgrep, it skips what `.gitignore` names and what is binary; it shows hidden
+//! files, except those of a version control system; the output is the same each time: by path, or
+//! newest first if only files are requested; it is bounded, and says where it was cut.
 
 mod ignored;
 mod page;
@@ -24,15 +25,16 @@ use super::{Answer, Call, Site, Trouble, number, text};
 use ignored::Ignored;
 use page::Page;
 
-/// The most that is held of one file, in bytes: a line, or all of it if patterns may span lines.
+/// The most bytes of one file that are in memory: a line, or the whole file if patterns may span
+/// lines.
 const HELD: usize = 64 << 20;
 
-/// Characters of a line that are shown.
+/// The most characters of a line that are shown.
 const WIDTH: usize = 500;
 
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail {
+struct GrepDetail {
     mode: &'static str,
     num_files: usize,
     filenames: [&'static str; 0],
@@ -45,7 +47,7 @@ struct Detail {
     applied_limit: Option<usize>,
 }
 
-/// The same for files only: the order is another.
+/// The same for files only: the order of the members is different.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FilesDetail<'a> {
@@ -99,13 +101,13 @@ fn searcher(call: &Call) -> SearcherBuilder {
 
 fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
     let mut walk = WalkBuilder::new(base);
-    // It would open whatever is called `.gitignore`.
+    // The filters of the library would open anything that is called `.gitignore`.
     walk.standard_filters(false).sort_by_file_path(Path::cmp);
     let mut only = Override::empty();
     if let Some(globs) = call.input.get("glob").and_then(Value::as_str) {
         let mut given = OverrideBuilder::new(site.path(""));
         for glob in globs.split_whitespace() {
-            // Commas part globs, but not within braces.
+            // Commas separate globs, except within braces.
             let separator = if glob.contains('{') { '\n' } else { ',' };
             for glob in glob.split(separator).filter(|glob| !glob.is_empty()) {
                 given.add(glob).map_err(|why| Trouble::wrong(format!("Bad glob: {why}")))?;
@@ -121,7 +123,7 @@ fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
     let ignored = Ignored::default();
     walk.filter_entry(move |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        // What is asked for by name is searched.
+        // What is requested by name is searched.
         let is_named = || only.matched(entry.path(), is_folder).is_whitelist();
         is_open(entry)
             && (entry.depth() == 0 || is_named() || !ignored.names(entry.path(), is_folder))
@@ -129,7 +131,7 @@ fn walk(call: &Call, site: &Site, base: &Path) -> Result<Walk, Trouble> {
     Ok(walk.build())
 }
 
-/// The files to search. What cannot be read is left out.
+/// The files to search. Files that cannot be read are left out.
 struct Files<'a> {
     walk: Walk,
     call: &'a Call,
@@ -153,7 +155,7 @@ impl Iterator for Files<'_> {
     }
 }
 
-/// Lines that match.
+/// The lines that match.
 fn content(
     call: &Call,
     site: &Site,
@@ -187,12 +189,12 @@ fn content(
     let shown = page.lines.join("\n");
     let body = if shown.is_empty() { "No matches found" } else { &shown };
     let output = format!("{body}{}", page.note());
-    let detail = Detail {
+    let detail = GrepDetail {
         mode: "content",
         num_lines: Some(page.lines.len()),
         applied_limit: page.applied(),
         content: shown,
-        ..Detail::default()
+        ..GrepDetail::default()
     };
     Ok(Answer::text(output, &detail))
 }
@@ -220,18 +222,18 @@ fn count(
         if num_files == 1 { "file" } else { "files" },
         page.note(),
     );
-    let detail = Detail {
+    let detail = GrepDetail {
         mode: "count",
         num_files,
         content,
         num_matches: Some(num_matches),
         applied_limit: page.applied(),
-        ..Detail::default()
+        ..GrepDetail::default()
     };
     Ok(Answer::text(output, &detail))
 }
 
-/// Files in which a line matches, the newest first.
+/// The files in which a line matches, newest first.
 fn names(
     call: &Call,
     site: &Site,
@@ -244,7 +246,7 @@ fn names(
         let modified = fs::metadata(&path).and_then(|found| found.modified()).ok();
         found.push((modified, path));
     }
-    // They come by path, which stays the order of those that are as new.
+    // They come sorted by path, and files of the same age stay in that order.
     found.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
     let mut page = Page::new(call);
     for (_, path) in &found {
@@ -264,7 +266,7 @@ fn names(
     Ok(Answer::text(output + &page.note(), &detail))
 }
 
-/// Files in which lines match, and how many of them, counted up to some number.
+/// The files in which lines match, and how many lines, counted up to a limit.
 fn counted(
     call: &Call,
     matcher: &RegexMatcher,
@@ -282,7 +284,7 @@ fn counted(
     })
 }
 
-/// Counts lines that match, up to some number.
+/// Counts matching lines, up to a limit.
 struct Count {
     matches: u64,
     most: u64,
@@ -297,20 +299,20 @@ impl Sink for Count {
     }
 }
 
-/// Takes lines that match, and those around them.
+/// Collects matching lines, and those around them.
 struct Lines {
     page: Page,
-    /// What the file is called in front of its lines; nothing if there is but one.
+    /// The name of the file in front of its lines; empty if there is only one file.
     name: String,
     is_numbered: bool,
-    /// Whether groups of lines have a line between them.
+    /// Whether groups of lines have a separator between them.
     is_parted: bool,
-    /// Whether nothing of this file was taken.
+    /// Whether no line of this file was collected yet.
     is_first: bool,
 }
 
 impl Lines {
-    /// Takes a line; whether more are wanted.
+    /// Adds a line. Returns whether more are wanted.
     fn take(&mut self, line: &[u8], number: Option<u64>, sign: char) -> bool {
         if self.is_first && self.is_parted && self.page.has_any() {
             self.page.push("--".to_owned());

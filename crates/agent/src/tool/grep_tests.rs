@@ -4,18 +4,18 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
 
-fn demo() -> Bench {
-    let bench = Bench::new();
+fn demo() -> TestSite {
+    let bench = TestSite::new();
     bench.aged("README.md", "# Demo\n\nA small widget counter.\n", 1);
     bench.aged("src/widget.py", "def count(items):\n    return len(items)\n", 2);
     bench.aged("src/util.py", "def twice(n):\n    return n * 2\n", 3);
     bench
 }
 
-fn search(bench: &Bench, input: &Value) -> String {
+fn search(bench: &TestSite, input: &Value) -> String {
     bench.run(run, input).0
 }
 
@@ -42,7 +42,7 @@ fn files_the_newest_first() {
     );
     bench.aged("src/widget.py", "def count(items):\n", 4);
     assert_eq!(bench.run(run, &input).0, "Found 2 files\nsrc/widget.py\nsrc/util.py");
-    // It is what is done if nothing is said, too.
+    // It is also the default.
     let (output, _) = bench.run(run, &json!({"pattern": "twice"}));
     assert_eq!(output, "Found 1 file\nsrc/util.py");
 }
@@ -81,7 +81,7 @@ fn nothing() {
 
 #[test]
 fn lines_around() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("a.txt", "1\n2\nhit\n4\n5\n6\nhit\n8\n");
     bench.file("b.txt", "hit\n");
     let input = |context: Value| {
@@ -105,7 +105,7 @@ fn lines_around() {
 
 #[test]
 fn parts() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("a.txt", "x1\nx2\nx3\nx4\n");
     let input = json!({"pattern": "x", "output_mode": "content", "head_limit": 2, "offset": 1});
     let (output, detail) = bench.run(run, &input);
@@ -130,7 +130,7 @@ fn parts() {
 
 #[test]
 fn too_much_is_cut() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("wide.txt", "é".repeat(600));
     let wide = json!({"pattern": "é", "output_mode": "content"});
     assert_eq!(search(&bench, &wide), format!("wide.txt:1:{}… [line cut]", "é".repeat(500)));
@@ -173,7 +173,7 @@ fn case_lines_globs_and_types() {
 
 #[test]
 fn what_is_left_out() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     fs::create_dir(bench.path(".git")).unwrap();
     bench.file(".gitignore", "built\n");
     bench.file("built/x", "hit");
@@ -209,20 +209,21 @@ fn what_it_refuses() {
     assert_eq!(bench.cancelled(run, &json!({"pattern": "a"})), "The search was cancelled.");
 }
 
-/// As ripgrep has it: deeper files count more, `.ignore` more than git's, and what is named by a
-/// glob is searched anyway.
+/// As in ripgrep: deeper files take precedence, `.ignore` takes precedence over git's files, and
+/// what a glob names is searched anyway.
 #[test]
 fn what_names_what_is_left_out() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     for name in ["a.log", "b.log", "keep.log", "sub/a.log", "sub/c.txt", "excluded"] {
         bench.file(name, "hit");
     }
-    let found = |bench: &Bench| search(bench, &json!({"pattern": "hit", "output_mode": "count"}));
+    let found =
+        |bench: &TestSite| search(bench, &json!({"pattern": "hit", "output_mode": "count"}));
     let names = |output: &str| {
         let lines = output.lines().filter(|line| line.contains(':'));
         lines.map(|line| line.split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    // Git's files count in a repository.
+    // Git's files apply in a repository.
     bench.file(".gitignore", "*.log\n!keep.log\n");
     assert_eq!(names(&found(&bench)).len(), 6);
     bench.file(".git/info/exclude", "excluded\n");
@@ -235,11 +236,11 @@ fn what_names_what_is_left_out() {
     assert_eq!(names(&search(&bench, &logs)).len(), 4);
 }
 
-/// Whoever made the folder made these files too.
+/// The ignore files come with the folder and are not trusted either.
 #[cfg(unix)]
 #[test]
 fn ignore_files_that_are_no_files_name_nothing() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("sub/x", "hit");
     bench.file(".git/HEAD", "ref: refs/heads/main\n");
     for (name, to) in

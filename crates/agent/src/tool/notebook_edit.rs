@@ -1,7 +1,8 @@
-//! `NotebookEdit`: a cell of a notebook replaced, inserted or deleted.
+//! `NotebookEdit`: replaces, inserts or deletes a cell of a notebook.
 //!
-//! The notebook's text is not written anew: what changes is spliced into it. Invariants: bytes outside of the cell stay as they are, and so do the members of the cell
-//! that do not change, and their order; a new cell is written as Jupyter does, with the indentation that the file has.
+//! The notebook is not written anew: changes are spliced into its text. Invariants: bytes outside
+//! of the cell stay as they are, and so do the members of the cell that do not change, and their
+//! order; a new cell is written as Jupyter does, with the indentation of the file.
 
 mod cell;
 
@@ -27,7 +28,7 @@ struct Notebook<'a> {
 }
 
 #[derive(Serialize)]
-struct Detail<'a> {
+struct NotebookEditDetail<'a> {
     new_source: &'a str,
     cell_type: &'a str,
     language: &'a str,
@@ -39,7 +40,7 @@ struct Detail<'a> {
     updated_file: &'a str,
 }
 
-/// What became of the notebook.
+/// The changed notebook.
 struct Done {
     updated: String,
     cell_id: String,
@@ -81,7 +82,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         _ => return Err(Trouble::wrong(format!("There is no edit_mode {mode}."))),
     };
     save(&path, done.updated.as_bytes(), site)?;
-    let detail = Detail {
+    let detail = NotebookEditDetail {
         new_source: text(call, "new_source"),
         cell_type: &done.cell_type,
         language: notebook.metadata.language(),
@@ -102,7 +103,7 @@ struct Sheet<'a> {
     list: &'a RawValue,
     cells: Vec<&'a RawValue>,
     members: Vec<Members<'a>>,
-    /// Whether cells have ids, by its format.
+    /// Whether cells have ids, according to its format version.
     has_ids: bool,
 }
 
@@ -151,7 +152,8 @@ impl Sheet<'_> {
     fn delete(&self, call: &Call) -> Result<Done, Trouble> {
         let index = self.needed(call)?;
         let (start, end) = self.range(self.cells[index]);
-        // The comma goes, too: that before it, or that of the first behind it.
+        // The comma is removed, too: the one before the cell, or for the first cell the one after
+        // it.
         let updated = if let Some(last) = index.checked_sub(1) {
             self.spliced(self.range(self.cells[last]).1, end, "")
         } else if let Some(next) = self.cells.get(1) {
@@ -174,7 +176,7 @@ impl Sheet<'_> {
         self.wanted(call)?.ok_or_else(|| Trouble::wrong("cell_id is missing."))
     }
 
-    /// The cell that a call names, by its id or by its place.
+    /// The cell that a call names, by its id or by its index.
     fn wanted(&self, call: &Call) -> Result<Option<usize>, Trouble> {
         let Some(wanted) = call.input.get("cell_id").and_then(Value::as_str) else {
             return Ok(None);
@@ -188,7 +190,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Where a part of the text is: it was borrowed from it.
+    /// The position of a part of the text, which was borrowed from it.
     fn range(&self, part: &RawValue) -> (usize, usize) {
         let start = part.get().as_ptr() as usize - self.text.as_ptr() as usize;
         (start, start + part.get().len())

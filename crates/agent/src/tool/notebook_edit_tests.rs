@@ -1,11 +1,11 @@
-//! `NotebookEdit`: every byte of what comes out.
+//! `NotebookEdit`: every byte of its output.
 
 use serde_json::{Value, json};
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
 
-/// As Jupyter writes it, with some things that nobody would write anew.
+/// As Jupyter writes it, with some details that a rewrite would lose.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -48,7 +48,7 @@ const NOTEBOOK: &str = r##"{
 }
 "##;
 
-/// The second cell from its results on.
+/// The second cell, beginning with its results.
 const RESULTS: &str = r#"   "outputs": [
     {
      "name": "stdout",
@@ -63,8 +63,8 @@ const RESULTS: &str = r#"   "outputs": [
    ]
 "#;
 
-fn bench(notebook: &str) -> Bench {
-    let bench = Bench::new();
+fn bench(notebook: &str) -> TestSite {
+    let bench = TestSite::new();
     bench.known("a.ipynb", notebook);
     bench
 }
@@ -94,7 +94,7 @@ fn a_cell_is_replaced_and_its_results_go() {
             Value::from(expected)
         )
     );
-    // It is known as it is now.
+    // The new content counts as known.
     bench.run(run, &input(&json!({"cell_id": "cell-0"})));
     assert!(bench.text("a.ipynb").contains("\"metadata\": {},\n   \"source\": []\n  },\n"));
 }
@@ -133,7 +133,7 @@ fn cells_are_inserted() {
     let expected = format!("{}{new}{}", &NOTEBOOK[..second], &NOTEBOOK[second..]);
     assert_eq!(bench.text("a.ipynb"), expected);
 
-    // Without a place, it is the first.
+    // Without a position, it becomes the first.
     bench.run(run, &input(&json!({"edit_mode": "insert", "cell_type": "markdown"})));
     let text = bench.text("a.ipynb");
     assert!(

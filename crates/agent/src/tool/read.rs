@@ -1,7 +1,8 @@
-//! `Read`: a file for the model, as numbered lines, as a picture, or as a document.
+//! `Read`: shows a file to the model, as numbered lines, as a picture, or as a document.
 //!
-//! What a file is, its first bytes say, not its name (but for notebooks, which are text). Invariants: of a text no more is held than is shown; what is shown is
-//! bounded; a file that was shown is noted as seen, with what was read of it, to its end.
+//! The first bytes of a file determine what it is, not its name (except for notebooks, which are
+//! text). Invariants: only the part of a text that is shown is in memory; what is shown is bounded;
+//! a file that was shown is recorded as seen, with a fingerprint of all of it.
 
 mod media;
 pub(super) mod notebook;
@@ -16,25 +17,25 @@ use similar::get_close_matches;
 
 use super::write::unreadable;
 use super::{Answer, Call, Site, Trouble, number, text};
-use crate::seen::Printed;
+use crate::freshness::Printed;
 
-/// Lines that are shown if nobody says how many.
+/// How many lines are shown by default.
 const LINES: usize = 2_000;
 
-/// Characters of a line that are shown.
+/// The most characters of a line that are shown.
 const WIDTH: usize = 2_000;
 
-/// The largest file that is read without saying which part, in bytes.
+/// The largest file that is read without naming a part, in bytes.
 const WHOLE: u64 = 256 << 10;
 
-/// The most that is shown, in bytes: about 25,000 tokens.
+/// The most bytes that are shown: about 25,000 tokens.
 pub(super) const MOST: usize = 100_000;
 
-/// Names in a folder that are looked at for one that is like a missing one.
+/// How many names in a folder are compared with a missing one.
 const NAMES: usize = 1_000;
 
 #[derive(Serialize)]
-struct Detail<T> {
+struct ReadDetail<T> {
     r#type: &'static str,
     file: T,
 }
@@ -80,7 +81,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     } else {
         lines(call, &path, &mut file, found.len())?
     };
-    // Of what was not shown it is known what it is, too.
+    // The part that was not shown counts as known, too.
     io::copy(&mut file, &mut io::sink()).map_err(|why| unreadable(&path, &why))?;
     site.seen.note(&path, file.into_inner().print());
     Ok(answer)
@@ -100,7 +101,7 @@ fn missing(path: &Path, why: &io::Error) -> Trouble {
     }
 }
 
-/// A file in the same folder with a name like a missing one.
+/// A file in the same folder with a name similar to a missing one.
 fn alike(path: &Path) -> Option<String> {
     let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
     let names: Vec<String> = fs::read_dir(folder)
@@ -124,7 +125,7 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
             WHOLE >> 10
         )));
     }
-    // Not all that is there has a size: `/proc` says 0 of everything.
+    // Not every file has a size: `/proc` reports 0 for everything.
     let is_empty = file.fill_buf().map_err(|why| unreadable(path, &why))?.is_empty();
     let start = offset.unwrap_or(1).max(1);
     let (lines, total) = cut(file, start, limit.unwrap_or(LINES))
@@ -137,7 +138,7 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
     } else {
         let shown = numbered(lines.iter().map(String::as_str), start);
         let last = start + lines.len() - 1;
-        // Whoever asked for a part knows that it is one.
+        // A caller that asked for a part knows that it is one.
         if limit.is_none() && last < total {
             let hint =
                 format!("These are lines {start} to {last} of {total}: use offset for more.");
@@ -153,21 +154,21 @@ fn lines(call: &Call, path: &Path, mut file: impl BufRead, size: u64) -> Result<
         start_line: start,
         total_lines: total,
     };
-    Ok(Answer::text(output, &Detail { r#type: "text", file: part }))
+    Ok(Answer::text(output, &ReadDetail { r#type: "text", file: part }))
 }
 
 fn reminder(text: &str) -> String {
     format!("<system-reminder>{text}</system-reminder>")
 }
 
-/// More than can be shown.
+/// The error for more than can be shown.
 fn too_long(hint: &str) -> Trouble {
     Trouble::failed(format!("That is more than {MOST} characters. {hint}"))
 }
 
-/// Some lines as they are shown, and how many there are. Nothing if they are too long together.
+/// Some lines as they are shown, and how many the file has. None if they are too long together.
 ///
-/// What follows the last newline is a line, too, even if it is empty.
+/// What follows the last newline counts as a line, even if it is empty.
 fn cut(
     mut file: impl BufRead,
     start: usize,
@@ -185,7 +186,7 @@ fn cut(
         let is_end = piece.is_empty();
         let is_shown = (start..end).contains(&number);
         if is_shown {
-            // One more character than is shown says that there are more.
+            // One more character than is shown indicates that there are more.
             let room = ((WIDTH + 1) * 4).saturating_sub(line.len());
             line.extend_from_slice(&piece[..len.min(room)]);
         }

@@ -4,11 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
-use crate::seen::State;
+use crate::freshness::State;
 
-/// A picture of 16 by 9 pixels, as far as anybody looks.
+/// The header of a picture of 16 by 9 pixels.
 fn png() -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
     png.extend([0, 0, 0, 16, 0, 0, 0, 9, 8, 2, 0, 0, 0, 1, 2, 3, 4]);
@@ -25,7 +25,7 @@ fn part(name: &str, offset: u64, limit: u64) -> Value {
 
 #[test]
 fn a_text_with_line_numbers() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.file("README.md", "# Demo\n\nA small widget counter.\n");
     let (output, detail) = bench.run(run, &input("README.md"));
     assert_eq!(output, "     1→# Demo\n     2→\n     3→A small widget counter.\n     4→");
@@ -38,7 +38,7 @@ fn a_text_with_line_numbers() {
 
 #[test]
 fn some_lines_of_a_large_text() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("big.txt", "row lorem ipsum\n".repeat(40_000));
     let (output, detail) = bench.run(run, &part("big.txt", 100, 2));
     assert_eq!(output, "   100→row lorem ipsum\n   101→row lorem ipsum");
@@ -68,7 +68,7 @@ fn some_lines_of_a_large_text() {
 
 #[test]
 fn two_thousand_lines_are_shown() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("long.txt", "x\n".repeat(2_500));
     let (output, detail) = bench.run(run, &input("long.txt"));
     let more = "\n  2000→x\n\n<system-reminder>These are lines 1 to 2000 of 2501: use offset for more.</system-reminder>";
@@ -78,7 +78,7 @@ fn two_thousand_lines_are_shown() {
 
 #[test]
 fn long_lines_are_cut() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let long = "é".repeat(9_000);
     bench.file("wide.txt", format!("{long}\nend"));
     let (output, detail) = bench.run(run, &input("wide.txt"));
@@ -92,7 +92,7 @@ fn long_lines_are_cut() {
 
 #[test]
 fn line_ends_and_odd_bytes() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("dos.txt", b"\xef\xbb\xbfcaf\xe9\r\ntwo\r\n");
     let (output, _) = bench.run(run, &input("dos.txt"));
     assert_eq!(output, "     1→caf\u{fffd}\n     2→two\n     3→");
@@ -100,7 +100,7 @@ fn line_ends_and_odd_bytes() {
 
 #[test]
 fn there_may_be_nothing_to_show() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("empty.txt", "");
     let (output, detail) = bench.run(run, &input("empty.txt"));
     assert_eq!(output, "<system-reminder>The file is empty.</system-reminder>");
@@ -119,7 +119,7 @@ fn there_may_be_nothing_to_show() {
 
 #[test]
 fn what_is_not_there() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     assert_eq!(bench.refusal(run, &input("missing.txt")), (false, "File does not exist.".into()));
     bench.file("src/widget.py", "");
     assert_eq!(
@@ -134,7 +134,7 @@ fn what_is_not_there() {
 
 #[test]
 fn what_is_no_text() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("src/a", "");
     assert_eq!(
         bench.refusal(run, &input("src")),
@@ -154,7 +154,7 @@ fn what_is_no_text() {
 
 #[test]
 fn a_picture() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     // The name does not matter.
     bench.file("plot.jpg", png());
     let (output, detail) = bench.run(run, &input("plot.jpg"));
@@ -175,7 +175,7 @@ fn a_picture() {
 
 #[test]
 fn a_picture_that_the_api_would_refuse() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let mut huge = png();
     huge.resize(4_000_000, 0);
     bench.file("huge.png", huge);
@@ -197,7 +197,7 @@ fn a_picture_that_the_api_would_refuse() {
 
 #[test]
 fn a_document() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("paper.pdf", "%PDF-1.7\n%%EOF\n");
     let (output, detail) = bench.run(run, &input("paper.pdf"));
     let data = STANDARD.encode("%PDF-1.7\n%%EOF\n");
@@ -224,7 +224,7 @@ fn a_document() {
 
 #[test]
 fn a_notebook() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let notebook = json!({
         "cells": [
             {"cell_type": "markdown", "id": "intro", "metadata": {}, "source": ["# Title\n", "text"]},
@@ -256,7 +256,7 @@ fn a_notebook() {
 fn a_file_that_may_not_be_read() {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.file("secret.txt", "x");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
@@ -270,7 +270,7 @@ fn a_file_that_may_not_be_read() {
 
 #[test]
 fn what_has_no_size_is_not_empty() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     if std::path::Path::new("/proc/self/status").exists() {
         let (output, _) = bench.run(run, &json!({"file_path": "/proc/self/status"}));
         assert!(output.starts_with("     1→Name:"), "{output}");
@@ -279,12 +279,12 @@ fn what_has_no_size_is_not_empty() {
 
 #[test]
 fn what_changes_after_it_was_read_is_not_seen() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.file("a.txt", "one");
     bench.run(run, &input("a.txt"));
     bench.file("a.txt", "two");
     assert_eq!(bench.site.seen.state(&path), State::Changed);
-    // Of a part that was read, all of the file counts.
+    // If a part was read, the whole file counts.
     bench.file("a.txt", "1\n2\n3\n");
     bench.run(run, &json!({"file_path": "/demo/a.txt", "offset": 1, "limit": 1}));
     assert_eq!(bench.site.seen.state(&path), State::Known);
@@ -294,7 +294,7 @@ fn what_changes_after_it_was_read_is_not_seen() {
 
 #[test]
 fn documents_that_the_api_would_refuse() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let page = "1 0 obj <</Type /Page /Parent 2 0 R>> endobj\n2 0 obj <</Type\n/Pages>> endobj\n";
     bench.file("long.pdf", format!("%PDF-1.4\n{}", page.repeat(100)));
     bench.run(run, &input("long.pdf"));

@@ -1,6 +1,7 @@
-//! `TaskOutput`: what a command in the background has put out by now, or at its end.
+//! `TaskOutput`: what a command in the background has written so far, or at its end.
 //!
-//! Invariant: of long output the end is told, as that is what is new, and where the whole is, which stays after the session if the command has ended.
+//! Invariant: of long output, the model gets the end, because that is new, and the path of all of
+//! it, which remains after the session if the command has ended.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,14 +13,14 @@ use super::bash::{flooded, kept};
 use super::{Answer, Call, Site, Trouble, number, text};
 use crate::shell::{Status, tail};
 
-/// How long is waited for a command if the call does not say, and at most.
+/// How long to wait for a command by default and at most, in milliseconds.
 const USUAL: u64 = 30_000;
 const LONGEST: u64 = 600_000;
-/// How much of the output the model is told.
+/// How many bytes of the output the model gets.
 const TOLD: usize = 30_000;
 
 #[derive(Serialize)]
-struct Detail<'a> {
+struct TaskOutputDetail<'a> {
     retrieval_status: &'a str,
     task: Task<'a>,
 }
@@ -93,5 +94,5 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         output: &output,
         exit_code: code,
     };
-    Ok(Answer::text(message, &Detail { retrieval_status: got, task }))
+    Ok(Answer::text(message, &TaskOutputDetail { retrieval_status: got, task }))
 }

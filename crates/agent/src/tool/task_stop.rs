@@ -1,4 +1,4 @@
-//! `TaskStop`: ends a command in the background.
+//! `TaskStop`: kills a command in the background.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{Answer, Call, Site, Trouble, text};
 use crate::shell::Status;
 
 #[derive(Serialize)]
-struct Detail<'a> {
+struct TaskStopDetail<'a> {
     message: String,
     task_id: &'a str,
     task_type: &'a str,
@@ -14,7 +14,7 @@ struct Detail<'a> {
 }
 
 pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
-    // Its older name.
+    // The second is the parameter's older name.
     let id = if call.input.contains_key("task_id") { "task_id" } else { "shell_id" };
     let id = text(call, id);
     let Some(known) = site.shells.known(id) else {
@@ -25,7 +25,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     }
     site.shells.set_news(id, false);
     site.shells.kill(id);
-    let detail = Detail {
+    let detail = TaskStopDetail {
         message: format!("Successfully stopped task: {id} ({})", known.command),
         task_id: id,
         task_type: "local_bash",

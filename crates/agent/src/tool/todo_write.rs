@@ -1,6 +1,6 @@
-//! `TodoWrite`: the list of what is to be done, for the model and for people.
+//! `TodoWrite`: the todo list, for the model and for people.
 //!
-//! Invariant: a list that is done is gone: the next one begins anew.
+//! Invariant: a list that is done is removed: the next one begins anew.
 
 use std::mem;
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Answer, Call, Site, Trouble};
 
-/// What the model is told.
+/// The message for the model.
 const TOLD: &str = "The todo list is updated. Keep it up to date as you go on.";
 
 #[derive(Deserialize, Serialize)]
@@ -23,7 +23,7 @@ struct Todo {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail {
+struct TodoWriteDetail {
     old_todos: Vec<Todo>,
     new_todos: Vec<Todo>,
 }
@@ -35,12 +35,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let kept = if is_done { Vec::new() } else { todos };
     let mut list = site.todos.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(path) = &site.todo_file {
-        // People and programs may look at it; the list itself is in the transcript.
+        // People and programs may read it; the list itself is in the transcript.
         let text = serde_json::to_vec_pretty(&kept).unwrap_or_default();
         let _ = files::put(path, &text, files::Durability::Process);
     }
     let old_todos = typed(&mem::replace(&mut *list, kept))?;
-    Ok(Answer::text(TOLD, &Detail { old_todos, new_todos }))
+    Ok(Answer::text(TOLD, &TodoWriteDetail { old_todos, new_todos }))
 }
 
 fn typed(todos: &[Value]) -> Result<Vec<Todo>, Trouble> {

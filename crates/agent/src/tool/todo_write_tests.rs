@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::run;
 
 #[test]
 fn a_list_takes_the_place_of_the_last() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let first = json!({"todos": [
         {"content": "Count widgets", "status": "in_progress", "activeForm": "Counting widgets"},
         {"content": "Write tests", "status": "pending", "activeForm": "Writing tests"},
@@ -26,7 +26,7 @@ fn a_list_takes_the_place_of_the_last() {
         detail,
         r#"{"oldTodos":[{"content":"Count widgets","status":"in_progress","activeForm":"Counting widgets"},{"content":"Write tests","status":"pending","activeForm":"Writing tests"}],"newTodos":[{"content":"Write tests","status":"completed","activeForm":"Writing tests"}]}"#
     );
-    // What is done is gone.
+    // A list that is done is removed.
     let (_, detail) = bench.run(run, &json!({"todos": []}));
     assert_eq!(detail, r#"{"oldTodos":[],"newTodos":[]}"#);
     assert_eq!(

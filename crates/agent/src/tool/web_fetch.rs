@@ -1,8 +1,9 @@
-//! `WebFetch`: a page of the web, as Markdown. No second model reads it: what it is wanted for, the model that asks knows.
+//! `WebFetch`: fetches a web page as Markdown. No second model reads it: the model that makes the
+//! call knows what it needs the page for.
 //!
-//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); another host,
-//! port or scheme is named, not followed; a page of any length and any shape takes bounded time and
-//! stack; who is cancelled does not wait.
+//! Invariants: only `http` and `https`, and only the public internet ([`reach`]); a redirect to
+//! another host, port or scheme is reported, not followed; a page of any length and any shape takes
+//! bounded time and stack; a cancelled call does not wait.
 
 mod page;
 mod reach;
@@ -21,18 +22,18 @@ use super::{Answer, Call, Cancel, Site, Trouble, text};
 use crate::api::http::through;
 use crate::secret::PROXIES;
 
-/// How much of a page is read, and how much of it the model is told.
+/// How many bytes of a page are read, and how many characters of it the model gets.
 const READ: u64 = 10 << 20;
 const TOLD: usize = 100_000;
-/// How long a server may be silent, and how long all of it may take.
+/// How long a server may be silent, and how long everything may take.
 const SILENT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
 const LONGEST: Duration = Duration::from_secs(if cfg!(test) { 4 } else { 120 });
-/// What pages lead to before they are given up.
+/// How many redirects are followed.
 const HOPS: usize = 10;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct WebFetchDetail<'a> {
     bytes: usize,
     code: u16,
     code_text: &'a str,
@@ -41,11 +42,11 @@ struct Detail<'a> {
     url: &'a str,
 }
 
-/// How a page is reached.
+/// How pages are reached.
 struct Way {
-    /// Hosts that may be anywhere.
+    /// Hosts that need not be on the public internet.
     near: Vec<String>,
-    /// Proxies, if the environment does not name them.
+    /// Proxies, if the environment does not contain them.
     proxies: Vec<(String, String)>,
 }
 
@@ -56,8 +57,8 @@ impl Way {
     }
 }
 
-/// A page as it came.
-struct Found {
+/// A fetched page.
+struct Fetched {
     code: u16,
     code_text: &'static str,
     bytes: usize,
@@ -79,7 +80,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if excerpt.len() < found.text.len() {
         excerpt.push_str("\n\n[the rest of the page is left out]");
     }
-    let detail = Detail {
+    let detail = WebFetchDetail {
         bytes: found.bytes,
         code: found.code,
         code_text: found.code_text,
@@ -90,8 +91,14 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     Ok(Answer::text(excerpt.clone(), &detail))
 }
 
-/// Fetches a page on a thread of its own, and waits for it no longer than anybody wants it.
-fn in_time(start: Instant, url: reqwest::Url, way: Way, cancel: &Cancel) -> Result<Found, Trouble> {
+/// Fetches a page on a thread of its own, and waits for it until the time is over or the call is
+/// cancelled.
+fn in_time(
+    start: Instant,
+    url: reqwest::Url,
+    way: Way,
+    cancel: &Cancel,
+) -> Result<Fetched, Trouble> {
     let (done, found) = mpsc::channel();
     let stop = Cancel::default();
     let given_up = stop.clone();
@@ -118,7 +125,7 @@ fn failed(error: &dyn std::fmt::Display) -> Trouble {
     Trouble::failed(format!("The page cannot be fetched: {error}"))
 }
 
-fn fetch(mut url: reqwest::Url, way: &Way, stop: &Cancel) -> Result<Found, Trouble> {
+fn fetch(mut url: reqwest::Url, way: &Way, stop: &Cancel) -> Result<Fetched, Trouble> {
     let found = reach::look_up(&url, &way.near, way.is_proxied())?;
     let client = Client::builder()
         .user_agent(crate::USER_AGENT)
@@ -152,7 +159,7 @@ fn fetch(mut url: reqwest::Url, way: &Way, stop: &Cancel) -> Result<Found, Troub
     Err(Trouble::failed("The page leads from one address to the next without an end."))
 }
 
-fn read(response: Response, stop: &Cancel) -> Result<Found, Trouble> {
+fn read(response: Response, stop: &Cancel) -> Result<Fetched, Trouble> {
     let status = response.status();
     let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or("text/html").to_ascii_lowercase();
@@ -173,10 +180,10 @@ fn read(response: Response, stop: &Cancel) -> Result<Found, Trouble> {
     };
     let text = if kind.contains("html") { page::markdown(&text) } else { text.into_owned() };
     let code_text = status.canonical_reason().unwrap_or_default();
-    Ok(Found { code: status.as_u16(), code_text, bytes: bytes.len(), text })
+    Ok(Fetched { code: status.as_u16(), code_text, bytes: bytes.len(), text })
 }
 
-/// Something to read that ends when nobody wants it any more.
+/// A reader that ends when the page is no longer wanted.
 struct Stopped<'a, R> {
     inner: R,
     stop: &'a Cancel,

@@ -3,10 +3,11 @@ use std::net::{TcpListener, TcpStream};
 
 use serde_json::json;
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::*;
 
-/// A server that answers by the path that it is asked for, until nobody asks any more. Gives its port.
+/// A server that answers according to the requested path, until there are no more requests. Returns
+/// its port.
 fn server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -62,14 +63,14 @@ fn serve(mut stream: TcpStream, port: u16) {
     let _ = stream.write_all(&answer);
 }
 
-/// A place from where this machine may be reached.
-fn near() -> Bench {
-    let mut bench = Bench::new();
+/// A site from which this machine may be reached.
+fn near() -> TestSite {
+    let mut bench = TestSite::new();
     bench.site.near_hosts = vec!["127.0.0.1".to_owned()];
     bench
 }
 
-/// What is asked for: nobody but the model that asks reads it.
+/// The input of a call. Only the model that makes the call uses the prompt.
 fn input(port: u16, path: &str) -> serde_json::Value {
     json!({"url": format!("http://127.0.0.1:{port}{path}"), "prompt": "what is it about?"})
 }
@@ -119,12 +120,12 @@ fn what_is_no_page() {
     assert_eq!(bench.refusal(run, &input), (true, expected));
     let (is_tagged, message) = bench.refusal(run, &json!({"url": "nothing", "prompt": ""}));
     assert!(is_tagged && message.starts_with("`nothing` is no address: "), "{message}");
-    // Nobody listens there any more.
+    // No server listens there any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     assert!(refusal_of(&bench, port).starts_with("The page cannot be fetched: error sending"));
 }
 
-fn refusal_of(bench: &Bench, port: u16) -> String {
+fn refusal_of(bench: &TestSite, port: u16) -> String {
     bench.refusal(run, &input(port, "/")).1
 }
 
@@ -154,7 +155,7 @@ fn tables_keep_their_cells() {
 
 #[test]
 fn nobody_near_is_asked() {
-    let (bench, port) = (Bench::new(), server());
+    let (bench, port) = (TestSite::new(), server());
     let refusal = |url: &str| bench.refusal(run, &json!({"url": url, "prompt": ""})).1;
     for host in [
         "127.0.0.1",
@@ -208,7 +209,7 @@ fn a_page_stays_where_it_was_asked_for() {
     );
 }
 
-/// A page that moves from http to https is asked for at the other port of the same host.
+/// A page that redirects from http to https is requested at the other port of the same host.
 #[test]
 fn an_address_has_the_port_of_its_scheme() {
     let url = reqwest::Url::parse("http://localhost/").unwrap();

@@ -1,6 +1,7 @@
-//! `WebSearch`: the API's own search, asked in a request of its own.
+//! `WebSearch`: the API's own search, in a separate request.
 //!
-//! Invariants: half an answer is none; what was used is counted, also of an answer that failed.
+//! Invariants: an incomplete answer counts as none; tokens are counted, even those of an answer
+//! that failed.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -16,7 +17,7 @@ use crate::model;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct WebSearchDetail<'a> {
     query: &'a str,
     results: Vec<Value>,
     duration_seconds: f64,
@@ -56,11 +57,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
             _ => {}
         }
     }
-    let detail = Detail { query, results, duration_seconds: start.elapsed().as_secs_f64() };
+    let detail =
+        WebSearchDetail { query, results, duration_seconds: start.elapsed().as_secs_f64() };
     Ok(Answer::text(output, &detail))
 }
 
-/// Asks the model to search. Gives the blocks of its answer.
+/// Asks the model to search. Returns the blocks of its answer.
 fn ask(call: &Call, site: &Site, query: &str) -> Result<Vec<String>, Trouble> {
     let mut tool = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8});
     for name in ["allowed_domains", "blocked_domains"] {

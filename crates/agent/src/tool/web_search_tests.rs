@@ -2,12 +2,12 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 
-use super::super::write::bench::Bench;
+use super::super::write::test_site::TestSite;
 use super::*;
 use crate::api::{ApiError, Model, Why};
 use crate::model::Usage;
 
-/// A model that gives these events, whatever it is asked.
+/// A model that sends these events, whatever the request is.
 struct Fixed {
     events: Vec<Value>,
     failure: Option<ApiError>,
@@ -27,14 +27,14 @@ impl Model for Fixed {
     }
 }
 
-fn bench(events: Vec<Value>, failure: Option<ApiError>) -> (Bench, Arc<Fixed>) {
+fn bench(events: Vec<Value>, failure: Option<ApiError>) -> (TestSite, Arc<Fixed>) {
     let model = Arc::new(Fixed { events, failure, asked: Mutex::default() });
-    let mut bench = Bench::new();
+    let mut bench = TestSite::new();
     bench.site.model = (model.clone(), "claude-x".to_owned());
     (bench, model)
 }
 
-/// An answer with a search in it.
+/// An answer that contains a search.
 fn events() -> Vec<Value> {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     let found = json!([
@@ -63,7 +63,7 @@ fn events() -> Vec<Value> {
     events
 }
 
-fn spent(bench: &Bench) -> Vec<(String, Usage)> {
+fn spent(bench: &TestSite) -> Vec<(String, Usage)> {
     std::mem::take(&mut *bench.site.spent.lock().unwrap()).into_iter().collect()
 }
 
@@ -82,7 +82,7 @@ fn what_was_found_and_what_it_took() {
     bench.run(run, &json!({"query": "rust", "blocked_domains": ["b.org"]}));
     bench.run(run, &json!({"query": "rust"}));
     let mut twice = usage;
-    twice.add(usage);
+    twice += usage;
     assert_eq!(spent(&bench), [("claude-y".to_owned(), twice)]);
     let asked = model.asked.lock().unwrap();
     assert_eq!(asked[0]["model"], "claude-x");

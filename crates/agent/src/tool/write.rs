@@ -1,8 +1,10 @@
-//! `Write`: a whole file, new or replaced; and how the tools that change files do it.
+//! `Write`: creates or replaces a whole file; and the functions with which all tools change files.
 //!
-//! Invariants: a file that the model has not read, or that has changed since, stays as it is ([`guard`]); what a file was is kept before it is changed, and a file is
-//! replaced whole or not at all ([`save`]), unless it has other names, or lies where nothing can be replaced: then it is written in place. Owner and permissions stay, nobody else
-//! reads what they could not read before, and a link stays a link.
+//! Invariants: a file that the model has not read, or that has changed since, stays as it is
+//! ([`guard`]); a file is copied before it is changed, and is replaced completely or not at all
+//! ([`save`]), unless it has other names, or is in a place where nothing can be replaced: then it
+//! is written in place. Owner and permissions stay, no other user can read what they could not read
+//! before, and a link stays a link.
 
 pub(super) mod patch;
 
@@ -14,18 +16,18 @@ use serde::Serialize;
 
 use super::read::numbered;
 use super::{Answer, Call, Site, Trouble, text};
-use crate::seen::{Print, State};
+use crate::freshness::{Print, State};
 use patch::{Hunk, hunks};
 
-/// How much of a replaced file is shown, in bytes.
+/// How many bytes of a replaced file are shown.
 const SHOWN: usize = 3_000;
 
-/// The largest file that stands in the record of a call, in bytes.
+/// The largest file that is included in the record of a call, in bytes.
 pub(super) const LARGEST: u64 = 32 << 20;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail<'a> {
+struct WriteDetail<'a> {
     r#type: &'a str,
     file_path: &'a str,
     content: &'a str,
@@ -47,7 +49,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     };
     save(&path, content.as_bytes(), site)?;
     if found.is_none() {
-        let detail = Detail {
+        let detail = WriteDetail {
             r#type: "create",
             file_path: &name,
             content,
@@ -57,7 +59,7 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         return Ok(Answer::text(format!("File created successfully at: {name}"), &detail));
     }
     let changes = old.as_deref().map(|old| hunks(old, &content.replace("\r\n", "\n")));
-    let detail = Detail {
+    let detail = WriteDetail {
         r#type: "update",
         file_path: &name,
         content,
@@ -80,7 +82,7 @@ fn shown(content: &str) -> String {
     format!("{}\n({more} more lines)", numbered(content[..end].split('\n'), 1))
 }
 
-/// Whether a file may be changed, and what it is; nothing if there is none.
+/// Checks whether a file may be changed, and returns its metadata; None if it does not exist.
 pub(super) fn guard(path: &Path, site: &Site) -> Result<Option<Metadata>, Trouble> {
     let found = match fs::metadata(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -108,9 +110,9 @@ pub(super) fn unreadable(path: &Path, why: &io::Error) -> Trouble {
     Trouble::failed(format!("Cannot read {}: {why}", path.display()))
 }
 
-/// Keeps what a file was, writes it, and notes it as known.
+/// Copies a file, writes it, and records the new content as known.
 pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Trouble> {
-    // Once more, right before: what to write may have taken a while to find.
+    // Checked again directly before writing: preparing the content may have taken a while.
     if guard(path, site)?.is_some_and(|found| found.len() <= LARGEST) {
         let old = files::read(path, LARGEST).map_err(|why| unreadable(path, &why))?;
         if site.secrets.would_be_lost(&old, content) {
@@ -129,7 +131,7 @@ pub(super) fn save(path: &Path, content: &[u8], site: &Site) -> Result<(), Troub
 
 /// Writes a file.
 fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
-    // What a link leads to is replaced, not the link.
+    // The target of a link is replaced, not the link.
     let target = match fs::canonicalize(path) {
         Err(_) if path.is_symlink() => return Err(io::Error::other("the link leads nowhere")),
         Err(_) => path.to_owned(),
@@ -139,7 +141,7 @@ fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let old = fs::metadata(&target).ok();
     if old.as_ref().is_some_and(|old| old.permissions().readonly()) {
-        // A rename would not mind.
+        // A rename would ignore that.
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     if old.as_ref().is_some_and(has_more_names) {
@@ -151,11 +153,11 @@ fn put(path: &Path, content: &[u8], id: &str) -> io::Result<()> {
     }
 }
 
-/// Writes a file beside another, and puts it in its place.
+/// Writes a new file next to another, and renames it into its place.
 fn replace(target: &Path, content: &[u8], part: &Path, old: Option<&Metadata>) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
-    // It may be nobody's but its owner's, whoever that will be.
+    // Only its future owner may read it.
     #[cfg(unix)]
     if old.is_some() {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -181,7 +183,7 @@ fn in_place(target: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gives a file to those who have another, as far as one may.
+/// Gives a file the owner and group of another, as far as permitted.
 #[cfg(unix)]
 fn give(file: &File, old: &Metadata) {
     use std::os::unix::fs::MetadataExt;
@@ -193,7 +195,7 @@ fn give(file: &File, old: &Metadata) {
 #[cfg(not(unix))]
 fn give(_: &File, _: &Metadata) {}
 
-/// Whether a file has other names, which would go on meaning what it was.
+/// Whether a file has other names, which would keep the old content.
 fn has_more_names(found: &Metadata) -> bool {
     #[cfg(unix)]
     let count = std::os::unix::fs::MetadataExt::nlink(found);
@@ -202,15 +204,15 @@ fn has_more_names(found: &Metadata) -> bool {
     count > 1
 }
 
-/// Whether a file cannot be replaced where it is, but perhaps written.
+/// Whether a file cannot be replaced where it is, but perhaps can be written.
 fn is_held(why: &io::Error) -> bool {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(why.kind(), CrossesDevices | PermissionDenied | ReadOnlyFilesystem | ResourceBusy)
 }
 
 #[cfg(test)]
-#[path = "bench.rs"]
-pub(super) mod bench;
+#[path = "test_site.rs"]
+pub(super) mod test_site;
 
 #[cfg(test)]
 #[path = "write_tests.rs"]

@@ -8,13 +8,13 @@ use std::thread;
 
 use serde_json::json;
 
-use super::bench::Bench;
 use super::run;
-use crate::seen::Print;
+use super::test_site::TestSite;
+use crate::freshness::Print;
 
 #[test]
 fn a_new_file_with_its_folders() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let input = json!({"file_path": "/demo/a/b/notes.txt", "content": "alpha\nbeta\ngamma\n"});
     let (output, detail) = bench.run(run, &input);
     assert_eq!(output, "File created successfully at: /demo/a/b/notes.txt");
@@ -23,13 +23,13 @@ fn a_new_file_with_its_folders() {
         r#"{"type":"create","filePath":"/demo/a/b/notes.txt","content":"alpha\nbeta\ngamma\n","structuredPatch":[],"originalFile":null}"#
     );
     assert_eq!(bench.text("a/b/notes.txt"), "alpha\nbeta\ngamma\n");
-    // It is known now.
+    // The new content counts as known.
     bench.run(run, &input);
 }
 
 #[test]
 fn a_file_is_replaced_and_kept() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("notes.txt", "alpha\ndelta\ngamma\n");
     let (output, detail) =
         bench.run(run, &json!({"file_path": "/demo/notes.txt", "content": "all new\n"}));
@@ -52,7 +52,7 @@ fn a_file_is_replaced_and_kept() {
 
 #[test]
 fn a_long_text_is_shown_in_part() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("long.txt", "");
     let content = "0123456789012345678\n".repeat(1_000);
     let (output, _) = bench.run(run, &json!({"file_path": "/demo/long.txt", "content": content}));
@@ -62,7 +62,7 @@ fn a_long_text_is_shown_in_part() {
 
 #[test]
 fn line_ends_are_as_given() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.known("dos.txt", "a\r\n");
     bench.run(run, &json!({"file_path": "/demo/dos.txt", "content": "b\nc\r\n"}));
     assert_eq!(bench.text("dos.txt"), "b\nc\r\n");
@@ -72,7 +72,7 @@ fn line_ends_are_as_given() {
 #[test]
 fn a_link_stays_and_permissions_too() {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let script = bench.known("bin/script.sh", "old\n");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o751)).unwrap();
     symlink("bin/script.sh", bench.path("link")).unwrap();
@@ -94,7 +94,7 @@ fn a_link_stays_and_permissions_too() {
 #[test]
 fn a_file_that_is_read_only_stays() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("fixed.txt", "old\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_file_that_is_read_only_stays() {
 
 #[test]
 fn what_was_not_read_or_has_changed_stays() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     bench.file("unread.txt", "a");
     assert_eq!(
         bench.refusal(run, &json!({"file_path": "/demo/unread.txt", "content": ""})),
@@ -132,7 +132,7 @@ fn what_was_not_read_or_has_changed_stays() {
 #[test]
 fn owners_and_other_names_stay() {
     use std::os::unix::fs::{MetadataExt, chown};
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("owned.txt", "old\n");
     // Only the superuser can give files away.
     let owner =
@@ -144,7 +144,7 @@ fn owners_and_other_names_stay() {
     fs::hard_link(&path, bench.path("two.txt")).unwrap();
     bench.run(run, &json!({"file_path": "/demo/one.txt", "content": "new\n"}));
     assert_eq!(bench.text("two.txt"), "new\n");
-    // It is known as it is now.
+    // The new content counts as known.
     bench.run(run, &json!({"file_path": "/demo/one.txt", "content": "newer\n"}));
 }
 
@@ -152,11 +152,11 @@ fn owners_and_other_names_stay() {
 #[test]
 fn nobody_else_reads_what_they_could_not() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("secret.txt", "old\n");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let old = fs::metadata(&path).unwrap();
-    // What is put in its place fails: a folder is there.
+    // The rename fails: a folder is in its place.
     let (part, folder) = (bench.path("part"), bench.path("folder"));
     fs::create_dir(&folder).unwrap();
     super::replace(&folder, b"new\n", &part, Some(&old)).unwrap_err();
@@ -179,7 +179,7 @@ fn nobody_else_reads_what_they_could_not() {
 #[test]
 fn a_file_in_a_folder_that_cannot_be_changed_is_written() {
     use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("fixed/a.txt", "old\n");
     let folder = path.parent().unwrap();
     fs::set_permissions(folder, fs::Permissions::from_mode(0o555)).unwrap();
@@ -194,7 +194,7 @@ fn a_file_in_a_folder_that_cannot_be_changed_is_written() {
 
 #[test]
 fn a_huge_file_is_replaced_but_not_recorded() {
-    let bench = Bench::new();
+    let bench = TestSite::new();
     let path = bench.known("huge.bin", "");
     fs::File::options().write(true).open(&path).unwrap().set_len(super::LARGEST + 1).unwrap();
     bench.site.seen.note(&path, Print::of(&fs::read(&path).unwrap()));

@@ -1,4 +1,4 @@
-//! What goes into the machine, and what comes out of it.
+//! The inputs and effects of the state machine.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use crate::tool::Answer;
 /// What happens to a turn.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Somebody says something. While a turn runs, it waits for its next request.
+    /// The user says something. While a turn runs, it waits for the next request.
     Prompt(Prompt),
-    /// The API took the request.
+    /// The API accepted the request; its id.
     Accepted(String),
     /// The answer begins: the message without content.
     Started(String),
-    /// A block of it is complete.
+    /// A block of the answer is complete.
     Block(String),
-    /// The same of a call that names a key: the block as it may be recorded, shown and sent, and
-    /// the input as it came, which is what runs.
+    /// The same for a call whose input contains a key: the block in the form in which it may be
+    /// recorded, shown and sent, and the original input, which is what runs.
     Call(String, String),
-    /// It is complete.
+    /// The answer is complete.
     Ended(Ending),
-    /// There is none, or no whole one. The number is chance, from 0 to 1.
+    /// There is no answer, or an incomplete one. The number is random, from 0 to 1.
     Failed(ApiError, f64),
     /// The time to wait is over.
     Waited,
-    /// A call has its answer.
+    /// A call has its result.
     Answered(String, Answer),
-    /// Somebody wants it to stop.
+    /// The user wants the turn to stop.
     Interrupt,
     /// Something could not be recorded.
     Unwritable(String),
@@ -37,25 +37,25 @@ pub enum Input {
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// This goes into the transcript.
+    /// Write this to the transcript.
     Record(Entry),
     /// This block is complete; it is recorded once it is known whether it is the last.
     Show(Block),
-    /// What was recorded of the answer is not part of the conversation: another one takes its place.
+    /// What was recorded of the answer is not part of the conversation: another answer replaces it.
     Rewind,
-    /// The conversation is sent.
+    /// Send the conversation.
     Ask,
-    /// Nothing is done for a while, because of this; so many times by now.
+    /// Wait this long because of this error; the number of failures so far.
     Wait(Duration, ApiError, u32),
-    /// A call is carried out.
+    /// Run a call.
     Run(Wanted),
-    /// What runs is to end: the answer that comes in, and every call.
+    /// Stop what runs: the answer that is being received, and every call.
     Stop,
     /// The turn is over.
     Done(Outcome),
 }
 
-/// What somebody says.
+/// What the user says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prompt {
     /// The id that its record gets.
@@ -64,18 +64,18 @@ pub struct Prompt {
     pub blocks: Vec<String>,
 }
 
-/// What goes into the transcript.
+/// What is written to the transcript.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// What somebody says.
+    /// What the user says.
     Prompt(Prompt),
-    /// What the client says for itself.
+    /// What the client itself says.
     Meta(String),
     /// A block of an answer.
     Block(Block),
-    /// The answer to a call.
+    /// The id of a call, and its result.
     Result(String, Answer),
-    /// Somebody stopped it.
+    /// The user stopped the turn.
     Interrupted(&'static str),
     /// The API failed for good.
     Failed(ApiError),
@@ -88,35 +88,35 @@ pub struct Block {
     pub number: u64,
     /// The message as far as it is known, with this block as its content.
     pub message: String,
-    /// The block.
+    /// The block, as JSON.
     pub block: String,
     /// The API's id of the request.
     pub request: Option<String>,
-    /// The id of the call that it is.
+    /// The id of the call, if the block is a call.
     pub call: Option<String>,
 }
 
-/// A call that is to be carried out.
+/// A call that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The API's id of it.
+    /// The API's id of the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// What is asked for, as JSON.
+    /// The input, as JSON.
     pub input: String,
 }
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer, for this reason.
+    /// With an answer; its stop reason.
     Answered(Option<String>),
-    /// With an answer that is none, or not all of one; why, and what to do.
+    /// With an answer that is empty or incomplete; why, and what to do.
     Unfinished(&'static str),
-    /// There were as many rounds as were allowed.
+    /// The maximum number of rounds was reached.
     MaxTurns(u32),
-    /// Somebody stopped it.
+    /// The user stopped it.
     Interrupted,
     /// The API failed.
     Failed(ApiError),

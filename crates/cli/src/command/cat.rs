@@ -7,35 +7,36 @@ use std::path::Path;
 use transcript::entry::Entry;
 use transcript::file::{Body, Line, Lines, Record};
 
-use super::range::range;
-use super::record;
 use crate::failure::Failure;
 use crate::out::Form;
+use crate::range::range;
+use crate::record;
 use crate::world::World;
 
-/// Print the records of a session, one JSON object a line
+/// Print the records of a session, one JSON object per line
 ///
-/// Each line is `{v, line, offset, len, state, kind, entry}`. `state` is `whole`, `recovered` (found in a
-/// damaged line) or `damaged` (not a record; `entry` is null and `fault` says why). With `--raw` the bytes
-/// of the file, unchanged, whatever it holds; damage is then told on stderr. In a terminal, and only there,
-/// control characters and others that it would obey or hide are written as `\u009b`. Secrets are not hidden:
-/// programs build on it.
+/// Each line is `{v, line, offset, len, state, kind, entry}`. `state` is `whole`, `recovered`
+/// (found in a damaged line) or `damaged` (not a record: `entry` is null and `fault` says why).
+/// With `--raw`, prints the bytes of the file unchanged, whatever they are, and reports damage on
+/// stderr. In a terminal, and only there, characters that it would obey or hide are escaped, such
+/// as `\u009b`. Secrets are not redacted: programs build on this output.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CatArgs {
     /// The session
     session: String,
-    /// Only records of this type, or `type/subtype`; also `damaged` and `recovered` (can be repeated)
+    /// Only records of this type, or `type/subtype`; also `damaged` and `recovered` (can be
+    /// repeated)
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
     /// Only these lines, from 1, both ends included: `10..20`, `10..`, `..20`, `10`
     #[arg(long, value_name = "A..B", value_parser = range)]
     lines: Option<RangeInclusive<u64>>,
-    /// The lines as they are, byte for byte
+    /// Print the lines unchanged, byte for byte
     #[arg(long)]
     raw: bool,
 }
 
-/// How many complaints `--raw` makes before it only counts them.
+/// How many damaged places `--raw` reports before it only counts them.
 const COMPLAINTS: u64 = 20;
 
 pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
@@ -64,12 +65,12 @@ pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
         world.out.note(&format!("and {} more", complaints - COMPLAINTS))?;
     }
     if !any && !args.kind.is_empty() {
-        world.out.note(&format!("no record is of kind {}", args.kind.join(", ")))?;
+        world.out.note(&format!("no record has the kind {}", args.kind.join(", ")))?;
     }
     Ok(())
 }
 
-/// Writes a line as it is, if it is wanted. Whether it was.
+/// Writes a line unchanged, if it is wanted. Returns whether it was.
 fn raw_line(
     world: &mut World,
     args: &CatArgs,

@@ -13,76 +13,77 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use agent::drive::NOBODY;
-use agent::face::{Face, Format, Headless};
+use agent::host::{Format, Headless, Host};
 
 use crate::failure::Failure;
 use crate::text::Screen;
 use crate::world::World;
 
-/// Talk with a model that reads, changes and runs things here; Claude Code can go on with the
-/// session
+/// Run an agent that reads and changes files and runs commands here; Claude Code can resume its
+/// sessions
 ///
-/// An independent client of the Messages API: it needs a key of its own (`ANTHROPIC_API_KEY` or
-/// `ANTHROPIC_AUTH_TOKEN`), and `--offline` needs none. Sessions are written as Claude Code 2.1.45
-/// writes them, and sessions of every version can be resumed. So far without a screen: `-p` prints
-/// what comes of one prompt, or of a stream of them. Without `--dangerously-skip-permissions` or
-/// another mode, what would have to be asked is refused to the model.
+/// An independent client of the Messages API. It needs its own key (`ANTHROPIC_API_KEY` or
+/// `ANTHROPIC_AUTH_TOKEN`); `--offline` needs none. It writes sessions as Claude Code 2.1.45 does,
+/// and resumes sessions of every version. There is no interactive mode yet: `-p` prints the answer
+/// to one prompt, or to a stream of prompts. Without `--dangerously-skip-permissions` or another
+/// permission mode, calls that would need a question are refused.
 ///
-/// What a folder brings along is obeyed only once you trust it (`--trust`): until then its
-/// `.claude/settings.json` and `.claude/settings.local.json` can forbid and not allow, and git is
-/// not started there. A setting that restricts and cannot be honoured here (hooks that can refuse,
-/// a sandbox, rules that are not understood) ends the run with exit code 2.
+/// Until you trust a folder (`--trust`), its `.claude/settings.json` and
+/// `.claude/settings.local.json` can forbid but not allow, and git does not run there. A setting
+/// that restricts and cannot be honoured here (hooks that can refuse, a sandbox, rules that cannot
+/// be parsed) ends the run with exit code 2.
 #[derive(clap::Args, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "they are flags, and named by the original")]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags, named as in Claude Code")]
 pub(crate) struct ChatArgs {
-    /// The prompt; what comes on the standard input goes behind it
+    /// The prompt; the standard input is appended to it
     prompt: Option<String>,
-    /// Print the answer and end
+    /// Print the answer and exit
     #[arg(short, long)]
     print: bool,
-    /// Go on with the newest session of this folder
+    /// Continue the newest session of this folder
     #[arg(short, long = "continue", conflicts_with = "resume")]
     continues: bool,
-    /// Go on with a session: its id, the beginning of it, its file, or its title
+    /// Resume a session: its id, the start of its id, its file, or its title
     #[arg(short, long, value_name = "SESSION")]
     resume: Option<String>,
-    /// Go on in a new session, and leave the old one as it is
+    /// Continue in a new session, and leave the old one unchanged
     #[arg(long)]
     fork_session: bool,
     /// The id of the new session: a UUID
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
-    /// A title for the session, to find and to resume it by
+    /// A title for the session, to find and resume it by
     #[arg(short, long, value_name = "TITLE")]
     name: Option<String>,
-    /// `text`: the answer; `json`: one object; `stream-json`: an event a line (needs `--verbose`)
+    /// `text`: the answer; `json`: one object; `stream-json`: one event per line (needs
+    /// `--verbose`)
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     output_format: Output,
-    /// `text`: one prompt; `stream-json`: a message a line
+    /// `text`: one prompt; `stream-json`: one message per line
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     input_format: In,
-    /// All events, not only the last one
+    /// Print all events, not only the last one
     #[arg(long)]
     verbose: bool,
-    /// With `stream-json`: also the events of the API's stream
+    /// With `stream-json`: also print the events of the API's stream
     #[arg(long)]
     include_partial_messages: bool,
-    /// With `stream-json` both ways: messages come again as they are taken
+    /// With `stream-json` input and output: print each message again when it is taken
     #[arg(long)]
     replay_user_messages: bool,
-    /// At most so many requests for a prompt
+    /// At most this many requests per prompt
     #[arg(long, value_name = "N")]
     max_turns: Option<u32>,
     /// The model: its name, or `opus`, `sonnet`, `haiku`
     #[arg(long)]
     model: Option<String>,
-    /// Another system prompt
+    /// Replace the system prompt
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
-    /// More for the system prompt
+    /// Append to the system prompt
     #[arg(long, value_name = "TEXT")]
     append_system_prompt: Option<String>,
-    /// A folder beside this one that tools may work in
+    /// Another folder that tools may work in
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     add_dir: Vec<PathBuf>,
     /// Settings: a file, or JSON
@@ -91,32 +92,34 @@ pub(crate) struct ChatArgs {
     /// Tools that may do anything
     #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOL", num_args = 1..)]
     allowed_tools: Vec<String>,
-    /// Tools that are switched off
+    /// Tools to disable
     #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOL", num_args = 1..)]
     disallowed_tools: Vec<String>,
-    /// `default`, `acceptEdits` (files in this folder may be changed) or `bypassPermissions` (everything)
+    /// `default`, `acceptEdits` (files in this folder may be changed) or `bypassPermissions`
+    /// (everything is allowed)
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
-    /// Everything is permitted; meant for places where nothing can be broken. Root needs
-    /// `IS_SANDBOX=1` for it
+    /// Allow everything; meant for places where nothing can be broken. Root needs `IS_SANDBOX=1`
+    /// for it
     #[arg(long)]
     dangerously_skip_permissions: bool,
-    /// A host may have everything permitted later, by `set_permission_mode`
+    /// Let a host allow everything later, with `set_permission_mode`
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
-    /// Trust this folder from now on, and what is below it except other repositories; without a
-    /// prompt, do only that
+    /// Trust this folder from now on, and everything below it except other repositories; without a
+    /// prompt, do nothing else
     #[arg(long)]
     trust: bool,
-    /// Go on although hooks in the settings could refuse something: hooks do not run here yet. An
-    /// administrator's still end the run
+    /// Run although hooks in the settings could refuse something: hooks do not run here yet. An
+    /// administrator's hooks still end the run
     #[arg(long)]
     ignore_hooks: bool,
-    /// Keep no session
+    /// Do not save the session
     #[arg(long)]
     no_session_persistence: bool,
-    /// Without key and network: a scripted model; without a script a small demonstration in a folder of its own
-    #[arg(long, value_name = "SCRIPT", num_args = 0..=1, require_equals = true)]
+    /// Try it without a key: a scripted demonstration; FILE: your own script
+    /// (docs/agent.md#scripts)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[allow(clippy::option_option, reason = "absent, present, with a file")]
     offline: Option<Option<PathBuf>>,
 }
@@ -135,12 +138,12 @@ enum In {
 }
 
 impl ChatArgs {
-    /// The prompt, if it was typed.
+    /// The prompt, if it was given as an argument.
     pub(crate) fn prompt(&self) -> Option<&str> {
         self.prompt.as_deref()
     }
 
-    /// Whether there is nothing to do but to trust the folder.
+    /// Whether there is nothing to do except trusting the folder.
     fn only_trusts(&self) -> bool {
         let talks = self.print || self.prompt.is_some() || self.input_format == In::StreamJson;
         self.trust && !talks && self.offline.is_none()
@@ -156,7 +159,7 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let prompt = input::prompt(world, args, demo.as_ref())?;
     if let Some(demo) = &demo {
         world.out.note(&format!(
-            "a demonstration, in `{}`: look at what it leaves there",
+            "running a demonstration in `{}`; its files stay there",
             demo.cwd.display()
         ))?;
     }
@@ -166,16 +169,17 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     input::signals(&notes, &driver.site);
     input::reader(&notes);
     input::say(prompt, args.replay_user_messages, notes);
-    // What was noted so far comes before what the session says.
+    // Notes so far appear before the output of the session.
     world.out.finish()?;
     let out = std::io::stdout();
-    // What a model says is shown, and not obeyed; programs get it as it is.
+    // A terminal does not obey what a model says; programs get the bytes unchanged.
     let out: Box<dyn Write> = if out.is_terminal() { Box::new(Screen(out)) } else { Box::new(out) };
     let mut face = Headless::new(format, init, out, nature);
     let code = driver.run(&inbox, &mut face);
-    // The program ends here: giving a long session's memory back bit by bit would take longer than that.
+    // The program ends here: freeing the memory of a long session piece by piece would take longer
+    // than exiting.
     std::mem::forget(driver);
-    // Whoever closed the pipe when all was done has what they wanted.
+    // A reader that closed the pipe after everything was done has all of the output.
     if code == 0 || (face.is_gone() && code != NOBODY) { Ok(()) } else { Err(Failure::ended(code)) }
 }
 
@@ -183,7 +187,7 @@ fn format(args: &ChatArgs) -> Result<Format, Failure> {
     let usage = |text: &str, hint: &str| Err(Failure::usage(text, Some(hint)));
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if is_terminal && !args.print && args.offline.is_none() {
-        return usage("there is no screen for talks yet", "give `-p` and a prompt");
+        return usage("interactive mode is not implemented yet", "use `-p` and a prompt");
     }
     if args.input_format == In::StreamJson && args.output_format != Output::StreamJson {
         return usage(

@@ -1,4 +1,4 @@
-//! `quipu check`: will it resume, and what is wrong.
+//! `quipu check`: whether a session resumes, and what is wrong with it.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -9,30 +9,34 @@ use transcript::check::{Code, Finding, Report, Severity, Verdict, check_with as 
 use transcript::place::{Session, agents, is_agent};
 use transcript::time::Time;
 
-use super::JSON_VERSION;
-use super::which::Which;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
+use crate::select::Which;
 use crate::text::{count, shown};
 use crate::version::As;
 use crate::world::World;
 
-/// Up to how many sessions each is told in full; of more, only those that do not resume fully.
+/// Up to this many sessions, each is reported in full; beyond that, only those that do not resume
+/// fully.
 const EACH: usize = 3;
 
-/// Say whether sessions resume, and what is wrong with them
+/// Check whether sessions resume, and what is wrong with them
 ///
-/// Rebuilds what a client version would send if it resumed the session now, and says what is lost on the way and what the API would
-/// refuse. Every finding has a code; docs/checks.md describes them all. Secrets in clear text are counted by kind, never shown. Of more than three sessions those that resume fully are only counted. The exit code is that of the worst verdict: 0 resumes fully,
-/// 10 with loss, 11 the API would refuse it, 12 the client refuses it or hangs.
+/// Rebuilds the request that a client version would send if it resumed the session now, and reports
+/// what would be lost and what the API would refuse. Every finding has a code; docs/checks.md
+/// describes them all. Secrets in clear text are counted by kind, never shown. With more than three
+/// sessions, those that resume fully are only counted. The exit code is that of the worst verdict:
+/// 0 resumes fully, 10 resumes with loss, 11 the API would refuse it, 12 the client refuses it or
+/// hangs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     which: Which,
     #[command(flatten)]
     r#as: As,
-    /// One JSON object a session; exact, as the file has it
+    /// Print one JSON object per session; exact, as in the file
     #[arg(long)]
     json: bool,
 }
@@ -40,12 +44,12 @@ pub(crate) struct CheckArgs {
 pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
     let mut files = world.files(&args.which)?;
-    // Sub-agents are checked with their sessions; alone only if somebody names one.
+    // Sub-agents are checked with their sessions; alone only if the user names one.
     let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
     files.retain(|path| !is_agent(path) || named.contains(&path.as_path()));
     if files.is_empty() {
-        let hint = "`quipu ls --all` lists the sessions there are";
-        return Err(Failure::not_found("there is no session to check", hint));
+        let hint = "`quipu ls --all` lists all sessions";
+        return Err(Failure::not_found("no sessions to check", hint));
     }
     let now = world.since(std::time::UNIX_EPOCH).as_millis();
     let now = i64::try_from(now).ok().map(Time);
@@ -99,7 +103,7 @@ fn short(verdict: Verdict) -> &'static str {
     }
 }
 
-/// For people.
+/// Prints a report for people.
 fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
     let style = match report.verdict {
@@ -112,11 +116,11 @@ fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<
     let rules = if asked == report.version {
         format!("  (as {asked})")
     } else {
-        format!("  (as {asked}, by the rules of {})", report.version)
+        format!("  (as {asked}, with the rules of {})", report.version)
     };
     verdict.push(Span::new(DIM, rules));
     page.paragraph(&Lead::spaces(2), &verdict)?;
-    // What to do is told once; findings that differ in nothing are one.
+    // Advice is printed once per code; equal findings are joined.
     let mut told_codes = HashSet::new();
     let mut rest = report.findings.as_slice();
     while let [finding, after @ ..] = rest {
@@ -130,12 +134,12 @@ fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<
     Ok(page.blank()?)
 }
 
-/// How much of what was said is sent, in words.
+/// How many of the recorded messages are sent, in words.
 fn summary(report: &Report) -> String {
     let reach = report.reach;
     let Some((line, _)) = &report.leaf else { return String::new() };
     let mut text =
-        format!(": goes on from line {line} with {} of {} messages", reach.sent, reach.recorded);
+        format!(": continues from line {line} with {} of {} messages", reach.sent, reach.recorded);
     let rest = [
         (reach.summed_up, "summed up by a compaction"),
         (reach.left, "left on other branches"),

@@ -7,14 +7,15 @@ use crate::failure::Failure;
 use crate::surgery::{self, Job, Plan, Target};
 use crate::world::World;
 
-/// Copy a session: a new one that says the same, with ids of its own
+/// Copy a session: the same conversation, with new ids
 ///
-/// The session's id and those of its records are new everywhere they stand, in sub-agents' files too; what belongs to the session goes along. The original is not touched.
+/// The session and its records get new ids wherever their ids occur, also in sub-agents' files. The
+/// files that belong to the session are copied too. The original is not touched.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CloneArgs {
     /// The session
     session: String,
-    /// Keep all ids: with `-o`, byte for byte the same file
+    /// Keep all ids: the file is the same, byte for byte
     #[arg(long, requires = "output")]
     keep_ids: bool,
     #[command(flatten)]

@@ -1,9 +1,7 @@
-//! `quipu completions`: made from the definition of the arguments, so it is never out of date.
+//! `quipu completions`: generated from the definition of the arguments, so it is never out of date.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -14,8 +12,12 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn completions(world: &mut World, args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn completions(
+    world: &mut World,
+    args: &CompletionsArgs,
+    mut command: clap::Command,
+) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "quipu", &mut script);
+    clap_complete::generate(args.shell, &mut command, "quipu", &mut script);
     Ok(std::io::Write::write_all(&mut world.out, &script)?)
 }

@@ -1,4 +1,4 @@
-//! `quipu drift`: what transcripts hold that we do not know yet.
+//! `quipu drift`: what transcripts contain that we do not know yet.
 
 use std::path::Path;
 
@@ -6,27 +6,27 @@ use serde::Serialize;
 use transcript::drift::{Drift, Novelty};
 use transcript::file::Lines;
 
-use super::JSON_VERSION;
-use super::which::Which;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
+use crate::select::Which;
 use crate::table::{Column, Table};
 use crate::world::World;
 
 /// Find types, fields and blocks that quipu does not know
 ///
-/// By client version, with a count and one place. Prints nothing if all is known. What is not known is
-/// read and kept all the same; this is the early warning for new releases of the client.
+/// Lists them by client version, with a count and one place. Prints nothing if everything is known.
+/// Unknown data is still read and kept; this is an early warning for new releases of the client.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DriftArgs {
     #[command(flatten)]
     which: Which,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct DriftRow<'a> {
     v: u32,
     version: &'a str,
     what: &'static str,
@@ -57,7 +57,7 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
             Novelty::Field(name) => ("field", name),
         };
         let (count, file, line) = (finding.count, finding.file.as_str(), finding.line);
-        Row { v: JSON_VERSION, version: version.text(), what, name, count, file, line }
+        DriftRow { v: JSON_VERSION, version: version.text(), what, name, count, file, line }
     });
     if args.json {
         for row in rows {

@@ -1,94 +1,118 @@
 //! `quipu export`: a whole session as one document.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use transcript::family::{Family, Owner};
-use transcript::glance::glance;
-use transcript::markdown::{Options, Writer};
+use transcript::agents::{Owner, WithAgents};
+use transcript::markdown::Writer;
 use transcript::place::Session;
+use transcript::preview::preview;
 use transcript::secret::{JsonMask, Mask};
+use transcript::view::{self, AgentView, SessionView, TurnPlace};
 
-use super::JSON_VERSION;
-use super::as_json::{self, Place};
+use crate::as_json::{self, Versioned};
 use crate::failure::Failure;
-use crate::out::{HarmlessJson, Visible, write_json};
+use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
 use crate::redact::hidden;
+use crate::view_args::ViewArgs;
 use crate::world::World;
 
-/// Write a session as one document, to stdout
+/// Write a session to stdout as one document
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExportArgs {
     #[command(subcommand)]
-    form: Form,
+    form: ExportFormat,
 }
 
 #[derive(Debug, Subcommand)]
-enum Form {
+enum ExportFormat {
     Md(MdArgs),
     Json(JsonArgs),
 }
 
 /// The live conversation as Markdown
 ///
-/// Prompts as quotes, answers as they were written, calls as list items, changes as diffs. Secrets are hidden.
+/// Prompts are quotes, answers are unchanged, calls are list items, changes are diffs. Secrets are
+/// redacted.
 #[derive(clap::Args, Debug)]
 struct MdArgs {
     /// The session
     session: String,
-    /// Inputs and results of calls, reminders, and what sub-agents did
-    #[arg(long)]
-    full: bool,
-    /// The model's thinking
-    #[arg(long)]
-    thinking: bool,
-    /// Do not hide secrets
+    #[command(flatten)]
+    view: ViewArgs,
+    /// Write to this new file instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Do not redact secrets
     #[arg(long)]
     no_redact: bool,
 }
 
 /// Everything as one JSON document: `session`, `turns`, `agents`
 ///
-/// The objects are those of `quipu turns --json`, but secrets are hidden.
+/// The objects are those of `quipu turns --json`, except that secrets are redacted.
 #[derive(clap::Args, Debug)]
 struct JsonArgs {
     /// The session
     session: String,
-    /// Do not hide secrets
+    /// Do not redact secrets
     #[arg(long)]
     no_redact: bool,
 }
 
 pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure> {
     match &args.form {
-        Form::Md(args) => markdown(world, args),
-        Form::Json(args) => json(world, args),
+        ExportFormat::Md(args) => markdown(world, args),
+        ExportFormat::Json(args) => json(world, args),
     }
 }
 
 fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let family = Family::open(&session).map_err(unreadable)?;
+    let family = WithAgents::open(&session).map_err(unreadable)?;
     world.agents_unreadable(&family)?;
-    let seen = glance(&session.path).map_err(unreadable)?;
-    let options = Options { thinking: args.thinking, full: args.full };
     let redactor = world.redactor();
     let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
-    let mut writer = Writer::new(&family, options, mask, Visible(&mut world.out));
+    let note = match &args.output {
+        Some(path) => {
+            let failed = |error| Failure::unwritable(path, error);
+            let mut file = BufWriter::new(File::create_new(path).map_err(failed)?);
+            let note = write_markdown(args, &session, &family, mask, Visible(&mut file))?;
+            file.flush().map_err(failed)?;
+            note
+        }
+        None => write_markdown(args, &session, &family, mask, Visible(&mut world.out))?,
+    };
+    Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
+}
+
+/// Writes the document. Returns what to say about secrets.
+fn write_markdown(
+    args: &MdArgs,
+    session: &Session,
+    family: &WithAgents,
+    mask: Mask<'_>,
+    out: impl Write,
+) -> Result<Option<String>, Failure> {
+    let seen = preview(&session.path).map_err(|error| Failure::unreadable(&session.path, error))?;
+    let turns = family.main.turns().live;
+    let wanted = args.view.turns(turns.len())?;
+    let mut writer = Writer::new(family, args.view.show(), mask, out);
     let failed = |error| Failure::mixed(&session.path, error);
     writer.head(&session.id, &seen).map_err(failed)?;
-    for (number, turn) in (1..).zip(&family.main.turns().live) {
+    for (number, turn) in (1..).zip(&turns).filter(|(number, _)| wanted.contains(number)) {
         writer.turn(Owner::Main, turn, number).map_err(failed)?;
     }
-    let note = hidden(writer.hidden());
-    Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
+    Ok(hidden(writer.hidden()))
 }
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
     let family =
-        Family::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+        WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
     world.agents_unreadable(&family)?;
     let redactor = world.redactor();
     let mut mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
@@ -99,18 +123,18 @@ fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
 }
 
-fn document(session: &Session, family: &Family, out: &mut impl Write) -> Result<(), Failure> {
+fn document(session: &Session, family: &WithAgents, out: &mut impl Write) -> Result<(), Failure> {
     let found = family.main.turns();
     write!(out, "{{\"v\":{JSON_VERSION},\"session\":")?;
-    write_json(&mut *out, &as_json::session(&session.id, family, &found))?;
+    write_json(&mut *out, &Versioned::new(SessionView::new(&session.id, family, &found)))?;
     out.write_all(b"\n")?;
-    let runs = as_json::runs(family, found);
+    let runs = view::runs(family, found);
     out.write_all(b",\"turns\":[")?;
     let mut between: &[u8] = b"";
     for run in &runs {
         for (number, turn) in (1..).zip(&run.turns) {
             out.write_all(std::mem::replace(&mut between, b",\n"))?;
-            as_json::turn(family, turn, Place { number, ..run.place }, out)?;
+            as_json::turn(family, turn, TurnPlace { number, ..run.place }, out)?;
         }
     }
     out.write_all(b"],\"agents\":[")?;
@@ -118,9 +142,9 @@ fn document(session: &Session, family: &Family, out: &mut impl Write) -> Result<
     for run in runs.iter().filter(|run| run.place.chain.is_none()) {
         if let Some(agent) = run.place.agent {
             out.write_all(std::mem::replace(&mut between, b","))?;
-            let head = as_json::agent(family, agent, &run.turns)
+            let head = AgentView::new(family, agent, &run.turns)
                 .map_err(|error| Failure::unreadable(&family.main.path, error))?;
-            write_json(&mut *out, &head)?;
+            write_json(&mut *out, &Versioned::new(head))?;
             out.write_all(b"\n")?;
         }
     }

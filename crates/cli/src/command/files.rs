@@ -6,27 +6,27 @@ use serde::Serialize;
 use transcript::json::Json;
 use transcript::place::{Agent, belongings};
 
-use super::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::table::{Column, Table};
 use crate::text::{self, one_line};
 use crate::world::World;
 
 /// List the files that belong to a session
 ///
-/// The transcript, its sub-agents with what they were started for, large results, copies of edited files,
-/// todo lists; and the shared files that mention it, the session index and the prompt history.
+/// The transcript, its sub-agents and their tasks, large results, copies of edited files, todo
+/// lists; and the shared files that mention the session: the session index and the prompt history.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FilesArgs {
     /// The session
     session: String,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct FilesRow<'a> {
     v: u32,
     thing: &'static str,
     path: Cow<'a, str>,
@@ -51,7 +51,7 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
                 None
             }
         };
-        let row = Row {
+        let row = FilesRow {
             v: JSON_VERSION,
             thing: one.thing.name(),
             path: one.path.to_string_lossy(),
@@ -75,7 +75,7 @@ pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What a sub-agent was started for, as its sidecar says.
+/// The task of a sub-agent, according to its sidecar.
 fn about(agent: &Agent) -> Option<String> {
     let bytes = agent.meta()?;
     let meta = Json::parse(&bytes)?.object()?;

@@ -1,4 +1,4 @@
-//! `quipu follow`: what is being written to a session, as it comes.
+//! `quipu follow`: what is written to a session, as it is written.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,27 +10,28 @@ use transcript::entry::Entry;
 use transcript::file::{Event, Follow, Record};
 use transcript::json::Json;
 
-use super::record;
 use crate::failure::Failure;
 use crate::out::{DIM, Out, WARN};
+use crate::record;
 use crate::text::{fit, local, one_line};
 use crate::world::World;
 
-/// How long to wait before looking again. Short enough to seem immediate, long enough to cost nothing.
+/// How long to wait before polling again: short enough to seem immediate, long enough to cost
+/// nothing.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Print what is written to a session, as it is written
 ///
-/// One line for each new record, until you stop it. A line that is not complete yet is waited for; if the
-/// file is cut or replaced, that is said and reading begins again.
+/// Prints one line per new record, until you stop it. Waits for a line that is not complete yet. If
+/// the file is truncated or replaced, reports that and starts again.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FollowArgs {
     /// The session
     session: String,
-    /// What is there already, too
+    /// Also print what is already there
     #[arg(long)]
     from_start: bool,
-    /// The records as `quipu cat` prints them
+    /// Print the records as `quipu cat` does
     #[arg(long)]
     json: bool,
 }
@@ -58,7 +59,9 @@ pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure
 fn say(out: &mut Out, path: &Path, event: &Event<'_>, json: bool) -> Result<(), Failure> {
     let line = match event {
         Event::Line(line) => line,
-        Event::Truncated => return Ok(out.note("the file was cut: reading it from its start")?),
+        Event::Truncated => {
+            return Ok(out.note("the file was truncated: reading it from its start")?);
+        }
         Event::Replaced => return Ok(out.note("the file was replaced: reading it from its start")?),
         Event::Gone => return Ok(out.note("the file is gone: waiting for it to come back")?),
     };
@@ -73,10 +76,10 @@ fn say(out: &mut Out, path: &Path, event: &Event<'_>, json: bool) -> Result<(), 
     Ok(())
 }
 
-/// A record on one line: when, what, and the gist.
+/// A record on one line: time, kind, and the gist.
 fn brief(out: &Out, record: &Record<'_>) -> String {
     let Some(entry) = &record.entry else {
-        let why = record::complaint(record).unwrap_or_else(|| "JSON, but no record".to_owned());
+        let why = record::complaint(record).unwrap_or_else(|| "JSON, but not a record".to_owned());
         return out.style(WARN, &why);
     };
     let time = entry.time().map_or("        ".to_owned(), |time| local(time, "%H:%M:%S"));

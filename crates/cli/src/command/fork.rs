@@ -1,4 +1,4 @@
-//! `quipu fork`: one way through a session, up to a point, as another session.
+//! `quipu fork`: one path through a session, up to a point, as another session.
 
 use transcript::change::{self, At, ForkError};
 use transcript::history::Rules;
@@ -7,17 +7,20 @@ use crate::failure::Failure;
 use crate::surgery::{self, Job, Plan, Target};
 use crate::world::World;
 
-/// Copy a session up to a point: a new one that goes on from there
+/// Copy a session up to a point: a new session that continues from there
 ///
-/// Without `--at` and `--branch`: the live conversation, without what stands on other branches. The new session has ids of its own; sub-agents whose calls are in it go along. The original is not touched.
+/// Without `--at` and `--branch`, copies the live conversation, without other branches. The new
+/// session has new ids; sub-agents whose calls are in it are copied too. The original is not
+/// touched.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ForkArgs {
     /// The session
     session: String,
-    /// The last turn to keep, by its number in `quipu turns`; or a record, by its id or the beginning of it: it is kept with the rest of its answer, and with the results of that
+    /// The last turn to keep, by its number in `quipu turns`; or a record, by its id or the start
+    /// of it: the rest of its answer and the results of its calls are kept too
     #[arg(long, value_name = "TURN|UUID", conflicts_with = "branch")]
     at: Option<String>,
-    /// A record of the branch to take, by its id or the beginning of it: `quipu tree` shows them
+    /// The branch to copy: one of its records, by its id or the start of it (see `quipu tree`)
     #[arg(long, value_name = "LEAF")]
     branch: Option<String>,
     #[command(flatten)]
@@ -41,7 +44,7 @@ pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
         ForkError::Io(error) => Failure::unreadable(&session.path, error),
         other => Failure::not_found(
             other.to_string(),
-            "`quipu turns` numbers the turns, `quipu tree` shows the branches",
+            "`quipu turns` lists the turns, `quipu tree` the branches",
         ),
     })?;
     let job = Job {

@@ -1,4 +1,4 @@
-//! `quipu history`: what the model would be sent.
+//! `quipu history`: the messages that the model would be sent.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ use transcript::conversation::Conversation;
 use transcript::history::{self, History, Message, Note, Refusal};
 use transcript::table::{BlockId, Id, RowId};
 
-use super::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, grouped, one_line};
@@ -17,34 +17,38 @@ use crate::world::World;
 
 /// Show the messages that Claude Code would send if it resumed the session now
 ///
-/// Rebuilt by the rules of a client version, as they were observed. What was dropped, joined, bridged or made up is told in notes. A session that
-/// the client refuses, or on which it hangs, ends with exit code 12. Long texts are cut, and that is said; `--json` has them whole and as they are.
-/// Secrets are not hidden.
+/// Rebuilds them by the observed rules of a client version. Notes report what was dropped, joined,
+/// bridged or made up. If the client refuses the session, or hangs on it, the exit code is 12. Long
+/// texts are cut and marked; `--json` prints them whole and unchanged. Secrets are not redacted.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoryArgs {
     /// The session
     session: String,
-    /// The client version whose rules count; `seed`: the plain rule of the documents that the project began with
+    /// The client version whose rules apply; `file-order`: every message in the order of the file,
+    /// for comparison
     #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
     version: String,
-    /// The prompt to go on with, with whatever the client writes before it
+    /// The prompt to continue with; includes whatever the client writes before it
     #[arg(long, value_name = "PROMPT")]
     then: Option<String>,
-    /// As one JSON object: `messages` as the API wants them, and `notes`
+    /// Print one JSON object: `messages` as the API expects them, and `notes`
     #[arg(long)]
     json: bool,
 }
+
+/// Instead of a version: no rules, for comparison.
+const FILE_ORDER: &str = "file-order";
 
 pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let then = args.then.as_deref();
-    let (conversation, messages, notes, leaf) = if args.version == "seed" {
+    let (conversation, messages, notes, leaf) = if args.version == FILE_ORDER {
         let conversation = Conversation::open(&session.path).map_err(unreadable)?;
-        let messages = history::seed(&conversation, then).map_err(unreadable)?;
+        let messages = history::in_file_order(&conversation, then).map_err(unreadable)?;
         (conversation, messages, Vec::new(), None)
     } else {
-        let rules = version::rules(&args.version, "a version like 2.1.325, or `seed`")?;
+        let rules = version::rules(&args.version, "a version like 2.1.325, or `file-order`")?;
         let conversation = history::open(&session.path, rules).map_err(unreadable)?;
         match history::history(&conversation, rules, then).map_err(unreadable)? {
             Ok(History { messages, notes, leaf, .. }) => (conversation, messages, notes, leaf),
@@ -68,7 +72,7 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
     }
 }
 
-/// The number of a record's line; its byte, if not all lines were read.
+/// The line number of a record; its byte offset if not all lines were read.
 fn place(conversation: &Conversation, row: RowId) -> String {
     let row = conversation.table.row(row);
     if conversation.table.start == 0 {
@@ -78,55 +82,52 @@ fn place(conversation: &Conversation, row: RowId) -> String {
     }
 }
 
-/// Why a client does not go on.
+/// Why a client does not resume.
 fn why(conversation: &Conversation, refusal: Refusal) -> String {
     let line = |row| place(conversation, row);
     match refusal {
-        Refusal::Nothing => "there is no conversation in it".to_owned(),
-        Refusal::NoEnd => "nothing in it is an end to go on from".to_owned(),
+        Refusal::Nothing => "it contains no conversation".to_owned(),
+        Refusal::NoEnd => "it has no end to continue from".to_owned(),
         Refusal::NoTime(row) => format!("the record at {} has no valid time", line(row)),
         Refusal::Input(row) => {
-            format!(
-                "it ends on a call at {}, whose input has a type that it does not expect",
-                line(row)
-            )
+            format!("it ends with a call at {} whose input has an unexpected type", line(row))
         }
         Refusal::Loop(row) => {
-            format!("it follows a loop of parents without end ({})", line(row))
+            format!("the parent links form a cycle at {}; the client never returns", line(row))
         }
     }
 }
 
-/// A note in a sentence.
+/// A note as a sentence.
 fn sentence(conversation: &Conversation, note: &Note) -> String {
     let line = |row: &RowId| place(conversation, *row);
     let of = |block: &Option<BlockId>| {
         block.map_or_else(String::new, |block| {
-            place(conversation, conversation.table.part(block).row)
+            place(conversation, conversation.table.block(block).row)
         })
     };
     let number = |number: &usize, noun: &str| count(*number as u64, noun);
     let name = |id: &Option<Id>| conversation.table.text(*id).unwrap_or("without an id").to_owned();
     match note {
         Note::Missing { row, bridged: Some(to) } => {
-            format!("{}: its parent is missing; it is hung on {}", line(row), line(to))
+            format!("{}: its parent is missing; {} is its parent instead", line(row), line(to))
         }
         Note::Missing { row, bridged: None } => {
-            format!("{}: its parent is missing; what was said before it is not sent", line(row))
+            format!("{}: its parent is missing; earlier messages are not sent", line(row))
         }
         Note::Compacted { boundary } => {
-            format!("{}: compacted; what stands before it is not sent", line(boundary))
+            format!("{}: compacted; earlier messages are not sent", line(boundary))
         }
         Note::Kept { boundary, records } => {
             format!(
-                "{}: the compaction keeps {} word for word",
+                "{}: the compaction keeps {} unchanged",
                 line(boundary),
                 number(records, "record")
             )
         }
         Note::Recovered { answer, records } => {
             format!(
-                "{}: {} of its answer brought back from beside the chain",
+                "{}: {} of its answer recovered from a side branch",
                 line(answer),
                 number(records, "record")
             )
@@ -138,19 +139,19 @@ fn sentence(conversation: &Conversation, note: &Note) -> String {
             format!("{} at the end answered as interrupted", number(calls, "call"))
         }
         Note::Empty { row } => {
-            format!("{}: an answer of nothing but thinking or blanks is not sent", line(row))
+            format!("{}: an answer with only thinking or blanks is not sent", line(row))
         }
-        Note::Filled => "a filler stands before the prompt".to_owned(),
+        Note::Filled => "a filler message precedes the prompt".to_owned(),
         Note::ForeignThinking { id } => {
             format!("answer {}: thinking of another model is not sent", name(id))
         }
-        Note::ThinkingOnly { id } => format!("answer {}: nothing but thinking, not sent", name(id)),
+        Note::ThinkingOnly { id } => format!("answer {}: only thinking, not sent", name(id)),
         Note::OrphanResult { block } => {
-            format!("{}: a result without a call in the message before is not sent", of(block))
+            format!("{}: a result without a call in the previous message is not sent", of(block))
         }
         Note::SuffixedResult { block } => {
             format!(
-                "{}: a result is not sent, as its call's id is another's with a number",
+                "{}: a result is not sent, because its call's id is another id with a number added",
                 of(block)
             )
         }
@@ -193,10 +194,10 @@ fn json(world: &mut World, head: &Head<'_>, messages: &[Message]) -> Result<(), 
 fn start_of(text: &str, most: usize) -> (String, Option<String>) {
     let Some((cut, _)) = text.char_indices().nth(most) else { return (one_line(text), None) };
     let more = grouped(text[cut..].chars().count() as u64);
-    (one_line(&text[..cut]), Some(format!("… ({more} more characters; `--json` has all)")))
+    (one_line(&text[..cut]), Some(format!("… ({more} more characters; `--json` prints all)")))
 }
 
-/// For people: who says what, and what was done to get there.
+/// Prints the messages for people, then the notes.
 fn read(world: &mut World, messages: &[Message], notes: &[String]) -> Result<(), Failure> {
     let page = &mut Page::new(&mut world.out);
     for (number, message) in (1..).zip(messages) {

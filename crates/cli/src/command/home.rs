@@ -1,7 +1,7 @@
-//! `quipu` alone: how things stand, and what to try next.
+//! `quipu` without a command: an overview of the sessions, and what to try next.
 //!
-//! Invariant: what is said of sessions is what `quipu check` says, and how many were not looked at is said too. However
-//! many sessions there are, only the newest are opened.
+//! Invariant: what it reports about sessions is what `quipu check` reports, and it says how many
+//! were not checked. However many sessions there are, only the newest are opened.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,11 +11,11 @@ use transcript::check::Verdict;
 use transcript::place::Session;
 use transcript::time::Time;
 
-use super::health::{self, Health};
-use super::survey::{headline, short_id, short_path, survey};
 use crate::failure::Failure;
+use crate::health::{self, Health};
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::project::newest_first;
+use crate::survey::{headline, short_id, short_path, survey};
 use crate::table::{Column, Table};
 use crate::text::{age, count, one_line, quoted, size};
 use crate::world::{Homes, World};
@@ -23,8 +23,8 @@ use crate::world::{Homes, World};
 /// How many of the newest sessions are shown.
 const NEWEST: usize = 8;
 
-/// How long sessions are checked at most, and how long all of it may take: where finding them takes long, fewer are
-/// checked.
+/// How long sessions are checked at most, and how long everything may take: if finding them takes
+/// long, fewer are checked.
 const PATIENCE: Duration = Duration::from_millis(300);
 const WHOLE: Duration = Duration::from_millis(500);
 
@@ -40,7 +40,7 @@ pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
         newest(world, &filled)?;
     }
     deadline(world, &homes, &sessions)?;
-    // Whoever stops the clock has all the time there is.
+    // Tests that fix the clock have no time limit.
     let patience = PATIENCE.min(WHOLE.saturating_sub(begin.elapsed()));
     let patience = world.stopped().is_none().then_some(patience);
     let now = i64::try_from(world.since(UNIX_EPOCH).as_millis()).ok().map(Time);
@@ -108,9 +108,11 @@ fn deadline(world: &mut World, homes: &Homes, sessions: &[Session]) -> Result<()
         let keeps = format!("Claude Code deletes sessions {kept} after their last change");
         let line = match remaining(oldest, days, world.now) {
             _ if days == 0 => "Claude Code is set to keep no sessions at all".to_owned(),
-            Some(left) if left.as_secs() < 60 => format!("{keeps}: the oldest goes any moment now"),
-            Some(left) => format!("{keeps}: the oldest goes in {}", age(left.as_secs())),
-            None => format!("{keeps}: the oldest goes when it next starts"),
+            Some(left) if left.as_secs() < 60 => {
+                format!("{keeps}: the oldest will be deleted any moment now")
+            }
+            Some(left) => format!("{keeps}: the oldest will be deleted in {}", age(left.as_secs())),
+            None => format!("{keeps}: the oldest will be deleted when it next starts"),
         };
         let line = world.out.style(WARN, &line);
         writeln!(world.out, "\n{line}")?;
@@ -123,7 +125,7 @@ fn remaining(oldest: SystemTime, days: u32, now: SystemTime) -> Option<Duration>
     end.duration_since(now).ok()
 }
 
-/// How the newest sessions would resume.
+/// Whether the newest sessions resume.
 fn state(
     world: &mut World,
     sessions: &[Session],
@@ -149,7 +151,7 @@ fn state(
     if parts.is_empty() && *checked > 0 {
         parts.push("all resume fully".to_owned());
     }
-    parts.extend(verb(*silent, "holds no conversation", "hold no conversation"));
+    parts.extend(verb(*silent, "contains no conversation", "contain no conversation"));
     let summary = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let style = if bad.is_empty() { GOOD } else { WARN };
     let line = world.out.style(style, &format!("{checked} of {filled} checked{summary}"));
@@ -172,7 +174,7 @@ fn state(
     Ok(())
 }
 
-/// What to type for a session: the beginning of its id, if no other begins like it.
+/// The name to type for a session: the start of its id, if no other id has the same start.
 fn name(sessions: &[Session], session: &Session) -> String {
     let short: String = session.id.chars().take(8).collect();
     let same = sessions.iter().filter(|one| one.id.starts_with(&short)).count();
@@ -186,21 +188,21 @@ fn next_steps(
     health: &Health,
 ) -> Result<(), Failure> {
     let quipu = world.again();
-    let mut steps = vec![(format!("{quipu} ls --all"), "every session")];
+    let mut steps = vec![(format!("{quipu} ls --all"), "all sessions")];
     if !health.bad.is_empty() {
         let names = health.bad.iter().take(NEWEST).map(|(session, _)| name(sessions, session));
         let names = names.collect::<Vec<_>>().join(" ");
         steps.push((format!("{quipu} check {names}"), "what is wrong with these"));
     }
     if health.checked < filled.len() {
-        steps.push((format!("{quipu} check --all"), "the others too"));
+        steps.push((format!("{quipu} check --all"), "check the others too"));
     }
     if let Some(newest) = filled.first() {
         let newest = name(sessions, newest);
         steps.extend([
-            (format!("{quipu} show {newest}"), "the newest one, as a conversation"),
-            (format!("{quipu} tree {newest}"), "which branch of it is live"),
-            (format!("{quipu} inventory --all"), "what they hold, counted"),
+            (format!("{quipu} show {newest}"), "the newest session, as a conversation"),
+            (format!("{quipu} tree {newest}"), "its branches, and which one is live"),
+            (format!("{quipu} inventory --all"), "count what they contain"),
             (format!("{quipu} follow {newest}"), "watch it being written"),
         ]);
     }

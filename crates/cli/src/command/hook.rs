@@ -1,6 +1,8 @@
-//! `quipu hook`: a command in the client's settings, put in, taken out, looked at, and what it does.
+//! `quipu hook`: a command in the client's settings: installs, removes and inspects it, and does
+//! its work.
 //!
-//! Settings are the user's own. Invariants: they are changed only by what is asked for, after it was shown and agreed to; what the hook does neither delays the client nor stops it.
+//! The settings belong to the user. Invariants: they are changed only as asked, after the user has
+//! seen the change and agreed; the hook neither delays nor stops the client.
 
 mod change;
 mod install;
@@ -23,9 +25,9 @@ use crate::failure::Failure;
 use crate::receiver::Receiver;
 use crate::world::World;
 
-/// Let Claude Code tell quipu when a turn, a sub-agent or a session ends
+/// Run quipu whenever a turn, a sub-agent or a session of Claude Code ends
 ///
-/// The hook is a command in the client's `settings.json`; nothing but `quipu hook install` puts it there.
+/// The hook is a command in the client's `settings.json`; only `quipu hook install` puts it there.
 #[derive(clap::Args, Debug)]
 pub(crate) struct HookArgs {
     #[command(subcommand)]
@@ -52,17 +54,19 @@ pub(crate) fn hook(world: &mut World, args: &HookArgs) -> Result<(), Failure> {
     }
 }
 
-/// Does what hooks left to whoever ships to the receiver; gives what is set aside then, and why.
+/// Does the jobs that hooks left to the process that ships to the receiver; returns which jobs are
+/// set aside afterwards, and why.
 pub(super) fn left(
     world: &World,
     receiver: &Arc<Receiver>,
     aside: SetAside,
 ) -> Result<Vec<String>, Failure> {
-    let shelf = &receiver.shelf;
-    let before = job::set_aside(shelf);
-    if job::has_new(shelf) || aside == SetAside::TryAgain && job::waiting(shelf) + before.len() > 0
+    let receiver_dir = &receiver.dir;
+    let before = job::set_aside(receiver_dir);
+    if job::has_new(receiver_dir)
+        || aside == SetAside::TryAgain && job::waiting(receiver_dir) + before.len() > 0
     {
         work::all(world, receiver, aside)?;
     }
-    Ok(job::set_aside(shelf).iter().map(status::of_aside).collect())
+    Ok(job::set_aside(receiver_dir).iter().map(status::of_aside).collect())
 }

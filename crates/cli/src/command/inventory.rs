@@ -1,4 +1,4 @@
-//! `quipu inventory`: what sessions hold, counted.
+//! `quipu inventory`: counts what sessions contain.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,26 +10,27 @@ use serde::Serialize;
 use transcript::file::Lines;
 use transcript::inventory::{Counts, Inventory};
 
-use super::JSON_VERSION;
-use super::which::Which;
 use crate::failure::Failure;
 use crate::out::BOLD;
+use crate::out::JSON_VERSION;
+use crate::select::Which;
 use crate::table::{Column, Table};
 use crate::text::{count, size};
 use crate::world::World;
 
-/// Up to how many sessions each has a row of its own; JSON always has all.
+/// Up to this many sessions, each has its own row; JSON always has all.
 const ROWS: usize = 20;
 
-/// Count what sessions hold
+/// Count what sessions contain
 ///
-/// Records by type and subtype, stop reasons, content blocks, tool calls, human turns, client versions and
-/// models. Counts records as they stand: an answer written as three lines is three records.
+/// Records by type and subtype, stop reasons, content blocks, tool calls, human turns, client
+/// versions and models. Records are counted as they are in the file: an answer written as three
+/// lines is three records.
 #[derive(clap::Args, Debug)]
 pub(crate) struct InventoryArgs {
     #[command(flatten)]
     which: Which,
-    /// JSON
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -37,13 +38,13 @@ pub(crate) struct InventoryArgs {
 #[derive(Serialize)]
 struct Report<'a> {
     v: u32,
-    sessions: Vec<Row<'a>>,
+    sessions: Vec<InventoryRow<'a>>,
     total: Tally<'a>,
     unreadable: Vec<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct InventoryRow<'a> {
     id: String,
     path: Cow<'a, str>,
     #[serde(flatten)]
@@ -82,7 +83,8 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
                 total.merge(&one);
                 counted.extend(each_shown.then_some((path, one)));
             }
-            // One file by name is what was asked for; among many it is passed over, and said.
+            // A single file must be readable; among several, one that is not is skipped and
+            // reported.
             Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),
             Err(error) => {
                 world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
@@ -93,7 +95,7 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
     if args.json {
         let sessions = counted.iter().map(|(path, one)| {
             let path = path.as_path();
-            Row { id: id(path), path: path.to_string_lossy(), tally: tally(one) }
+            InventoryRow { id: id(path), path: path.to_string_lossy(), tally: tally(one) }
         });
         world.out.json(&Report {
             v: JSON_VERSION,
@@ -110,7 +112,7 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
     args.which.outcome(unreadable.len())
 }
 
-/// Counts one file. The reader's buffers go from one to the next.
+/// Counts one file. The reader's buffers are reused for the next.
 fn take(path: &Path, reader: &mut Option<Lines<File>>) -> std::io::Result<Inventory> {
     let file = files::open(path)?;
     let lines = match reader.take() {
@@ -151,7 +153,7 @@ fn tally(one: &Inventory) -> Tally<'_> {
 
 type Counted<'a> = (&'a PathBuf, Inventory);
 
-/// The tables of seed 001, section 2: a row for each session.
+/// A row for each session.
 fn write_sessions(world: &mut World, counted: &[Counted<'_>]) -> Result<(), Failure> {
     fn of(one: &Inventory, names: &[&str]) -> u64 {
         names.iter().filter_map(|name| one.types.get(*name)).sum()
@@ -193,7 +195,7 @@ fn write_sessions(world: &mut World, counted: &[Counted<'_>]) -> Result<(), Fail
 
 type Get = Box<dyn Fn(&Inventory) -> u64>;
 
-/// A row for each session, a column for each count that any of them has; a last one of text.
+/// A row for each session, a column for each count that any of them has, and a last column of text.
 fn session_table(
     world: &mut World,
     counted: &[Counted<'_>],

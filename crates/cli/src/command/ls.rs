@@ -9,44 +9,44 @@ use std::time::{Duration, UNIX_EPOCH};
 use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use transcript::file::Lines;
-use transcript::glance::Trouble;
 use transcript::place::{Beside, Session};
+use transcript::preview::Trouble;
 
-use super::JSON_VERSION;
-use super::survey::{Surveyed, headline, short_id, short_path, survey};
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::project;
+use crate::survey::{Surveyed, headline, short_id, short_path, survey};
 use crate::table::{Column, Table};
 use crate::text::{age, size};
 use crate::world::World;
 
-/// List sessions, newest first; empty ones at the end
+/// List sessions, newest first; empty ones last
 ///
-/// Shows the sessions of the project you are in; those of all projects if it has none. The first row is the one that
-/// other commands call `last`, if it is of this project. Reads only the beginning and the end of each file, so a title
-/// that stands only in the middle is not seen, nor damage there.
+/// Lists the sessions of the current project, or of all projects if it has none. `last` in other
+/// commands is the first row, if that session belongs to the current project. Reads only the start
+/// and the end of each file, so it misses a title, and damage, that is only in the middle.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LsArgs {
     /// Only this project: a folder, or part of its path
     #[arg(long, value_name = "PROJECT", conflicts_with = "all")]
     project: Option<String>,
-    /// All projects
+    /// List the sessions of all projects
     #[arg(long)]
     all: bool,
-    /// Only sessions changed since then: `3d`, `12h`, `2w`, `2026-11-01`
+    /// Only sessions changed since this time: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
-    /// Count the records of each session, and find damage anywhere; reads the whole files
+    /// Count the records of each session, and find damage anywhere; reads whole files
     #[arg(long)]
     count: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 /// A row of `--json`.
 #[derive(Serialize)]
-struct Row<'a> {
+struct LsRow<'a> {
     v: u32,
     id: &'a str,
     path: Cow<'a, str>,
@@ -115,7 +115,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     Ok(table.write(&mut world.out)?)
 }
 
-/// The sessions of the project that is asked for, of the one around us, or all.
+/// The sessions of the project that the user asked for, of the current project, or all.
 fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
     if args.all {
         return world.sessions();
@@ -137,12 +137,12 @@ fn row<'a>(
     one: &'a Surveyed,
     counted: Option<io::Result<Counted>>,
     agents: &mut Agents,
-) -> Row<'a> {
+) -> LsRow<'a> {
     let seen = one.seen.as_ref().ok();
     let counted = counted.and_then(Result::ok);
     let text = |millis: i64| Timestamp::from_millisecond(millis).ok().map(|time| time.to_string());
     let modified = one.session.modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Row {
+    LsRow {
         v: JSON_VERSION,
         id: &one.session.id,
         path: one.session.path.to_string_lossy(),
@@ -161,10 +161,11 @@ fn row<'a>(
     }
 }
 
-/// Which sessions of a project have sub-agents' files beside them; each project is looked at once.
+/// The sessions of each project that have sub-agents' files beside them; each project is read once.
 type Agents = HashMap<PathBuf, HashSet<String>>;
 
-/// What is worth knowing at a glance: what is broken, and whether sub-agents or large results belong to it.
+/// What to know at first sight: what is broken, and whether the session has sub-agents or large
+/// results.
 fn flags(one: &Surveyed, counted: Option<&Counted>, agents: &mut Agents) -> Vec<&'static str> {
     let mut flags = one.troubles(counted.map_or(&[], |counted| &counted.troubles));
     let project = one.session.path.parent().unwrap_or(Path::new("")).to_owned();
@@ -179,7 +180,7 @@ fn flags(one: &Surveyed, counted: Option<&Counted>, agents: &mut Agents) -> Vec<
     flags
 }
 
-/// What is in a whole file.
+/// What the whole file contains.
 #[derive(Default)]
 struct Counted {
     records: u64,
@@ -200,16 +201,16 @@ fn counted(one: &Surveyed) -> io::Result<Counted> {
     Ok(counted)
 }
 
-/// A moment: so long ago, or a date, with or without a time.
+/// A point in time: an age, or a date with or without a time.
 pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let bad = || {
         let hint = "write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`";
-        Failure::usage(format!("`{text}` is no time"), Some(hint))
+        Failure::usage(format!("`{text}` is not a time"), Some(hint))
     };
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
-    // Without an offset it is the time of here; a date is its midnight.
+    // Without an offset, it is local time; a date is its midnight.
     if let Ok(local) = text.parse::<DateTime>() {
         return Ok(local.to_zoned(TimeZone::system()).map_err(|_| bad())?.timestamp());
     }

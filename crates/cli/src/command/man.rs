@@ -1,13 +1,11 @@
-//! `quipu man`: the manual page, made from the definition of the arguments.
+//! `quipu man`: the manual page, generated from the definition of the arguments.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::args::Cli;
 use crate::failure::Failure;
 use crate::world::World;
 
@@ -19,19 +17,22 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn man(world: &mut World, args: &ManArgs) -> Result<(), Failure> {
+pub(crate) fn man(
+    world: &mut World,
+    args: &ManArgs,
+    mut root: clap::Command,
+) -> Result<(), Failure> {
     let Some(folder) = &args.out else {
         let mut page = Vec::new();
-        Man::new(Cli::command()).render(&mut page)?;
+        Man::new(root).render(&mut page)?;
         return Ok(world.out.write_all(&page)?);
     };
     fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
-    let mut root = Cli::command();
     root.build();
     write_pages(folder, &root)
 }
 
-/// The pages of a command and of those below it. Hidden ones have none.
+/// Writes the pages of a command and its subcommands. Hidden ones have none.
 fn write_pages(folder: &Path, command: &clap::Command) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let path = folder.join(format!("{name}.1"));

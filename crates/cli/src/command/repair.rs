@@ -1,4 +1,4 @@
-//! `quipu repair`: what `check` finds, mended.
+//! `quipu repair`: repairs what `check` finds.
 
 use std::path::Path;
 
@@ -12,19 +12,22 @@ use crate::surgery::{self, Job, Plan, Target};
 use crate::version;
 use crate::world::World;
 
-/// Mend what `quipu check` finds
+/// Repair what `quipu check` finds
 ///
-/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. Records are brought back and hung on what was said before them so that every client version loads them; what
-/// the API refuses of what the version sends is taken out or made to fit. Each mend is told, and what cannot be mended remains and is told too. Exit code 0 if the result resumes fully, else that of `check`.
+/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. Recovers
+/// records and fixes their parent links so that every client version loads them; removes or fixes
+/// what the API would refuse in the request of the version given by `--for`. Lists every fix, and
+/// everything it could not fix. The exit code is 0 if the result resumes fully, else that of
+/// `check`.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct RepairArgs {
     /// The session
     session: String,
-    /// The client version that is to resume it
+    /// The client version that will resume the session
     #[arg(long = "for", value_name = "VERSION", default_value = "2.1.325")]
     version: String,
-    /// Change the session's own file: a backup is made first, and `quipu undo` brings it back
+    /// Change the session's own file; a backup is kept first, and `quipu undo` restores it
     #[arg(long, conflicts_with = "output")]
     in_place: bool,
     #[command(flatten)]
@@ -36,13 +39,14 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     let session = world.session(&args.session)?;
     let read = surgery::read(&session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let mended = change::mend(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
-    let is_nothing = mended.source.is_none() && mended.change.is_nothing();
+    let repaired =
+        change::repair(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
+    let is_nothing = repaired.source.is_none() && repaired.change.is_nothing();
     let job = Job {
         verb: "repair",
         session: &session,
         read,
-        plan: Plan::Mended(Box::new(mended)),
+        plan: Plan::Repaired(Box::new(repaired)),
         in_place: args.in_place,
         keep_ids: false,
         without_agents: false,
@@ -52,8 +56,8 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
         let findings = before.findings().map_err(unreadable)?;
         let mut worst = findings.iter().filter(|one| one.severity >= Severity::Loss);
         let text = match worst.next() {
-            None => "there is nothing to mend".to_owned(),
-            Some(one) => format!("nothing of it can be mended: {}: {}", one.code, one.text),
+            None => "nothing to repair".to_owned(),
+            Some(one) => format!("nothing can be repaired: {}: {}", one.code, one.text),
         };
         surgery::nothing(world, &job, &args.target, &job.proof(rules)?, &text)?;
         return Failure::of_verdict(job.read.subject.verdict().map_err(unreadable)?);
@@ -62,7 +66,8 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     Failure::of_verdict(after)
 }
 
-/// Mends a session that is about to go on, in its place or in a copy, if it resumes better then; says what was done.
+/// Repairs a session that is about to be resumed, in place or in a copy, if it then resumes better;
+/// returns a message about what was done.
 pub(crate) fn before_resume(
     world: &mut World,
     session: &Session,
@@ -71,9 +76,10 @@ pub(crate) fn before_resume(
     let rules = Rules::newest();
     let read = surgery::read(session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let mended = change::mend(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
+    let repaired =
+        change::repair(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
     let mut deeds: Vec<(String, usize)> = Vec::new();
-    for deed in &mended.change.deeds {
+    for deed in &repaired.change.deeds {
         match deeds.iter_mut().find(|(text, _)| *text == deed.text) {
             Some((_, times)) => *times += 1,
             None => deeds.push((deed.text.clone(), 1)),
@@ -83,7 +89,7 @@ pub(crate) fn before_resume(
         verb: "repair",
         session,
         read,
-        plan: Plan::Mended(Box::new(mended)),
+        plan: Plan::Repaired(Box::new(repaired)),
         in_place: copy.is_none(),
         keep_ids: false,
         without_agents: false,
@@ -102,6 +108,6 @@ pub(crate) fn before_resume(
     });
     let deeds = deeds.collect::<Vec<_>>().join("; ");
     let more = if more == 0 { String::new() } else { format!("; and {more} more") };
-    let undo = if copy.is_none() { " (`quipu undo` takes it back)" } else { " (in a copy)" };
-    Ok(Some(format!("the session was mended first: {deeds}{more}{undo}")))
+    let undo = if copy.is_none() { " (`quipu undo` reverts that)" } else { " (in a copy)" };
+    Ok(Some(format!("the session was repaired first: {deeds}{more}{undo}")))
 }

@@ -1,4 +1,4 @@
-//! `quipu ship`: sessions as traces, to a receiver that has them once.
+//! `quipu ship`: sends sessions as traces to a receiver, each once.
 
 mod tree;
 
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use export::deliver::{Outbox, Shelf, Trouble, WhenDown, side_by_side};
+use export::client::Stop;
+use export::outbox::{Outbox, ReceiverDir, Trouble, WhenDown, side_by_side};
 use export::plan::Closing;
-use export::send::Stop;
 use export::ship::{Made, ShipError, Shipper, import};
 use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,17 +18,21 @@ use serde::Serialize;
 use transcript::place::{Home, Session};
 use transcript::time::Time;
 
-use super::JSON_VERSION;
 use super::hook::{self, SetAside};
 use super::ls::moment;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::receiver::{Receiver, ReceiverArgs};
 use crate::text::count;
 use crate::world::World;
 
 /// Send sessions as traces to Langfuse, Phoenix or any OTLP receiver, each turn once
 ///
-/// A turn becomes a trace: its answers, their calls, the sub-agents that these started. Only finished turns are sent. What has arrived is remembered, and ids are made from the session's own: sending anything twice changes nothing. What waits on disk goes first; a batch that is not as it was written is not sent, but made again. `--all` also tries again what hooks have set aside. Another quipu that ships to the same receiver is waited for, 30 seconds at most.
+/// A turn becomes a trace: its answers, their calls, and the sub-agents that the calls started.
+/// Only finished turns are sent. Quipu remembers what has arrived, and makes ids from the session's
+/// own, so sending anything twice changes nothing. Batches that wait on disk are sent first; a
+/// damaged batch is not sent, but made again. `--all` also retries jobs of hooks that were set
+/// aside. If another quipu ships to the same receiver, waits for it, 30 seconds at most.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ShipArgs {
@@ -37,7 +41,7 @@ pub(crate) struct ShipArgs {
     /// All sessions
     #[arg(long, conflicts_with = "session")]
     all: bool,
-    /// Only turns since then: `3d`, `12h`, `2w`, `2026-11-01`
+    /// Only turns since this time: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     #[command(flatten)]
@@ -45,13 +49,13 @@ pub(crate) struct ShipArgs {
     /// Print what would be sent, as a tree, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only find out whether the receiver is there and lets us in
+    /// Only check that the receiver is reachable and accepts the credentials
     #[arg(long, conflicts_with_all = ["session", "all", "dry_run"])]
     check: bool,
-    /// Also send what the receiver has already
+    /// Also send what the receiver already has
     #[arg(long)]
     again: bool,
-    /// One JSON object: what was sent; with `--dry-run` one for each span
+    /// Print one JSON object about what was sent; with `--dry-run`, one per span
     #[arg(long)]
     json: bool,
 }
@@ -72,16 +76,16 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     }
     let receiver = Arc::new(Receiver::find(world, &args.receiver)?);
     if world.has_samples() && (args.all || !receiver.is_here) {
-        let hint = "`--dry-run` shows what would be; one that is named is sent to a receiver on this machine";
+        let hint = "`--dry-run` shows what would be sent; a sample that you name can be sent to a receiver on this machine";
         return Err(Failure::usage(
-            "there are no sessions but samples, and these are not sent",
+            "there are only sample sessions, which are not sent",
             Some(hint),
         ));
     }
     let is_all = args.all && since.is_none() && closed.is_empty() && !world.has_home_flags();
     let extent = if is_all { Extent::All } else { Extent::Some };
     send(world, args, &receiver, &sessions, (since, extent))?;
-    // Hooks that found us at work have left what they were told to us.
+    // Hooks that ran while we held the lock have left their jobs to us.
     let aside = if args.all { SetAside::TryAgain } else { SetAside::Leave };
     for note in hook::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
         world.out.note(&format!("a job of a hook is set aside: {note}"))?;
@@ -89,18 +93,18 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     readable(&closed)
 }
 
-/// Whether every folder that was asked for could be read; those that could not were named already.
+/// Fails if a folder that was asked for could not be read; each was reported already.
 fn readable(closed: &[PathBuf]) -> Result<(), Failure> {
     match closed {
         [] => Ok(()),
         [folder, ..] => {
-            let hint = "what could be read is sent; give yourself access, and run it again";
+            let hint = "everything else was processed; fix the permissions, and run it again";
             Err(Failure::closed(folder, hint))
         }
     }
 }
 
-/// The sessions that are asked for, the oldest first, and the folders that cannot be read.
+/// The sessions that were asked for, oldest first, and the folders that cannot be read.
 fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<PathBuf>), Failure> {
     let (mut found, mut closed) = (Vec::new(), Vec::new());
     if args.all {
@@ -118,7 +122,7 @@ fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<Pat
     Ok((found, closed))
 }
 
-/// What was done, in JSON.
+/// The outcome, as JSON.
 #[derive(Serialize)]
 struct Report {
     v: u32,
@@ -135,30 +139,32 @@ struct Report {
     unreadable: usize,
 }
 
-/// So long is waited for another who ships to the same receiver.
+/// How long to wait for another process that ships to the same receiver.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Keeps others from shipping to the same receiver; whoever does already is waited for, but not for
-/// ever.
-fn hold(world: &mut World, shelf: &Shelf) -> Result<Held, Failure> {
+/// Keeps other processes from shipping to the same receiver; waits for one that already does, but
+/// not for ever.
+fn hold(world: &mut World, receiver_dir: &ReceiverDir) -> Result<Held, Failure> {
     let who = format!("process {} (quipu ship)", std::process::id());
     let lock = |patience: Duration| {
-        shelf.lock(&who, patience).map_err(|error| Failure::unwritable(&shelf.folder, error))
+        receiver_dir
+            .lock(&who, patience)
+            .map_err(|error| Failure::unwritable(&receiver_dir.folder, error))
     };
     let other = match lock(Duration::ZERO)? {
         Lock::Held(held) => return Ok(held),
         Lock::Busy(other) => other,
     };
     let seconds = PATIENCE.as_secs();
-    let what = "ships to the same receiver";
+    let what = "is shipping to the same receiver";
     world
         .out
         .note(&format!("{} {what}: waiting for it, {seconds} seconds at most", named(&other)))?;
     match lock(PATIENCE)? {
         Lock::Held(held) => Ok(held),
         Lock::Busy(other) => {
-            let message = format!("{} {what}, and does not end", named(&other));
-            let hint = "run it again later, or end that process: what it has not sent is not lost";
+            let message = format!("{} {what} and has not finished", named(&other));
+            let hint = "try again later, or end that process: what it has not sent is not lost";
             Err(Failure::undelivered(message, Some(hint)))
         }
     }
@@ -168,7 +174,7 @@ fn named(holder: &str) -> &str {
     if holder.is_empty() { "another quipu" } else { holder }
 }
 
-/// Whether all sessions are gone through that there are, in all homes and from the beginning.
+/// Whether this run covers all sessions, in all homes and from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     All,
@@ -182,13 +188,13 @@ fn send(
     sessions: &[Session],
     (since, extent): (Option<Time>, Extent),
 ) -> Result<(), Failure> {
-    let shelf = &receiver.shelf;
-    let _held = hold(world, shelf)?;
+    let receiver_dir = &receiver.dir;
+    let _held = hold(world, receiver_dir)?;
     if let Some(note) = take_over(world, receiver) {
         world.out.note(&note)?;
     }
     let sender = receiver.sender()?;
-    let mut outbox = Outbox::new(&sender, shelf, WhenDown::Stop);
+    let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Stop);
     let mut outcome = outbox.drain(true);
     let (mut made, mut unreadable) = (Made::default(), 0);
     let mut notes = Vec::new();
@@ -197,7 +203,7 @@ fn send(
         let now = world.now;
         let (shipped, delivered) = side_by_side(&mut outbox, |give| {
             let mut shipper =
-                Shipper::new(shelf, &receiver.telling, &receiver.ids, args.again, since);
+                Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, args.again, since);
             let mut before = 0;
             for session in sessions {
                 let watch = |bytes: u64| bar.set_position(before + bytes);
@@ -215,14 +221,17 @@ fn send(
             shipper.finish(give)
         });
         bar.finish_and_clear();
-        // Whoever closed has said why.
+        // The side that closed the channel reports why.
         drop(shipped);
         outcome = delivered;
     }
     let tally = std::mem::take(&mut outbox.tally);
-    // What was in damaged batches was made again.
+    // What was in damaged batches has been made again.
     if extent == Extent::All && outcome.is_ok() && unreadable == 0 {
-        shelf.spool.forget_damaged().map_err(|error| Failure::unwritable(&shelf.folder, error))?;
+        receiver_dir
+            .spool
+            .forget_damaged()
+            .map_err(|error| Failure::unwritable(&receiver_dir.folder, error))?;
     }
     for note in notes.iter().chain(&tally.notes) {
         world.out.note(note)?;
@@ -249,15 +258,14 @@ fn send(
     match outcome {
         Err(trouble) => Err(undelivered(&trouble)),
         Ok(()) if tally.refused > 0 => {
-            let folder = shelf.spool.refused_folder().display().to_string();
-            let hint =
-                format!("they are in `{folder}`, and are tried again with the next `quipu ship`");
+            let folder = receiver_dir.spool.refused_folder().display().to_string();
+            let hint = format!("they are in `{folder}`; the next `quipu ship` tries them again");
             let message = format!("the receiver refused {}", count(tally.refused as u64, "span"));
             Err(Failure::undelivered(message, Some(&hint)))
         }
         Ok(()) if tally.lost > 0 => {
             let message = format!("the receiver did not keep {}", count(tally.lost as u64, "span"));
-            Err(Failure::undelivered(message, Some("`--again` sends them once more")))
+            Err(Failure::undelivered(message, Some("`--again` sends them again")))
         }
         Ok(()) if unreadable > 0 && !args.all => Err(Failure::some_unreadable(unreadable)),
         Ok(()) => Ok(()),
@@ -284,11 +292,11 @@ fn say(world: &mut World, report: &Report) -> Result<(), Failure> {
         parts.push(format!("{} had waited on disk", report.waited));
     }
     let rest =
-        [(report.known, "there already"), (report.unfinished, "not finished yet")].into_iter();
+        [(report.known, "already there"), (report.unfinished, "not finished yet")].into_iter();
     let rest = rest.filter(|(count, _)| *count > 0);
     parts.extend(rest.map(|(count, what)| format!("{count} {what}")));
     if report.spooled > 0 {
-        parts.push(format!("{} wait on disk", number(report.spooled, "span")));
+        parts.push(format!("{} waiting on disk", number(report.spooled, "span")));
     }
     Ok(writeln!(world.out, "{}.", parts.join("; "))?)
 }
@@ -297,39 +305,41 @@ fn say(world: &mut World, report: &Report) -> Result<(), Failure> {
 pub(super) fn undelivered(trouble: &Trouble) -> Failure {
     let hint = match trouble {
         Trouble::Receiver(Stop::Down(_)) => {
-            "what was made is kept, and goes first next time; `quipu ship` goes on where it stopped"
+            "the spans are kept and sent first next time; `quipu ship` continues where it stopped"
         }
         Trouble::Receiver(Stop::Denied(_)) => "set the keys, and run it again: nothing is lost",
         Trouble::Receiver(Stop::Wrong(_)) => {
-            "OTLP receivers listen at `…/v1/traces`; for Langfuse give `…/api/public/otel`"
+            "OTLP receivers listen at `…/v1/traces`; for Langfuse use `…/api/public/otel`"
         }
         Trouble::Receiver(Stop::Refused(_)) => {
-            "what was refused is kept; `quipu hook status` says where"
+            "what was refused is kept; `quipu hook status` shows where"
         }
-        Trouble::Spool(_) => "make room, and run it again: the sessions still have everything",
-        Trouble::Waiting(..) => "nothing was sent past it: look at that folder",
+        Trouble::Queue(_) => {
+            "free some disk space, and run it again: the sessions still contain everything"
+        }
+        Trouble::Waiting(..) => "nothing after it was sent: look at that folder",
     };
     Failure::undelivered(trouble.to_string(), Some(hint))
 }
 
-/// Takes over what seed 002's program has sent, if this is where it sends to. What somebody should
-/// know of it.
-pub(in crate::command) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
+/// Imports what the cc-langfuse hook has sent, if it sends to this receiver. Returns a message for
+/// the user.
+pub(crate) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
     if !receiver.is_theirs {
         return None;
     }
     let (home, _) = world.first_home();
     let path = home.join("state").join("cc-langfuse_state.json");
     let shown = path.display();
-    match import(&receiver.shelf, &path) {
+    match import(&receiver.dir, &path) {
         Ok(0) => None,
         Ok(number) => {
             let sessions = count(number as u64, "session");
             Some(format!(
-                "cc-langfuse has sent turns of {sessions}, as `{shown}` says: these are not sent again, unless with `--again`"
+                "according to `{shown}`, cc-langfuse has sent turns of {sessions}: they are not sent again without `--again`"
             ))
         }
-        Err(error) => Some(format!("`{shown}` is not understood: {error}")),
+        Err(error) => Some(format!("cannot parse `{shown}`: {error}")),
     }
 }
 
@@ -340,22 +350,22 @@ fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     sender.tries(0);
     let (to, by) = (receiver.shown(), receiver.named_by);
     match sender.check() {
-        Ok(None) => Ok(writeln!(world.out, "{to} takes traces (named by {by}).")?),
+        Ok(None) => Ok(writeln!(world.out, "{to} accepts traces (from {by}).")?),
         Ok(Some(reply)) => {
             let text = format!(
-                "{to} is there and lets us in (named by {by}). It wants more than an empty request: {reply}"
+                "{to} is reachable and accepts the credentials (from {by}), but not an empty request: {reply}"
             );
             Ok(writeln!(world.out, "{text}")?)
         }
         Err(stop) => {
-            world.out.note(&format!("asked {to} (named by {by})"))?;
+            world.out.note(&format!("tried {to} (from {by})"))?;
             let hint = match &stop {
                 Stop::Down(_) => Some("is it running, and is this its address?"),
                 Stop::Denied(_) => {
                     Some("for Langfuse: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY of the project")
                 }
                 Stop::Wrong(_) => Some(
-                    "OTLP receivers listen at `…/v1/traces`; for Langfuse give `…/api/public/otel`",
+                    "OTLP receivers listen at `…/v1/traces`; for Langfuse use `…/api/public/otel`",
                 ),
                 Stop::Refused(_) => None,
             };
@@ -364,7 +374,7 @@ fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     }
 }
 
-/// A bar, if somebody looks.
+/// A progress bar, if stderr is a terminal.
 fn bar(sessions: &[Session]) -> ProgressBar {
     let total = sessions.iter().map(|session| session.size).sum();
     let target = if std::io::stderr().is_terminal() && sessions.len() > 1 {

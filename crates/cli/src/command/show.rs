@@ -1,62 +1,56 @@
-//! `quipu show`: a session as a person reads it.
+//! `quipu show`: a session as a conversation.
 
 mod call;
 mod turn;
 
 use std::io::Write;
-use std::ops::RangeInclusive;
 
+use transcript::agents::{Owner, WithAgents};
 use transcript::conversation::Turns;
-use transcript::family::{Family, Owner};
-use transcript::glance::{Glance, glance};
 use transcript::graph::{ChainId, Start};
 use transcript::markdown;
 use transcript::place::Session;
+use transcript::preview::{Preview, preview};
 use transcript::secret::Mask;
 use transcript::turn::Turn;
+use transcript::view::{Show, TurnPlace};
 
-use super::as_json::{self, Place};
-use super::damage;
-use super::range::range;
+use crate::as_json;
+use crate::damage;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::redact::hidden;
 use crate::text::{count, fit, local, one_line, quoted};
+use crate::view_args::ViewArgs;
 use crate::world::World;
 
 /// Show a session as a conversation
 ///
-/// Turn by turn: what was asked, what the model said, its calls folded to a line each, what they changed in files. The live conversation is
-/// shown, the one that the newest Claude Code goes on with; `quipu tree` shows what else there is. Secrets are hidden with `--markdown`
-/// only, which is for others to read; the screen and `--json` are exact.
+/// Prints each turn: the prompt, the model's answers, its calls (one line each) and what they
+/// changed in files. Shows the live branch, which is the one that the newest Claude Code resumes;
+/// `quipu tree` shows the others. Secrets are redacted only with `--markdown`, which is meant for
+/// other readers; the screen and `--json` are exact.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct ShowArgs {
     /// The session
     session: String,
-    /// Only this turn, or these: `3`, `3..5`, `3..`
-    #[arg(long, value_name = "N", value_parser = range)]
-    turn: Option<RangeInclusive<u64>>,
-    /// The conversation that ends in this record, or goes through it (its uuid, or the beginning of it)
+    #[command(flatten)]
+    view: ViewArgs,
+    /// The branch that contains this record (its uuid, or the start of it)
     #[arg(long, value_name = "LEAF")]
     branch: Option<String>,
-    /// Dead branches too
+    /// Include abandoned branches
     #[arg(long, conflicts_with = "branch")]
     all: bool,
-    /// Everything: whole results, whole diffs, summaries, reminders, and what sub-agents did
-    #[arg(long)]
-    full: bool,
-    /// The model's thinking
-    #[arg(long)]
-    thinking: bool,
-    /// As Markdown, with secrets hidden
+    /// Print Markdown, with secrets redacted
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// With `--markdown`: do not hide secrets
+    /// With `--markdown`: do not redact secrets
     #[arg(long, requires = "markdown")]
     no_redact: bool,
-    /// As JSON, one turn a line; exact, secrets included
+    /// Print JSON, one turn per line; exact, secrets included
     #[arg(long)]
     json: bool,
     /// Do not use a pager
@@ -64,16 +58,15 @@ pub(crate) struct ShowArgs {
     no_pager: bool,
 }
 
-/// What is to be shown.
+/// What to show.
 #[derive(Clone, Copy, Debug)]
 struct Wanted<'a> {
-    full: bool,
-    thinking: bool,
-    /// The session's folder: paths are shown from there.
+    show: Show,
+    /// The session's folder: paths are shown relative to it.
     cwd: Option<&'a str>,
 }
 
-/// Turns that follow each other, and what they are.
+/// Consecutive turns, and the chain that they are on.
 struct Part {
     chain: Option<ChainId>,
     turns: Vec<Turn>,
@@ -82,45 +75,37 @@ struct Part {
 pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let family = Family::open(&session).map_err(unreadable)?;
+    let family = WithAgents::open(&session).map_err(unreadable)?;
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     let left_out = Left::of(&found);
     let parts = parts(&family, found, args)?;
-    let wanted =
-        |number: usize| args.turn.as_ref().is_none_or(|turn| turn.contains(&(number as u64)));
     let last = parts.iter().map(|part| part.turns.len()).max().unwrap_or(0);
-    if let Some(turn) = args.turn.as_ref().filter(|turn| *turn.start() > last as u64) {
-        let message = format!("there is no turn {}", turn.start());
-        return Err(Failure::usage(
-            message,
-            Some(&format!("the conversation has {}", count(last as u64, "turn"))),
-        ));
-    }
+    let wanted = args.view.turns(last)?;
     let chosen = parts.iter().flat_map(|part| {
         (1..)
             .zip(&part.turns)
-            .filter(|(number, _)| wanted(*number))
+            .filter(|(number, _)| wanted.contains(number))
             .map(|(number, turn)| (part.chain, number, turn))
     });
     if args.json {
         for (chain, number, turn) in chosen {
-            let place = Place { number, owner: Owner::Main, agent: None, chain };
+            let place = TurnPlace { number, owner: Owner::Main, agent: None, chain };
             as_json::turn(&family, turn, place, &mut world.out)?;
             world.out.write_all(b"\n")?;
         }
         return Ok(());
     }
-    let seen = glance(&session.path).map_err(unreadable)?;
+    let seen = preview(&session.path).map_err(unreadable)?;
     if !args.no_pager {
         let pager = world.pager.clone();
         world.out.page(&pager)?;
     }
     if args.markdown {
-        let options = markdown::Options { thinking: args.thinking, full: args.full };
         let redactor = world.redactor();
         let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
-        let mut writer = markdown::Writer::new(&family, options, mask, Visible(&mut world.out));
+        let mut writer =
+            markdown::Writer::new(&family, args.view.show(), mask, Visible(&mut world.out));
         let failed = |error| Failure::mixed(&session.path, error);
         writer.head(&session.id, &seen).map_err(failed)?;
         let mut before = None;
@@ -136,7 +121,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     let page = &mut Page::new(&mut world.out);
     head(page, &session, &seen, &family, &left_out, last)?;
-    let wanted = Wanted { full: args.full, thinking: args.thinking, cwd: seen.cwd.as_deref() };
+    let wanted = Wanted { show: args.view.show(), cwd: seen.cwd.as_deref() };
     let mut chain_before = None;
     for (chain, number, turn) in chosen {
         if chain != chain_before {
@@ -152,14 +137,14 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     if alone > 0 {
         let name = quoted(&args.session);
         let alone = count(alone as u64, "sub-agent");
-        let text = format!("{alone} that no call is known for: quipu tree {name}.");
+        let text = format!("{alone} without a known call: quipu tree {name}.");
         page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
     }
     Ok(())
 }
 
-/// The turns that were asked for.
-fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Failure> {
+/// The turns that the user asked for.
+fn parts(family: &WithAgents, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Failure> {
     let Some(leaf) = &args.branch else {
         let mut parts = vec![Part { chain: None, turns: found.live }];
         if args.all {
@@ -174,11 +159,11 @@ fn parts(family: &Family, found: Turns, args: &ShowArgs) -> Result<Vec<Part>, Fa
     });
     let Some((row, first)) = rows.next() else {
         let hint = "`quipu tree` lists the leaves";
-        return Err(Failure::not_found(format!("no record is called `{leaf}`"), hint));
+        return Err(Failure::not_found(format!("no record has the id `{leaf}`"), hint));
     };
     if rows.any(|(_, other)| other.uuid != first.uuid) {
         return Err(Failure::not_found(
-            format!("several records begin with `{leaf}`"),
+            format!("several record ids begin with `{leaf}`"),
             "give more of it",
         ));
     }
@@ -207,9 +192,9 @@ impl Left {
         }
         let name = quoted(name);
         let text = format!(
-            "Not on the live chain: {} in {} (quipu show {name} --all; quipu tree {name}).",
+            "Not on the live branch: {} on {} (quipu show {name} --all; quipu tree {name}).",
             count(self.turns as u64, "turn"),
-            count(self.chains as u64, "dead end")
+            count(self.chains as u64, "abandoned branch|abandoned branches")
         );
         page.blank()?;
         Ok(page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?)
@@ -219,12 +204,12 @@ impl Left {
 fn head(
     page: &mut Page<'_>,
     session: &Session,
-    seen: &Glance,
-    family: &Family,
+    seen: &Preview,
+    family: &WithAgents,
     left: &Left,
     shown: usize,
 ) -> Result<(), Failure> {
-    let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or("(nothing was said)");
+    let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or("(no messages)");
     let title: String = title.chars().take(1_000).collect();
     let title = fit(&one_line(&title), page.width * 2 - 2);
     page.paragraph(&Lead::default(), &[Span::new(BOLD, title)])?;
@@ -247,7 +232,7 @@ fn head(
     }
     if left.turns > left.live && shown == left.live {
         let text = format!(
-            "On the live chain: {} of {} turns. Claude Code would go on without the others.",
+            "The live branch has {} of {} turns. Claude Code would resume without the others.",
             left.live,
             left.live + left.turns
         );
@@ -256,23 +241,27 @@ fn head(
     Ok(())
 }
 
-/// A line before the turns of a dead branch.
-fn dead_head(page: &mut Page<'_>, family: &Family, chain: Option<ChainId>) -> Result<(), Failure> {
+/// A line before the turns of an abandoned branch.
+fn dead_head(
+    page: &mut Page<'_>,
+    family: &WithAgents,
+    chain: Option<ChainId>,
+) -> Result<(), Failure> {
     let Some(chain) = chain else { return Ok(()) };
     let conversation = &family.main;
     let line = |row| conversation.table.row(row).line;
     let known = conversation.graph.chain(chain);
     let from = match known.start {
-        Start::Root => "a root of its own".to_owned(),
+        Start::Root => "it has its own root".to_owned(),
         Start::Lost => "its parent is not in the file".to_owned(),
-        Start::Loop => "its parents go round".to_owned(),
+        Start::Loop => "its parent links form a cycle".to_owned(),
         Start::Branch(row) => format!("branches off at line {}", line(row)),
         Start::Compaction(row) | Start::CompactionGuess(row) => {
             format!("after a compaction, line {}", line(row))
         }
-        Start::Side(row) => format!("a sidechain at line {}", line(row)),
+        Start::Sidechain(row) => format!("a sidechain at line {}", line(row)),
     };
-    let text = format!("dead end from line {}: {from}", line(known.first));
+    let text = format!("abandoned branch from line {}: {from}", line(known.first));
     page.blank()?;
     let rule = "━".repeat(page.width.saturating_sub(text.chars().count() + 4));
     Ok(page.line(&[Span::new(WARN, format!("━━ {text} {rule}"))])?)

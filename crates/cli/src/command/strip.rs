@@ -1,4 +1,4 @@
-//! `quipu strip`: a session without what it can do without.
+//! `quipu strip`: a session without the parts that it can do without.
 
 use transcript::change::{self, Keep, Preset, Spared, Strip, Subject};
 use transcript::history::Rules;
@@ -8,58 +8,61 @@ use crate::surgery::{self, Job, Plan, Target};
 use crate::text::{bytes, count, grouped};
 use crate::world::World;
 
-/// Take tool calls, results, thinking, images or noise out of a session
+/// Remove tool calls, results, thinking, images or noise from a session
 ///
-/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. A call goes with its result; where something is taken out of a turn its thinking goes too, which the API
-/// takes only as it was given; what hung on it is hung on what is sent before it. Before anything is written the result is read again and judged: one that resumes less well is not written.
+/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. A call is
+/// removed together with its result. Where something is removed from a turn, its thinking is
+/// removed too, because the API accepts thinking only unchanged. Children of a removed record get
+/// the record that is sent before it as their parent. Before anything is written, the result is
+/// read again and checked: one that resumes less well is not written.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "switches that have nothing to do with each other"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct StripArgs {
     /// The session
     session: String,
-    /// How much, if nothing below says it. Each takes out what the one before it does, and more. light: copies, noise, sub-agents' records, nothing that the model sees; medium: also results over
-    /// 4,000 bytes and thinking, except in the last 5 turns (of results, at most the last 20 answers); heavy: also all results, images and lists of file copies, except in the last 2 turns (at most the
-    /// last 8 answers); extreme: also all calls, everywhere
+    /// How much to remove; the options below add to it. Each preset removes what the one before it
+    /// does, and more. light: copies, noise, sub-agents' records, nothing that the model sees;
+    /// medium: also results of 4,000 bytes and more, and thinking, except in the last 5 turns
+    /// (results: at most in the last 20 answers); heavy: also all results, images and lists of file
+    /// copies, except in the last 2 turns (at most in the last 8 answers); extreme: also all calls,
+    /// everywhere
     #[arg(long, value_enum, value_name = "HOW MUCH")]
-    preset: Option<How>,
+    preset: Option<StripMode>,
     /// Tool calls, with their results
-    #[arg(long, help_heading = "What goes")]
+    #[arg(long, help_heading = "What to remove")]
     calls: bool,
-    /// What results say; the calls stay, and a word about the size
-    #[arg(long, help_heading = "What goes")]
+    /// The contents of results; the calls stay, with a note about the size
+    #[arg(long, help_heading = "What to remove")]
     results: bool,
     /// The structured copies of results, which no model sees
-    #[arg(long, help_heading = "What goes")]
+    #[arg(long, help_heading = "What to remove")]
     copies: bool,
     /// Thinking
-    #[arg(long, help_heading = "What goes")]
+    #[arg(long, help_heading = "What to remove")]
     thinking: bool,
-    /// Images and documents; a word about them stays
-    #[arg(long, help_heading = "What goes")]
+    /// Images and documents; a note about them stays
+    #[arg(long, help_heading = "What to remove")]
     images: bool,
-    /// Lines that are no conversation: progress, requests, the queue, durations, summaries of hooks
-    #[arg(long, help_heading = "What goes")]
+    /// Records that are not conversation: progress, requests, the queue, durations, hook summaries
+    #[arg(long, help_heading = "What to remove")]
     noise: bool,
-    /// Lists of copies of edited files: without them the client cannot take edits back
-    #[arg(long, help_heading = "What goes")]
+    /// Lists of copies of edited files; without them the client cannot rewind edits
+    #[arg(long, help_heading = "What to remove")]
     snapshots: bool,
-    /// What sub-agents did: their records in the session's file; their own files are not taken along
-    #[arg(long, help_heading = "What goes")]
+    /// What sub-agents did: their records in the session's file; their own files are not copied
+    #[arg(long, help_heading = "What to remove")]
     agents: bool,
     /// Only calls, results and copies of this tool (can be repeated)
     #[arg(long, value_name = "NAME", help_heading = "Where")]
     tool: Vec<String>,
-    /// Only what is older than so many turns, whatever it is; instead of what a preset keeps
+    /// Only what is older than this many turns, whatever it is; replaces what a preset keeps
     #[arg(long, value_name = "TURNS", help_heading = "Where")]
     older_than: Option<usize>,
-    /// Only results of at least that many bytes (4000, 64k, 1M), and their calls
+    /// Only results of at least this many bytes (4000, 64k, 1M), and their calls
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Where")]
     over: Option<u64>,
-    /// Change the session's own file: a backup is made first, and `quipu undo` brings it back
+    /// Change the session's own file; a backup is kept first, and `quipu undo` restores it
     #[arg(long, conflicts_with = "output")]
     in_place: bool,
     #[command(flatten)]
@@ -67,20 +70,20 @@ pub(crate) struct StripArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum How {
+enum StripMode {
     Light,
     Medium,
     Heavy,
     Extreme,
 }
 
-impl How {
+impl StripMode {
     fn name(self) -> &'static str {
         match self {
-            How::Light => "light",
-            How::Medium => "medium",
-            How::Heavy => "heavy",
-            How::Extreme => "extreme",
+            StripMode::Light => "light",
+            StripMode::Medium => "medium",
+            StripMode::Heavy => "heavy",
+            StripMode::Extreme => "extreme",
         }
     }
 }
@@ -93,8 +96,8 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
     let change = change::strip(&read.subject, &what);
     let change = change.map_err(|error| Failure::unreadable(&session.path, error))?;
     if change.leaves_nothing(read.subject.conversation()) {
-        let hint = "strip less, or begin a new session";
-        return Err(Failure::usage("nothing of the conversation would be left", Some(hint)));
+        let hint = "strip less, or start a new session";
+        return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));
     }
     let kept = kept(args, &what, &read.subject);
     let job = Job {
@@ -113,7 +116,8 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Where all results stay because of where they stand: that it is so, and what would help.
+/// The note for a session whose results are all in the turns that are kept: says so, and what would
+/// help.
 fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Option<String> {
     let (turns, answers) = match what.keep {
         Keep::Turns(turns) => (turns, None),
@@ -140,10 +144,10 @@ fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Option<String> {
 
 fn what(args: &StripArgs) -> Result<Strip, Failure> {
     let mut what = match args.preset {
-        Some(How::Light) => Strip::preset(Preset::Light),
-        Some(How::Medium) => Strip::preset(Preset::Medium),
-        Some(How::Heavy) => Strip::preset(Preset::Heavy),
-        Some(How::Extreme) => Strip::preset(Preset::Extreme),
+        Some(StripMode::Light) => Strip::preset(Preset::Light),
+        Some(StripMode::Medium) => Strip::preset(Preset::Medium),
+        Some(StripMode::Heavy) => Strip::preset(Preset::Heavy),
+        Some(StripMode::Extreme) => Strip::preset(Preset::Extreme),
         None => Strip::default(),
     };
     what.calls |= args.calls;
@@ -158,8 +162,7 @@ fn what(args: &StripArgs) -> Result<Strip, Failure> {
     what.keep = args.older_than.map_or(what.keep, Keep::Turns);
     what.over = args.over.unwrap_or(what.over);
     if what.is_nothing() {
-        let hint =
-            "give `--preset light`, or say what goes: `--calls`, `--results`, `--thinking`, …";
+        let hint = "use `--preset light`, or select what to remove: `--calls`, `--results`, `--thinking`, …";
         return Err(Failure::usage("nothing to strip", Some(hint)));
     }
     Ok(what)

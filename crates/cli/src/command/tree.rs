@@ -1,29 +1,30 @@
-//! `quipu tree`: where the live conversation runs, and what hangs dead.
+//! `quipu tree`: the live branch of a session, and its abandoned branches.
 
 mod draw;
 mod json;
 
-use transcript::family::Family;
+use transcript::agents::WithAgents;
+use transcript::lineage::relatives;
 use transcript::place::sessions_in;
-use transcript::relative::relatives;
 
 use crate::failure::Failure;
 use crate::page::Page;
 use crate::version::As;
 use crate::world::World;
 
-/// Show how a session hangs together: branches, compactions, sub-agents, forks
+/// Show the structure of a session: branches, compactions, sub-agents, forks
 ///
-/// The live conversation runs down the left side, from its root to its leaf, a line a turn. What hangs dead stands beside the place where it
-/// branches off, with the id to give to `quipu show --branch`. Below that: sub-agents that no call is known for, and the sessions
-/// of the same project that share records with this one.
+/// The live branch runs down the left side, from its root to its leaf, one line per turn. An
+/// abandoned branch is beside the place where it branches off, with the id for `quipu show
+/// --branch`. Below: sub-agents without a known call, and sessions of the same project that share
+/// records with this one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TreeArgs {
     /// The session
     session: String,
     #[command(flatten)]
     r#as: As,
-    /// One JSON object a line: chains, compactions, sub-agents, relatives
+    /// Print one JSON object per line: chains, compactions, sub-agents, relatives
     #[arg(long)]
     json: bool,
     /// Do not use a pager
@@ -35,7 +36,7 @@ pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
     let session = world.session(&args.session)?;
     let mut family =
-        Family::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+        WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
     family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();

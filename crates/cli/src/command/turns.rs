@@ -3,83 +3,78 @@
 use std::io::Write;
 
 use serde::Serialize;
+use transcript::agents::WithAgents;
 use transcript::conversation::{Conversation, Turns};
-use transcript::family::Family;
 use transcript::file::Lines;
-use transcript::turn::seed::{self, Seeds};
-use transcript::turn::{Outcome, Tokens, Turn};
+use transcript::turn::reference::{self, Reference};
+use transcript::turn::{Outcome, Turn};
+use transcript::view::{self, AgentView, SessionView, TurnPlace};
 
-use super::as_json::{self, Place};
-use super::{JSON_VERSION, damage, headline};
+use crate::as_json::{self, Versioned};
+use crate::damage;
 use crate::failure::Failure;
+use crate::headline::headline;
 use crate::table::{Column, Table};
-use crate::text::{local, short_number, span};
+use crate::text::{local, output, short_number, span};
 use crate::version::As;
 use crate::world::World;
 
 /// List the turns of a session: what was asked, and what came of it
 ///
-/// A turn begins with what a person, another session or a finished task says, and holds everything up to the next. Answers are joined
-/// by their ids, calls are paired with their results, and those that failed are marked `✗`. `>` before the tokens: the output is only a lower bound. With `--json` one object a line:
-/// the session, its turns (the live ones, then those of dead branches), its sub-agents and their turns; exact, secrets included.
+/// A turn begins with the input of a person, another session or a finished task, and contains
+/// everything up to the next one. Answers are joined by their ids. Calls are paired with their
+/// results; failed calls are marked `✗`. `>` before output tokens: the number is only a lower
+/// bound. `--json` prints one object per line: the session, its turns (first the live ones, then
+/// those of abandoned branches), its sub-agents and their turns; exact, secrets included.
 #[derive(clap::Args, Debug)]
 pub(crate) struct TurnsArgs {
     /// The session
     session: String,
-    /// Whose rules decide what a turn is
-    #[arg(long, value_enum, default_value = "real")]
-    mode: Mode,
+    /// Compare with how other programs count turns, answers and calls (docs/format.md)
+    #[arg(long)]
+    compare: bool,
     #[command(flatten)]
     r#as: As,
-    /// One JSON object a line, with all that was said and done
+    /// Print one JSON object per line, with everything that was said and done
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Mode {
-    /// Those that fit genuine files
-    Real,
-    /// Those of the documents that the project began with, for comparison
-    Seed,
 }
 
 pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
     let session = world.session(&args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
-    let mut family = Family::open(&session).map_err(unreadable)?;
+    let mut family = WithAgents::open(&session).map_err(unreadable)?;
     family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
-    if args.mode == Mode::Seed {
+    if args.compare {
         let file = files::open(&session.path).map_err(unreadable)?;
-        let seeds = seed::read(Lines::new(file)).map_err(unreadable)?;
+        let reference = reference::read(Lines::new(file)).map_err(unreadable)?;
         return if args.json {
-            seeds_as_json(world, &seeds)
+            reference_as_json(world, &reference)
         } else {
-            compare(world, &seeds, &family.main, &found)
+            compare(world, &reference, &family.main, &found)
         };
     }
     if args.json {
-        world.out.json(&as_json::session(&session.id, &family, &found))?;
+        world.out.json(&Versioned::new(SessionView::new(&session.id, &family, &found)))?;
         return everything(world, &family, found);
     }
     table(world, &family.main, &found)
 }
 
-/// All turns there are, one a line, with their sub-agents.
-fn everything(world: &mut World, family: &Family, found: Turns) -> Result<(), Failure> {
-    let runs = as_json::runs(family, found);
+/// All turns, one per line, with their sub-agents.
+fn everything(world: &mut World, family: &WithAgents, found: Turns) -> Result<(), Failure> {
+    let runs = view::runs(family, found);
     for run in &runs {
         if let Some(agent) = run.place.agent.filter(|_| run.place.chain.is_none()) {
-            world.out.json(
-                &as_json::agent(family, agent, &run.turns)
-                    .map_err(|error| Failure::unreadable(&family.main.path, error))?,
-            )?;
+            let view = AgentView::new(family, agent, &run.turns)
+                .map_err(|error| Failure::unreadable(&family.main.path, error))?;
+            world.out.json(&Versioned::new(view))?;
         }
         for (number, turn) in (1..).zip(&run.turns) {
-            as_json::turn(family, turn, Place { number, ..run.place }, &mut world.out)?;
+            as_json::turn(family, turn, TurnPlace { number, ..run.place }, &mut world.out)?;
             world.out.write_all(b"\n")?;
         }
     }
@@ -105,7 +100,7 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
             conversation
                 .pairs
                 .of(**call)
-                .is_some_and(|result| conversation.table.part(result).is_error)
+                .is_some_and(|result| conversation.table.block(result).is_error)
         });
         table.row(&[
             name,
@@ -115,10 +110,10 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
                 0 => calls.len().to_string(),
                 failed => format!("{} ({failed}✗)", calls.len()),
             },
-            short_number(tokens.input + tokens.cache_read + tokens.cache_write),
+            short_number(tokens.read()),
             output(tokens),
             turn.outcome.name().to_owned(),
-            headline::of(conversation, turn)?,
+            headline(conversation, turn)?,
         ]);
         Ok(())
     };
@@ -127,7 +122,7 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
     }
     for (chain, turns) in &found.dead {
         for (number, turn) in (1..).zip(turns) {
-            row(format!("dead {}.{number}", chain.0), turn)?;
+            row(format!("branch {}, turn {number} (abandoned)", chain.0), turn)?;
         }
     }
     table.write(&mut world.out)?;
@@ -144,33 +139,27 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
     Ok(())
 }
 
-/// Output tokens; marked if there were more.
-pub(super) fn output(tokens: Tokens) -> String {
-    let more = if tokens.at_least && tokens.total() > 0 { ">" } else { "" };
-    format!("{more}{}", short_number(tokens.output))
-}
-
-/// What the seeds count beside what we count.
+/// What other programs count, beside what we count.
 fn compare(
     world: &mut World,
-    seeds: &Seeds,
+    reference: &Reference,
     conversation: &Conversation,
     found: &Turns,
 ) -> Result<(), Failure> {
     let mut table = Table::new(&[
         Column::left("what"),
-        Column::right("001"),
-        Column::right("002"),
-        Column::right("004"),
+        Column::right("stop-reason"),
+        Column::right("cc-langfuse"),
+        Column::right("rounds"),
         Column::right("quipu"),
     ]);
-    let Seeds { one, two, four } = seeds;
+    let Reference { stop_reason: one, cc_langfuse: two, rounds: four } = reference;
     let rounds = four.iter().filter(|round| round.round != "continue").count();
     let all = || found.live.iter().chain(found.dead.iter().flat_map(|(_, turns)| turns));
     let complete = all().filter(|turn| turn.outcome.is_complete()).count();
     let answers = conversation.table.answers().len();
     let calls =
-        conversation.table.parts().iter().filter(|part| part.kind.is_call() && !part.is_repeat);
+        conversation.table.blocks().iter().filter(|part| part.kind.is_call() && !part.is_repeat);
     let calls = calls.count();
     let open = conversation.pairs.open(&conversation.table).len();
     let answered = all().filter(|turn| turn.outcome != Outcome::Unanswered).count();
@@ -208,67 +197,64 @@ fn compare(
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum SeedLine<'a> {
-    #[serde(rename = "seed-001-turn")]
-    OneTurn {
+enum ReferenceLine<'a> {
+    #[serde(rename = "stop-reason-turn")]
+    StopReasonTurn {
         start: &'a Option<String>,
         responses: &'a [Option<String>],
         calls: &'a [(String, Option<String>)],
     },
-    #[serde(rename = "seed-001-message")]
-    OneMessage {
+    #[serde(rename = "stop-reason-message")]
+    StopReasonMessage {
         id: &'a Option<String>,
         kept: &'a Option<String>,
         records_left_out: u64,
         blocks_lost: u64,
         output: i64,
     },
-    #[serde(rename = "seed-001")]
-    One { calls: u64, paired: usize, blocks_lost: u64 },
-    #[serde(rename = "seed-002-turn")]
-    TwoTurn { line: u64, answers: &'a [Option<String>], results: u64 },
-    #[serde(rename = "seed-002")]
-    Two { turns: usize, consumed: u64, last_line: u64 },
-    #[serde(rename = "seed-004-round")]
+    #[serde(rename = "stop-reason")]
+    StopReason { calls: u64, paired: usize, blocks_lost: u64 },
+    #[serde(rename = "cc-langfuse-turn")]
+    CcLangfuseTurn { line: u64, answers: &'a [Option<String>], results: u64 },
+    #[serde(rename = "cc-langfuse")]
+    CcLangfuse { turns: usize, consumed: u64, last_line: u64 },
+    #[serde(rename = "round")]
     Round { line: u64, round: &'static str, input: &'static str },
 }
 
-#[derive(Serialize)]
-struct Versioned<T> {
-    v: u32,
-    #[serde(flatten)]
-    value: T,
-}
-
-fn seeds_as_json(world: &mut World, seeds: &Seeds) -> Result<(), Failure> {
-    let Seeds { one, two, four } = seeds;
-    let turns = one.turns.iter().map(|turn| SeedLine::OneTurn {
+fn reference_as_json(world: &mut World, reference: &Reference) -> Result<(), Failure> {
+    let Reference { stop_reason: one, cc_langfuse: two, rounds: four } = reference;
+    let turns = one.turns.iter().map(|turn| ReferenceLine::StopReasonTurn {
         start: &turn.start,
         responses: &turn.responses,
         calls: &turn.calls,
     });
-    let messages = one.messages.iter().map(|message| SeedLine::OneMessage {
+    let messages = one.messages.iter().map(|message| ReferenceLine::StopReasonMessage {
         id: &message.id,
         kept: &message.kept,
         records_left_out: message.left_out[0],
         blocks_lost: message.left_out[1],
         output: message.output,
     });
-    let sum = SeedLine::One { calls: one.calls, paired: one.pairs.len(), blocks_lost: one.lost() };
-    let second = two.turns.iter().map(|turn| SeedLine::TwoTurn {
+    let sum = ReferenceLine::StopReason {
+        calls: one.calls,
+        paired: one.pairs.len(),
+        blocks_lost: one.lost(),
+    };
+    let second = two.turns.iter().map(|turn| ReferenceLine::CcLangfuseTurn {
         line: turn.line,
         answers: &turn.answers,
         results: turn.results,
     });
     let (count, consumed, last_line) = (two.turns.len(), two.consumed, two.last_line);
-    let second = second.chain([SeedLine::Two { turns: count, consumed, last_line }]);
-    let rounds = four.iter().map(|round| SeedLine::Round {
+    let second = second.chain([ReferenceLine::CcLangfuse { turns: count, consumed, last_line }]);
+    let rounds = four.iter().map(|round| ReferenceLine::Round {
         line: round.line,
         round: round.round,
         input: round.input,
     });
     for value in turns.chain(messages).chain([sum]).chain(second).chain(rounds) {
-        world.out.json(&Versioned { v: JSON_VERSION, value })?;
+        world.out.json(&Versioned::new(value))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `quipu undo`: takes back what a change did to files.
+//! `quipu undo`: reverts what a change did to files.
 //!
-//! Invariants: nothing is restored that is not what was kept; a change that is damaged is named,
-//! and no other one is taken in its place.
+//! Invariants: nothing is restored that is not exactly what was kept; a change that is damaged is
+//! reported, and no other one is undone in its place.
 
 use std::io::Write;
 
@@ -15,40 +15,40 @@ use crate::table::{Column, Table};
 use crate::text::{clock, count, printable, size};
 use crate::world::World;
 
-/// Take back the last change, or another one
+/// Undo the last change, or another one
 ///
-/// A file that was changed in place is what it was before: bytes, time, mode, owner and extended
-/// attributes. Lines that another program wrote late to the old file come back with it. Files that
-/// a change made are removed. Whatever was changed since is left alone, unless `--force` says
-/// otherwise: then it is kept in the journal.
+/// Restores a file that was changed in place: bytes, time, mode, owner and extended attributes.
+/// Lines that another program wrote late to the old file come back with it. Files that the change
+/// created are removed. A file that has changed since is left alone, unless you use `--force`: then
+/// its current version is kept in the journal.
 ///
-/// The journal carries hashes. A change whose copy or entry is damaged is listed as such and not
-/// taken back (exit code 4), and while the last change is damaged another one has to be named.
-/// Changes are kept for 90 days, and 5 GB of them (`keep_days` and `keep_bytes` in `[undo]` of the
-/// configuration); none that is younger than a day is removed.
+/// The journal contains hashes. A change whose copy or entry is damaged is listed as damaged and
+/// cannot be undone (exit code 4); while the last change is damaged, you have to name another one.
+/// Changes are kept for 90 days, and up to 5 GB (`keep_days` and `keep_bytes` in `[undo]` of the
+/// configuration); changes of the last day are always kept.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct UndoArgs {
-    /// The change, as `--list` names it, or the session's id, or the beginning of either;
-    /// `settings` for those of Claude Code; the last one if nothing is given
+    /// The change as `--list` names it, or the session's id, or the start of either; `settings` for
+    /// those of Claude Code; the last change if nothing is given
     change: Option<String>,
-    /// List the changes that can be taken back, after checking their hashes; and count what stopped
+    /// List the changes that can be undone, after checking their hashes, and count what interrupted
     /// runs left behind
     #[arg(long, conflicts_with = "change")]
     list: bool,
-    /// Take it back although files were changed since
+    /// Undo the change although files have changed since
     #[arg(long, conflicts_with = "list")]
     force: bool,
-    /// Remove changes that are older than a week, or than `--older-than` says, so that they cannot
-    /// be taken back any more, and what stopped runs left behind
+    /// Remove changes older than a week, or than `--older-than`, so that they cannot be undone any
+    /// more; and what interrupted runs left behind
     #[arg(long, conflicts_with_all = ["change", "list", "force"])]
     prune: bool,
-    /// With `--prune`: how old; at least a day
+    /// With `--prune`: the age in days; at least 1
     #[arg(long, value_name = "DAYS", requires = "prune", value_parser = clap::value_parser!(u64).range(1..))]
     older_than: Option<u64>,
 }
 
-/// What `--prune` removes if nothing is said, in days.
+/// The default of `--older-than`, in days.
 const WEEK: u64 = 7;
 
 pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     };
     let Some(entry) = entry else {
         let hint = "`quipu undo --list` lists the changes";
-        return Err(Failure::not_found("there is no such change to take back", hint));
+        return Err(Failure::not_found("there is no such change to undo", hint));
     };
     if let State::Damaged(why) = &entry.state {
         return Err(damaged(entry, why));
@@ -84,22 +84,22 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
             return Err(Failure::in_use(&item.path, &why));
         }
     }
-    // Whoever had the locks before may have done it.
+    // A process that had the locks before may have done it.
     if !entry.folder.is_dir() {
         let hint = "`quipu undo --list` lists the changes";
-        return Err(Failure::not_found("another process has just taken this change back", hint));
+        return Err(Failure::not_found("another process has just undone this change", hint));
     }
     let late = entry.late();
     let changed = if args.force { Changed::Keep } else { Changed::Refuse };
     let done = store::undo(&mut Real, &journal, entry, world.now, changed);
     let done = done.map_err(|error| match error {
         UndoError::Changed(path) => {
-            Failure::in_use(&path, "it was changed after that, and would be lost")
+            Failure::in_use(&path, "it has changed since, and that would be lost")
         }
         UndoError::Damaged(why) => damaged(entry, &why),
         UndoError::Io(path, error) => Failure::unwritable(&path, error),
     })?;
-    writeln!(world.out, "{} of {} taken back", entry.what, printable(&short(&entry.session)))?;
+    writeln!(world.out, "{} of {} undone", entry.what, printable(&short(&entry.session)))?;
     for path in done {
         let what = if path.exists() { "restored" } else { "removed " };
         writeln!(world.out, "  {what} {}", printable(&path.display().to_string()))?;
@@ -109,24 +109,24 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
         writeln!(world.out, "  with {lines} that another program wrote late to the old file")?;
     }
     if entry.state == State::Unsealed {
-        let note = "what was restored could not be verified: an older quipu kept it, without \
+        let note = "the restored file could not be verified: an older quipu kept it without \
                     hashes; its size is right";
         world.out.note(note)?;
     }
     Ok(())
 }
 
-/// What there is to say about a change that cannot be taken back.
+/// The failure for a change that cannot be undone.
 fn damaged(entry: &Entry, why: &str) -> Failure {
     let parts = entry.parts().into_iter().map(|(name, bytes)| format!("{name} ({})", size(bytes)));
     let parts = parts.collect::<Vec<_>>().join(", ");
     let parts = if parts.is_empty() { "nothing".to_owned() } else { parts };
     let message = format!(
-        "the change `{}` is damaged, and nothing is taken back: {why}; still there in `{}`: {parts}",
+        "the change `{}` is damaged and cannot be undone: {why}; still in `{}`: {parts}",
         entry.name,
         entry.folder.display()
     );
-    Failure::damaged(message, "`quipu undo --list` lists the other changes: give the name of one")
+    Failure::damaged(message, "`quipu undo --list` lists the other changes: name one of them")
 }
 
 /// The change that a name means: its own, or the last one of a session.
@@ -134,7 +134,7 @@ fn named<'a>(entries: &'a [Entry], name: &str) -> Result<Option<&'a Entry>, Fail
     if name.is_empty() {
         return Ok(None);
     }
-    // Of a damaged one the beginning of the id is left.
+    // A damaged entry has only the start of the id.
     let is_cut = |entry: &Entry| {
         matches!(entry.state, State::Damaged(_))
             && !entry.session.is_empty()
@@ -144,7 +144,7 @@ fn named<'a>(entries: &'a [Entry], name: &str) -> Result<Option<&'a Entry>, Fail
         entry.name.starts_with(name) || entry.session.starts_with(name) || is_cut(entry)
     };
     let found: Vec<&Entry> = entries.iter().filter(fits).collect();
-    // The whole name of one may be the beginning of another.
+    // The whole name of one may be the start of another.
     if let Some(entry) = found.iter().find(|entry| entry.name == name) {
         return Ok(Some(entry));
     }
@@ -154,7 +154,7 @@ fn named<'a>(entries: &'a [Entry], name: &str) -> Result<Option<&'a Entry>, Fail
         .all(|entry| Some(short(&entry.session)) == first.map(|first| short(&first.session)));
     if !is_one {
         let hint = "`quipu undo --list` lists the changes: give more of the name";
-        return Err(Failure::not_found(format!("`{name}` fits {} changes", found.len()), hint));
+        return Err(Failure::not_found(format!("`{name}` matches {} changes", found.len()), hint));
     }
     Ok(first)
 }
@@ -188,16 +188,16 @@ fn list(world: &mut World, journal: &Journal) -> Result<(), Failure> {
     }
     table.write(&mut world.out)?;
     if left.count > 0 {
-        let (things, bytes) = (count(left.count, "thing"), size(left.bytes));
+        let (things, bytes) = (count(left.count, "item"), size(left.bytes));
         world.out.note(&format!(
-            "stopped runs left {things} behind ({bytes}): the next change removes that, or \
-             `quipu undo --prune`"
+            "interrupted runs left {things} behind ({bytes}): the next change, or \
+             `quipu undo --prune`, cleans up"
         ))?;
     }
     Ok(())
 }
 
-/// What a change did to files, and whether that can be taken back.
+/// What a change did to files, and whether it can be undone.
 fn files(entry: &Entry) -> String {
     if let Err(why) = entry.verify() {
         return format!("damaged: {why}");
@@ -205,9 +205,9 @@ fn files(entry: &Entry) -> String {
     let replaced = entry.items.iter().filter(|item| item.was != Was::Nothing).count();
     let made = entry.items.len() - replaced;
     let mut text = match (replaced, made) {
-        (0, made) => format!("{} made", count(made as u64, "file")),
+        (0, made) => format!("{} created", count(made as u64, "file")),
         (replaced, 0) => format!("{} changed", count(replaced as u64, "file")),
-        (replaced, made) => format!("{replaced} changed, {made} made"),
+        (replaced, made) => format!("{replaced} changed, {made} created"),
     };
     let late = entry.late();
     if late.bytes > 0 {
@@ -227,6 +227,6 @@ fn prune(world: &mut World, journal: &Journal, swept: Leftovers, days: u64) -> R
     };
     let age = count(days, "day");
     writeln!(world.out, "removed {} older than {age}", amount(pruned, "change"))?;
-    writeln!(world.out, "removed {} that stopped runs left behind", amount(swept, "thing"))?;
+    writeln!(world.out, "removed {} that interrupted runs left behind", amount(swept, "item"))?;
     Ok(())
 }

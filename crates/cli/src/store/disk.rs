@@ -1,4 +1,4 @@
-//! Every write to a disk that the program does to sessions and to its journal: one method each, so
+//! Every write to disk that the program does to sessions and to its journal: one method each, so
 //! that tests can stop it before any of them.
 
 use std::fs::{self, FileTimes, OpenOptions};
@@ -10,31 +10,32 @@ use files::Attributes;
 
 pub(crate) trait Disk {
     fn create_folder(&mut self, path: &Path) -> io::Result<()>;
-    /// A new file with these bytes, complete on disk; nobody else can read it.
+    /// Creates a file with these bytes, complete on disk; other users cannot read it.
     fn create(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
-    /// Another name for a file that is complete on disk.
+    /// Gives a file that is complete on disk another name.
     fn link(&mut self, from: &Path, to: &Path) -> io::Result<()>;
-    /// A copy that is complete on disk; nobody else can read it.
+    /// Makes a copy that is complete on disk; other users cannot read it.
     fn copy(&mut self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Mode, owner and extended attributes of a file.
+    /// Sets mode, owner and extended attributes of a file.
     fn dress(&mut self, path: &Path, attributes: &Attributes) -> io::Result<()>;
-    /// In one step, over whatever is there.
+    /// Renames in one step, and replaces an existing file.
     fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()>;
-    /// The same, but never over anything.
+    /// Renames, and never replaces an existing file.
     fn place(&mut self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&mut self, path: &Path) -> io::Result<()>;
-    /// The folders around a file that is gone, as far as they are empty and not around another one.
+    /// Removes the folders around a removed file, as far as they are empty and do not contain
+    /// `other`.
     fn remove_empty(&mut self, gone: &Path, other: &Path);
     fn remove_folder(&mut self, path: &Path) -> io::Result<()>;
     /// In nanoseconds since 1970.
     fn set_modified(&mut self, path: &Path, modified: u128) -> io::Result<()>;
 }
 
-/// The disk there is.
+/// The real disk.
 #[derive(Debug)]
 pub(crate) struct Real;
 
-/// A folder's list of files is complete on disk, where that can be asked for.
+/// Syncs the folder of a file to disk, where the system supports it.
 fn sync_folder(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), files::sync_folder)
 }
@@ -74,7 +75,7 @@ impl Disk for Real {
     }
 
     fn place(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        // A link fails if the name is taken; where there are no links, a look has to do.
+        // A link fails if the name is taken; without links, a check has to do.
         match fs::hard_link(from, to) {
             Ok(()) => fs::remove_file(from)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
@@ -90,7 +91,7 @@ impl Disk for Real {
 
     fn remove_empty(&mut self, gone: &Path, other: &Path) {
         let around = gone.ancestors().skip(1).take_while(|folder| !other.starts_with(folder));
-        // One that holds something else is not removed, and neither are those around it.
+        // A folder that contains something else is not removed, and neither are those around it.
         for folder in around {
             if fs::remove_dir(folder).is_err() {
                 break;
@@ -100,7 +101,7 @@ impl Disk for Real {
 
     fn remove_folder(&mut self, path: &Path) -> io::Result<()> {
         match fs::remove_dir_all(path) {
-            // Somebody else was quicker.
+            // Another process was quicker.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }

@@ -1,10 +1,10 @@
-//! One change in the journal: the file `entry.json`, and whether what it names is what was kept.
+//! One change in the journal: the file `entry.json`, and whether the kept files are intact.
 //!
-//! Invariants: nothing of an entry is used before its hash fits; a copy is intact if its first
-//! bytes, as many as were recorded, have the recorded hash. What follows them in a file that is the
-//! old one itself (a hard link) was written by somebody who still had it open; in a copy it is
-//! damage. Entries of the first version have no hashes: of those the size is compared, and whoever
-//! uses them says so.
+//! Invariants: nothing of an entry is used before its hash matches; a kept file is intact if its
+//! first bytes, as many as were recorded, have the recorded hash. Further bytes in a hard link,
+//! which is the old file itself, were written by a process that still had it open; in a copy they
+//! are damage. Entries of the first version have no hashes: only the size is compared, and the user
+//! is informed of that.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -21,11 +21,11 @@ use super::Mark;
 
 /// The name of the file.
 pub(super) const FILE: &str = "entry.json";
-/// So long may it be.
+/// Its maximum size, in bytes.
 const LONGEST: u64 = 16 << 20;
 const VERSION: u32 = 2;
 
-/// One thing that was done, or what is left of the record of it.
+/// One change, or what is left of its record.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
@@ -33,9 +33,9 @@ pub(crate) struct Entry {
     /// Milliseconds since 1970.
     pub(crate) time: i64,
     pub(crate) what: String,
-    /// The id of the session; of a damaged entry the beginning of it.
+    /// The id of the session; only its start if the entry is damaged.
     pub(crate) session: String,
-    /// The id of the session that was made.
+    /// The id of the session that was created.
     pub(crate) made: Option<String>,
     pub(crate) items: Vec<Item>,
     pub(crate) state: State,
@@ -44,9 +44,9 @@ pub(crate) struct Entry {
 /// How far an entry can be relied on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Its hash fits.
+    /// Its hash matches.
     Sealed,
-    /// It is of the first version, and has none.
+    /// It is from the first version, which has no hashes.
     Unsealed,
     /// It cannot be used: which part is damaged, and how.
     Damaged(String),
@@ -69,7 +69,7 @@ pub(crate) enum Was {
     There { copy: Kept, before: Mark },
 }
 
-/// A file in the entry's folder that holds what was there before.
+/// A file in the entry's folder with what was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
@@ -82,11 +82,11 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum How {
-    /// The old file itself. So many bytes that were written to it late are in the new one, too.
+    /// The old file itself. `taken` bytes that were written to it late are in the new file, too.
     Link { taken: u64 },
-    /// A copy, and what the file had besides its bytes.
+    /// A copy, and the other attributes of the file.
     Copy { mode: u32, user: u32, group: u32, extended: Vec<(String, String)> },
-    /// A copy that was made by the first version: it has the mode and the owner itself.
+    /// A copy that the first version made: it has the mode and the owner itself.
     Plain,
 }
 
@@ -102,7 +102,7 @@ impl How {
         }
     }
 
-    /// What the file had besides its bytes, if it is not in `kept` itself.
+    /// The attributes of the file, recorded or those of `kept` itself.
     pub(super) fn attributes(&self, kept: &Path) -> io::Result<Attributes> {
         let How::Copy { mode, user, group, extended } = self else {
             return Attributes::of(&files::open(kept)?);
@@ -114,12 +114,11 @@ impl How {
     }
 }
 
-/// What `entry.json` says.
+/// The contents of `entry.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Body {
-    /// The name of the folder: an entry that stands in another one is not the one that belongs
-    /// there.
+    /// The name of the folder: an entry in another folder does not belong there.
     pub(super) name: String,
     pub(super) time: i64,
     pub(super) what: String,
@@ -128,7 +127,7 @@ pub(super) struct Body {
     pub(super) items: Vec<Item>,
 }
 
-/// `entry.json`: what it says, and the hash of that.
+/// `entry.json`: its contents, and their hash.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sealed<'a> {
@@ -177,11 +176,11 @@ impl Body {
         Ok(serde_json::to_vec(&sealed)?)
     }
 
-    /// What the bytes of an `entry.json` say; or what is wrong with them.
+    /// Parses the bytes of an `entry.json`; or returns what is wrong with them.
     pub(super) fn parse(bytes: &[u8], name: &str) -> Result<(Body, State), String> {
         let no_json = |error: serde_json::Error| match bytes {
             [] => "it is empty".to_owned(),
-            _ => format!("it is no entry ({error})"),
+            _ => format!("it is not an entry ({error})"),
         };
         let Version { v } = serde_json::from_slice(bytes).map_err(no_json)?;
         let (body, state) = match v {
@@ -190,11 +189,11 @@ impl Body {
                 let sealed: Sealed<'_> = serde_json::from_slice(bytes).map_err(no_json)?;
                 let text = sealed.entry.get();
                 if format!("{:x}", Sha256::digest(text)) != sealed.sha256 {
-                    return Err("its SHA-256 is not the recorded one".to_owned());
+                    return Err("its SHA-256 differs from the recorded one".to_owned());
                 }
                 (serde_json::from_str(text).map_err(no_json)?, State::Sealed)
             }
-            v => return Err(format!("its version {v} is not known")),
+            v => return Err(format!("its version {v} is unknown")),
         };
         if body.name != name {
             return Err(format!("it belongs to the change `{}`", body.name));
@@ -217,7 +216,7 @@ fn is_file_name(name: &str) -> bool {
 
 fn first(bytes: &[u8], name: &str) -> serde_json::Result<Body> {
     let First { time, what, session, items } = serde_json::from_slice(bytes)?;
-    // It has no name but in the paths of its copies.
+    // It has no name except in the paths of its copies.
     let mut named = name.to_owned();
     let mut list = Vec::new();
     for FirstItem { path, was, after } in items {
@@ -237,7 +236,7 @@ fn first(bytes: &[u8], name: &str) -> serde_json::Result<Body> {
     Ok(Body { name: named, time, what, session, made: None, items: list })
 }
 
-/// What of a copy is more than what was kept.
+/// What was written to a kept file after it was replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Late {
     pub(crate) lines: u64,
@@ -245,8 +244,7 @@ pub(crate) struct Late {
 }
 
 impl Entry {
-    /// The entry in a folder; nothing if there is no `entry.json`. One that cannot be used says
-    /// why.
+    /// The entry in a folder; `None` if there is no `entry.json`. One that cannot be used says why.
     pub(super) fn read(folder: &Path) -> Option<Entry> {
         let name = folder.file_name()?.to_string_lossy().into_owned();
         let bytes = match files::read(folder.join(FILE), LONGEST) {
@@ -266,7 +264,7 @@ impl Entry {
     /// An entry of which only the name of its folder is left.
     pub(super) fn damaged(folder: &Path, why: String) -> Entry {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // `1795132800000-hook-install-settings`, perhaps with a number behind.
+        // `1795132800000-hook-install-settings`, perhaps with a number at the end.
         let mut parts: Vec<&str> = name.split('-').collect();
         let time = time_of(&name).unwrap_or_else(|| {
             let modified = Mark::of(folder).map_or(0, |mark| mark.modified / 1_000_000);
@@ -290,7 +288,8 @@ impl Entry {
         }
     }
 
-    /// Whether it can be used: else which part is damaged, and how. Copies are read in full.
+    /// Checks that the entry can be used; otherwise returns which part is damaged, and how. Kept
+    /// files are read in full.
     pub(crate) fn verify(&self) -> Result<(), String> {
         if let State::Damaged(why) = &self.state {
             return Err(why.clone());
@@ -313,7 +312,7 @@ impl Entry {
         late
     }
 
-    /// What is in its folder, with sizes.
+    /// The files in its folder, with sizes.
     pub(crate) fn parts(&self) -> Vec<(String, u64)> {
         let found = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let sized = found.map(|one| {
@@ -327,7 +326,7 @@ impl Entry {
 }
 
 impl Item {
-    /// Whether it came to that: a file that is what it was before shows that it did not.
+    /// Whether the change of this file happened: a file that is as before shows that it did not.
     pub(super) fn is_done(&self, folder: &Path) -> bool {
         match &self.was {
             Was::Nothing => self.path.exists(),
@@ -352,7 +351,7 @@ impl Item {
         let is_link = matches!(how, How::Link { .. });
         if size < before.size || (size > before.size && !is_link) {
             let was = before.size;
-            return Err(format!("the journal's copy `{name}` has {size} bytes, and had {was}"));
+            return Err(format!("the journal's copy `{name}` has {size} bytes instead of {was}"));
         }
         let Some(sha256) = sha256 else { return Ok(()) };
         match hash(&path, before.size) {
@@ -365,7 +364,8 @@ impl Item {
     }
 }
 
-/// When a change was made, as the name of its folder says it; nothing if that is no name of ours.
+/// When a change was made, according to the name of its folder; `None` if that is not a name of
+/// ours.
 pub(super) fn time_of(name: &str) -> Option<i64> {
     let (time, rest) = name.split_once('-')?;
     let is_ours =
@@ -373,7 +373,7 @@ pub(super) fn time_of(name: &str) -> Option<i64> {
     is_ours.then(|| time.parse().ok()).flatten()
 }
 
-/// Whether two names are of one file.
+/// Whether two paths are of the same file.
 #[cfg(unix)]
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -381,13 +381,13 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Whether two names are of one file, as far as can be told.
+/// Whether two paths are of the same file, as far as can be known.
 #[cfg(not(unix))]
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     matches!((Mark::of(one), Mark::of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The SHA-256 of the first bytes of a file; it is an error if it has fewer.
+/// The SHA-256 of the first `size` bytes of a file; an error if it has fewer.
 pub(super) fn hash(path: &Path, size: u64) -> io::Result<String> {
     let mut hash = Sha256::new();
     let count = io::copy(&mut files::open(path)?.take(size), &mut hash)?;
@@ -398,7 +398,7 @@ pub(super) fn hash(path: &Path, size: u64) -> io::Result<String> {
     }
 }
 
-/// What stands behind a place in a file.
+/// What a file contains after an offset.
 fn tail(path: &Path, from: u64) -> io::Result<Late> {
     let mut file = files::open(path)?;
     if file.metadata()?.len() <= from {

@@ -1,4 +1,4 @@
-//! Entries that are read as they were written, and no others.
+//! Entries are read exactly as they were written, or not at all.
 
 use super::super::journal::Intent;
 use super::*;
@@ -59,8 +59,8 @@ fn what_is_wrong_with_an_entry_is_said() {
         (whole.replace("strip", "strop"), "1-strop-s", "SHA-256"),
         (whole.clone(), "2-strip-s", "belongs to the change `1-strip-s`"),
         (whole.replace(r#"{"v":2"#, r#"{"v":3"#), "1-strip-s", "version 3"),
-        (whole.replace(r#"{"v":2"#, r#"{"v":1"#), "1-strip-s", "no entry"),
-        (whole[..whole.len() / 2].to_owned(), "1-strip-s", "no entry"),
+        (whole.replace(r#"{"v":2"#, r#"{"v":1"#), "1-strip-s", "not an entry"),
+        (whole[..whole.len() / 2].to_owned(), "1-strip-s", "not an entry"),
         (String::new(), "1-strip-s", "empty"),
         // A copy is in the folder, whatever an entry says.
         (resealed, "1-strip-s", "which files"),

@@ -1,10 +1,10 @@
-//! What was done to files, and what is needed to take it back.
+//! The journal: what was done to files, and what is needed to undo it.
 //!
-//! A folder for each change: `entry.json`, the files that were replaced, and, while somebody is at
-//! work on it, `begun.json` with the names of everything that may be left behind, and a lock that
-//! dies with its process. A folder appears with its `begun.json` in it and goes by a rename, so one
-//! that has neither `begun.json` nor `entry.json` is damaged, never half made. Nothing happens to a
-//! session before `entry.json` is complete.
+//! It has a folder for each change: `entry.json`, the files that were replaced, and, while a
+//! process works on it, `begun.json` with the names of everything that may be left behind, and a
+//! lock that ends with its process. A folder appears with its `begun.json` in it and disappears by
+//! a rename, so one that has neither `begun.json` nor `entry.json` is damaged, never half made.
+//! Nothing happens to a session before `entry.json` is complete.
 
 use std::fs;
 use std::io;
@@ -18,15 +18,15 @@ use super::entry::{self, Body, Entry, Item, State, Was};
 use super::sweep::{self, Leftovers};
 use super::{Deed, Disk, Mark, Ready};
 
-/// What somebody has begun to do.
+/// What a process has begun to do.
 pub(super) const INTENT: &str = "begun.json";
 pub(super) const LOCK: &str = "lock";
-/// What folders are called that are being made, or going.
+/// Prefixes of folders that are being created, or removed.
 const NEW: &str = ".new-";
 const GONE: &str = ".gone-";
-/// So long may `begun.json` be.
+/// The maximum size of `begun.json`, in bytes.
 const LONGEST: u64 = 16 << 20;
-/// Whoever else is in the journal is out of it again by then.
+/// How long to wait for another process that uses the journal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Journal {
     bounds: Bounds,
 }
 
-/// How long changes are kept, and how much of them.
+/// How long changes are kept, and how many bytes of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) days: u64,
@@ -51,9 +51,9 @@ impl Default for Bounds {
 /// `begun.json`: everything that may be left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Intent {
-    /// Files under other names.
+    /// Temporary files.
     pub(super) temps: Vec<PathBuf>,
-    /// Folders that were not there.
+    /// Folders that did not exist.
     pub(super) folders: Vec<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ impl Intent {
         Intent { temps: ready.iter().map(|one| one.temp.clone()).collect(), folders }
     }
 
-    /// One that cannot be read says nothing.
+    /// An intent that cannot be read is empty.
     pub(super) fn read(folder: &Path) -> Intent {
         let bytes = files::read(folder.join(INTENT), LONGEST).unwrap_or_default();
         Intent::parse(&bytes)
@@ -83,12 +83,12 @@ impl Intent {
     }
 }
 
-/// A change that somebody is at work on: its own, or one that is being taken back.
+/// A change that a process works on: it is being made, or undone.
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// How many changes went because they were too old, or too many.
+    /// The changes that were removed because they were too old, or too many.
     pub(crate) pruned: Leftovers,
     _lock: Held,
 }
@@ -114,7 +114,7 @@ impl Begun {
         disk.rename(&temp, &self.folder.join(entry::FILE))
     }
 
-    /// Notes that late lines of the old file are in the new one, too.
+    /// Records that late lines of the old file are in the new one, too.
     pub(crate) fn amend(&self, disk: &mut dyn Disk, deed: Deed<'_>, bytes: u64) -> io::Result<()> {
         let Some(entry) = Entry::read(&self.folder) else { return Ok(()) };
         let mut items = entry.items;
@@ -129,7 +129,7 @@ impl Begun {
         self.finish(disk, deed, &items)
     }
 
-    /// Ends the work on it: whatever did not come to its place goes, and so does an entry of which
+    /// Ends the work on it: removes whatever was not put in its place, and an entry of which
     /// nothing came.
     pub(crate) fn settle(self, disk: &mut dyn Disk) -> io::Result<()> {
         sweep::settle(disk, &self.folder).map(drop)
@@ -141,24 +141,24 @@ pub(super) fn millis(now: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What a folder in the journal is.
+/// The state of a folder in the journal.
 #[derive(Debug)]
 pub(super) enum Standing {
-    /// It is being made or removed; if nobody is at work, somebody was stopped at it.
+    /// It is being created or removed; if no process works on it, one was stopped there.
     Scrap,
-    /// Somebody is at work on it.
+    /// A process works on it.
     AtWork,
-    /// Somebody was stopped before anything happened.
+    /// A process was stopped before anything happened.
     Nothing,
-    /// Something was done, by somebody who ended or was stopped after that.
+    /// Something was done, and the process has finished or was stopped after that.
     Change(Box<Entry>),
-    /// What was done is not there any more: nothing can be taken back.
+    /// What was done does not exist any more: there is nothing to undo.
     Past,
     /// Not ours.
     Foreign,
 }
 
-/// Who has begun something in a folder.
+/// The process that has begun something in a folder.
 #[derive(Debug)]
 pub(super) enum Worker {
     Nobody,
@@ -200,7 +200,7 @@ pub(super) fn standing(folder: &Path) -> Standing {
             Standing::Change(Box::new(entry))
         }
         (worker, Some(entry)) => {
-            // Of new files the first one came last.
+            // Of new files, the first one is placed last.
             let first = entry.items.first();
             let is_new = first.is_some_and(|item| item.was == Was::Nothing);
             let is_whole = !is_new || first.is_some_and(|item| item.path.exists());
@@ -219,9 +219,9 @@ impl Journal {
         Journal { root, bounds }
     }
 
-    /// Nobody else begins anything in the journal, or sweeps it, while this is held.
+    /// Locks the journal: no other process begins anything in it, or sweeps it, meanwhile.
     fn lock(&self, disk: &mut dyn Disk) -> io::Result<RootLock> {
-        // The error would be taken for one of the session's own folder.
+        // Without this, the error would seem to be about the session's own folder.
         let named = |error: io::Error| {
             let message = format!("no copy can be kept in `{}`: {error}", self.root.display());
             io::Error::new(error.kind(), message)
@@ -237,8 +237,8 @@ impl Journal {
         }
     }
 
-    /// Begins a change that is to put these files in their places. What others left behind goes
-    /// first, and what is kept too long.
+    /// Begins a change that will put these files in their places. First removes what other runs
+    /// left behind, and changes that have expired.
     pub(crate) fn begin(
         &self,
         disk: &mut dyn Disk,
@@ -266,12 +266,12 @@ impl Journal {
             Ok(lock)
         };
         let made: io::Result<Held> = made();
-        // On a full disk every byte counts; what is left here goes with the next change.
+        // On a full disk every byte counts; what is left here, the next change removes.
         let lock = made.inspect_err(|_| drop(disk.remove_folder(&new)))?;
         Ok(Begun { name, folder, pruned, _lock: lock })
     }
 
-    /// Begins to take a change back; files that are brought back come from these.
+    /// Begins to undo a change; `ready` are the files that will be restored.
     pub(super) fn begin_undo(
         &self,
         disk: &mut dyn Disk,
@@ -279,7 +279,7 @@ impl Journal {
         ready: &[Ready],
     ) -> io::Result<Begun> {
         let _root = self.lock(disk)?;
-        // Somebody else may have taken it back since it was read.
+        // Another process may have undone it since it was read.
         fs::metadata(&entry.folder)?;
         let lock = lock_entry(&entry.folder)?;
         disk.create(&entry.folder.join(INTENT), &serde_json::to_vec(&Intent::of(ready))?)?;
@@ -287,7 +287,7 @@ impl Journal {
         Ok(Begun { name, folder, pruned: Leftovers::default(), _lock: lock })
     }
 
-    /// All changes that can be taken back, damaged ones among them, the newest first.
+    /// All changes that can be undone, including damaged ones, newest first.
     pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
         for folder in self.folders()? {
@@ -299,12 +299,12 @@ impl Journal {
         Ok(found)
     }
 
-    /// What runs that were stopped have left behind, here and beside the files that changes name.
+    /// What interrupted runs have left behind, here and beside the files that changes name.
     pub(crate) fn leftovers(&self, now: SystemTime) -> io::Result<Leftovers> {
         Ok(sweep::count(&self.folders()?, now))
     }
 
-    /// Removes what runs that were stopped have left behind.
+    /// Removes what interrupted runs have left behind.
     pub(crate) fn sweep(&self, disk: &mut dyn Disk, now: SystemTime) -> io::Result<Leftovers> {
         if !self.root.is_dir() {
             return Ok(Leftovers::default());
@@ -313,7 +313,7 @@ impl Journal {
         sweep::sweep(disk, &self.folders()?, &[], now)
     }
 
-    /// Removes changes that are older than so many days, whatever the configuration says.
+    /// Removes changes that are older than this many days, whatever the configuration says.
     pub(crate) fn prune(
         &self,
         disk: &mut dyn Disk,
@@ -327,7 +327,7 @@ impl Journal {
         sweep::prune(disk, &self.folders()?, now, Bounds { days, bytes: u64::MAX })
     }
 
-    /// The changes of a session whose old files somebody wrote to after they were replaced.
+    /// The changes of a session whose old files were written to after they were replaced.
     pub(crate) fn late(&self, session: &str, path: &Path) -> Vec<Entry> {
         let short: String = session.chars().take(8).collect();
         let is_its = |folder: &PathBuf| {
@@ -360,29 +360,29 @@ impl Journal {
     }
 }
 
-/// The journal's own lock, whose file goes with it.
+/// The journal's own lock; its file is removed with it.
 struct RootLock(Option<Held>);
 
 impl Drop for RootLock {
     fn drop(&mut self) {
-        // What is left of it is free.
+        // A leftover lock file is free.
         let _ = self.0.take().map(Held::remove);
     }
 }
 
 fn lock_entry(folder: &Path) -> io::Result<Held> {
-    // Whoever only looks whether somebody is at work has it for a moment.
+    // A process that only checks whether another is at work has it for a moment.
     let patience = Duration::from_millis(300);
     match files::lock(&folder.join(LOCK), &super::who("at work"), patience)? {
         Lock::Held(held) => Ok(held),
         Lock::Busy(who) => {
-            let message = format!("{who} has it");
+            let message = format!("{who} uses it");
             Err(io::Error::new(io::ErrorKind::ResourceBusy, message))
         }
     }
 }
 
-/// Removes a folder of the journal: in one step for whoever looks, and then for good.
+/// Removes a folder of the journal: in one step for other processes, and then for good.
 pub(super) fn forget(disk: &mut dyn Disk, folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(NEW) || name.starts_with(GONE) {

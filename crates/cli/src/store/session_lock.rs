@@ -1,7 +1,8 @@
-//! Who writes to a session: one process at a time.
+//! Locks for writing to a session: one process at a time.
 //!
-//! Invariants: a session's lock goes by the real path of its file, so every way to name it leads to
-//! the same lock; it dies with its process; a process that has it already gets it again.
+//! Invariants: the lock of a session is named after the real path of its file, so every path to the
+//! file leads to the same lock; it ends with its process; a process that already has it gets it
+//! again.
 
 use std::fs;
 use std::io;
@@ -17,19 +18,19 @@ pub(crate) struct SessionLocks {
     held: Vec<(PathBuf, Option<Held>)>,
 }
 
-/// Why a session is not ours to write to.
+/// Why this process may not write to a session.
 #[derive(Debug)]
 pub(crate) enum LockError {
-    /// Somebody else has it.
+    /// Another process has the lock.
     Busy(String),
     Io(io::Error),
 }
 
-/// Whoever only looks whether a lock is held has it for a moment.
+/// A process that only checks whether a lock is held has it for a moment.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 impl SessionLocks {
-    /// Takes the lock of a session, in this folder, until the program ends. `what` is the command.
+    /// Locks a session, in this folder, until the program ends. `what` is the command.
     pub(crate) fn take(
         &mut self,
         locks: &Path,
@@ -54,7 +55,7 @@ impl SessionLocks {
 impl Drop for SessionLocks {
     fn drop(&mut self) {
         for (_, held) in &mut self.held {
-            // What is left of it is free, and swept by the next.
+            // A leftover lock file is free, and the next process removes it.
             let _ = held.take().map(Held::remove);
         }
     }
@@ -66,7 +67,7 @@ fn name(session: &Path) -> String {
     format!("{hash:x}")
 }
 
-/// The real path of a file that need not be there, nor its folder.
+/// The real path of a file that need not exist, nor its folder.
 fn real(path: &Path) -> PathBuf {
     match (fs::canonicalize(path), path.parent(), path.file_name()) {
         (Ok(found), ..) => found,
@@ -87,7 +88,7 @@ mod tests {
         let link = root.path().join("link.jsonl");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let mut first = SessionLocks::default();
-        // Also if it is not there yet.
+        // Also if it does not exist yet.
         first.take(&locks, &path, "chat").unwrap();
         std::io::Write::write_all(&mut fs::File::create(&path).unwrap(), b"x").unwrap();
         first.take(&locks, &link, "repair").unwrap();

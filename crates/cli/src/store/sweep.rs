@@ -1,9 +1,9 @@
-//! What runs leave behind that were killed or failed, and changes that are kept too long.
+//! Removes what killed or failed runs left behind, and changes that have expired.
 //!
-//! Invariants: nothing of a process that runs is removed, and nothing that is not ours: a file goes
-//! if a `begun.json` of somebody who is dead names it, if an entry that came to nothing made it and
-//! nobody changed it since, or if it has a name that only we give and is old. No change that is
-//! younger than a day is ever pruned.
+//! Invariants: nothing of a running process is removed, and nothing that is not ours. A file is
+//! removed if the `begun.json` of a process that has ended names it, if an entry that was not
+//! completed created it and no other program changed it since, or if it has a name that only quipu
+//! uses and is old. No change younger than a day is ever pruned.
 
 use std::fs;
 use std::io;
@@ -17,11 +17,11 @@ use super::journal::{
 use super::{Disk, Mark, Ready};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// A file with the number of a process that is gone is left alone that long: its process may run
-/// where its number is not seen, in a container.
+/// A file with the id of a process that does not run is left alone this long: the process may run
+/// in a container, where its id is not visible from here.
 const SAFE: Duration = Duration::from_secs(60 * 60);
 
-/// How many things, and how many bytes.
+/// How many items, and how many bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     pub(crate) count: u64,
@@ -68,7 +68,7 @@ pub(super) fn sweep(
     Ok(swept)
 }
 
-/// Removes what runs that were stopped left beside a file that no journal tells of.
+/// Removes what interrupted runs left beside a file that no journal mentions.
 pub(crate) fn sweep_beside(disk: &mut dyn Disk, path: &Path, now: SystemTime) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let temps = abandoned(vec![folder.unwrap_or(Path::new(".")).to_owned()], now);
@@ -112,7 +112,7 @@ pub(super) fn count(folders: &[PathBuf], now: SystemTime) -> Leftovers {
     left
 }
 
-/// Ends the work on a change whose worker has ended, or is dead. Gives what was removed.
+/// Ends the work on a change whose worker has finished, or was killed. Returns what was removed.
 pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers> {
     let mut swept = Leftovers::default();
     let intent = Intent::read(folder);
@@ -127,7 +127,7 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
         Some(entry) if matches!(entry.state, State::Damaged(_)) => true,
         Some(entry) if is_half(&entry) => {
             for item in &entry.items {
-                // Whatever somebody else changed since is theirs.
+                // A file that another program changed since belongs to that program.
                 if Mark::of(&item.path).ok() == Some(item.after) && remove(disk, &item.path)? {
                     swept.add(item.after.size);
                 }
@@ -142,7 +142,7 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
         let mut folders = intent.folders;
         folders.sort();
         for made in folders.iter().rev() {
-            // One that holds something is somebody's.
+            // A folder that is not empty is in use.
             if made.is_dir() {
                 disk.remove_empty(&made.join("x"), made.parent().unwrap_or(made));
             }
@@ -150,19 +150,19 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
         forget(disk, folder)?;
         return Ok(swept);
     }
-    // In this order: a lock without an intent would be found by nobody.
+    // In this order: a lock without an intent would never be found.
     remove(disk, &folder.join(LOCK))?;
     remove(disk, &folder.join(INTENT))?;
     Ok(swept)
 }
 
-/// Whether new files are there without the first one, which comes last and goes first.
+/// Whether new files exist without the first one, which is placed last and removed first.
 fn is_half(entry: &Entry) -> bool {
     let first = entry.items.first();
     first.is_some_and(|item| item.was == Was::Nothing && !item.path.exists())
 }
 
-/// Removes changes that are too old, and the oldest of those that are too many.
+/// Removes changes that are too old, and the oldest ones if there are too many.
 pub(super) fn prune(
     disk: &mut dyn Disk,
     folders: &[PathBuf],
@@ -196,7 +196,7 @@ fn around(entry: &Entry) -> impl Iterator<Item = PathBuf> {
     entry.items.iter().filter_map(|item| item.path.parent().map(Path::to_owned))
 }
 
-/// Files in these folders that have names which only we give, and nobody who is at work on them.
+/// Files in these folders that have names only quipu uses, and that no process works on.
 fn abandoned(mut folders: Vec<PathBuf>, now: SystemTime) -> Vec<PathBuf> {
     folders.sort();
     folders.dedup();
@@ -217,8 +217,8 @@ fn abandoned(mut folders: Vec<PathBuf>, now: SystemTime) -> Vec<PathBuf> {
     found
 }
 
-/// The process that a name of ours tells of; nothing if it is no name of ours, and nothing inside
-/// if it tells of none, as in the first version.
+/// The process id in a name of ours. The outer `None`: not a name of ours; the inner `None`: the
+/// name has no process id, as in the first version.
 #[allow(clippy::option_option, reason = "not ours, ours without a process, ours with one")]
 fn pid_of(name: &str) -> Option<Option<u32>> {
     if let Some(middle) = name.strip_prefix(".quipu-").and_then(|rest| rest.strip_suffix(".tmp")) {
@@ -230,25 +230,25 @@ fn pid_of(name: &str) -> Option<Option<u32>> {
     middle.rsplit_once('.')?.1.parse().ok().map(Some)
 }
 
-/// Whether a file has a name that only we give.
+/// Whether a file has a name that only quipu uses.
 fn is_ours(path: &Path) -> bool {
     path.file_name().is_some_and(|name| pid_of(&name.to_string_lossy()).is_some())
 }
 
-/// Whether there was something to remove.
+/// Removes a file. Returns whether it existed.
 fn remove(disk: &mut dyn Disk, path: &Path) -> io::Result<bool> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if fs::symlink_metadata(path).is_err_and(|error| is_gone(&error)) {
         return Ok(false);
     }
     match disk.remove(path) {
-        // Somebody else was quicker.
+        // Another process was quicker.
         Err(error) if is_gone(&error) => Ok(false),
         removed => removed.map(|()| true),
     }
 }
 
-/// The bytes of the files in a folder, but for the lock, in which every look may write. A file that
+/// The bytes of the files in a folder, except the lock, which every check may write to. A file that
 /// has another name elsewhere counts, too.
 fn size(folder: &Path) -> u64 {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();

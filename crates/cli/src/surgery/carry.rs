@@ -1,34 +1,34 @@
-//! What belongs to a session goes along with a new one: sub-agents, large results, copies of edited
-//! files, todo lists.
+//! Copies what belongs to a session along with a new one: sub-agents, large results, copies of
+//! edited files, todo lists.
 //!
-//! Invariant: nothing goes along that does not stand in the home: what a link leads to elsewhere is
-//! not copied, but told of.
+//! Invariant: nothing outside the home is copied. A file that a link outside the home leads to is
+//! reported instead.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use files::Attributes;
+use transcript::agents::{Body, Owner, WithAgents as Relatives};
 use transcript::change::{self, Renames};
 use transcript::conversation::Conversation;
-use transcript::family::{Body, Family as Relatives, Owner};
 use transcript::limit;
 use transcript::place::{Session, Thing, agents, belongings};
 
 use super::Job;
 use crate::store::Ready;
 
-/// The new ids, and the files that go along.
-pub(crate) struct Family {
+/// The new ids, and the files that are copied.
+pub(crate) struct WithAgents {
     pub(crate) ids: Renames,
     pub(crate) along: Vec<Along>,
-    /// What is left where it is, and how many of each.
+    /// What is not copied, and how many of each.
     pub(crate) left: Vec<(Thing, usize)>,
-    /// What cannot go along, and why.
+    /// What cannot be copied, and why.
     pub(crate) skipped: Vec<(PathBuf, &'static str)>,
 }
 
-/// One file that goes along.
+/// One file that is copied.
 pub(crate) struct Along {
     pub(crate) thing: Thing,
     from: PathBuf,
@@ -41,10 +41,11 @@ impl Along {
     }
 }
 
-impl Family {
-    /// Finds what goes along. A result that is written alone takes nothing with it.
-    pub(super) fn new(job: &Job<'_>, ids: Renames, is_alone: bool) -> io::Result<Family> {
-        let mut family = Family { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
+impl WithAgents {
+    /// Finds the files to copy; none if the result is written alone (`-o`).
+    pub(super) fn new(job: &Job<'_>, ids: Renames, is_alone: bool) -> io::Result<WithAgents> {
+        let mut family =
+            WithAgents { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
         let mut left = Vec::new();
         let session = job.session;
         let roots = roots(session);
@@ -103,16 +104,16 @@ impl Family {
         Ok(family)
     }
 
-    /// How many of each go along.
+    /// How many of each are copied.
     pub(super) fn counts(&self) -> Vec<(Thing, usize)> {
         counted(self.along.iter().map(|one| one.thing))
     }
 
-    /// Writes what goes along, under other names.
+    /// Writes the copies, under temporary names.
     pub(super) fn write(&self, ready: &[Ready]) -> io::Result<()> {
         for (one, ready) in self.along.iter().zip(ready) {
             self.write_one(one, &ready.temp).map_err(|error| {
-                let message = format!("`{}` cannot go along: {error}", one.from.display());
+                let message = format!("cannot copy `{}`: {error}", one.from.display());
                 io::Error::new(error.kind(), message)
             })?;
         }
@@ -144,8 +145,8 @@ impl Family {
     }
 }
 
-/// The folders that what belongs to a session stands in. Each of them may be a link of the user's
-/// own.
+/// The folders that contain what belongs to a session. Each of them may be a link that the user
+/// made.
 fn roots(session: &Session) -> Vec<PathBuf> {
     let Some(project) = session.path.parent() else { return Vec::new() };
     let mut roots = vec![project.to_owned()];
@@ -158,14 +159,14 @@ fn roots(session: &Session) -> Vec<PathBuf> {
     roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect()
 }
 
-/// Why a file cannot go along.
+/// Why a file cannot be copied.
 fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
-    let Ok(real) = fs::canonicalize(path) else { return Some("a link that leads nowhere") };
+    let Ok(real) = fs::canonicalize(path) else { return Some("a broken link") };
     if !roots.iter().any(|root| real.starts_with(root)) {
         return Some("a link that leads out of the home");
     }
     let is_file = fs::metadata(&real).is_ok_and(|found| found.is_file());
-    (!is_file).then_some("it is not a regular file")
+    (!is_file).then_some("not a regular file")
 }
 
 /// How many there are of each.
@@ -185,7 +186,7 @@ pub(super) fn left_alone(job: &Job<'_>) -> Vec<(Thing, usize)> {
     counted(belongings(job.session).into_iter().skip(1).map(|one| one.thing))
 }
 
-/// The sub-agents whose calls do not stay.
+/// The sub-agents whose calls are not kept.
 fn gone(job: &Job<'_>) -> io::Result<Vec<String>> {
     let is_whole = job.verb == "clone" || job.verb == "repair";
     if is_whole || agents(job.session).is_empty() {
@@ -193,7 +194,7 @@ fn gone(job: &Job<'_>) -> io::Result<Vec<String>> {
     }
     let family = Relatives::open(job.session)?;
     let mut gone = Vec::new();
-    // Agents may be started by agents, which come before them or not: until no more are found.
+    // Agents may be started by agents, in any order: repeat until no more are found.
     loop {
         let before = gone.len();
         for agent in &family.agents {

@@ -1,4 +1,4 @@
-//! Whether somebody is writing to a session.
+//! Whether another process is writing to a session.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use transcript::place::Session;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// A file that was written to so lately may be written to again.
+/// A file that was written to this recently may be written to again.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// So long is what a client says of a session that runs.
+/// The maximum size of a client's file about a running session, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// Refuses to touch a session that seems to be in use.
@@ -30,7 +30,7 @@ pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Fai
     Err(Failure::in_use(&session.path, &why))
 }
 
-/// Refuses to replace a file that is protected from that.
+/// Refuses to replace a file that is protected.
 pub(super) fn refuse_if_protected(path: &Path) -> Result<(), Failure> {
     match protection(path)? {
         None => Ok(()),
@@ -43,20 +43,20 @@ pub(crate) fn protection(path: &Path) -> Result<Option<String>, Failure> {
     let found = files::protection(path).map_err(|error| Failure::unreadable(path, error))?;
     Ok(found.map(|found| match found {
         Protection::HardLinked(names) => {
-            format!("it has {names} names (hard links), and the others would keep what it was")
+            format!("it has {names} names (hard links), and the others would keep the old contents")
         }
         Protection::ReadOnly => "it is write-protected".to_owned(),
         Protection::OtherOwner(user) => format!("it belongs to another user ({user})"),
     }))
 }
 
-/// Who uses a session, in words.
+/// The process that uses a session, in words.
 pub(crate) fn user(session: &Session) -> Option<String> {
-    let named = named(session).map(|pid| format!("the client that runs as process {pid} has it"));
+    let named = named(session).map(|pid| format!("a client uses it (process {pid})"));
     named.or_else(|| opened(&session.path).map(|pid| format!("process {pid} has it open")))
 }
 
-/// The process that the client's own list of running sessions names for this one.
+/// The process that uses this session, according to the client's own list of running sessions.
 fn named(session: &Session) -> Option<u32> {
     let root = session.path.parent()?.parent()?.parent()?;
     for entry in fs::read_dir(root.join("sessions")).ok()?.flatten() {
@@ -69,7 +69,7 @@ fn named(session: &Session) -> Option<u32> {
         let pid = found.get("pid").and_then(serde_json::Value::as_u64);
         let stem = || path.file_stem()?.to_str()?.parse().ok();
         let pid = pid.and_then(|pid| u32::try_from(pid).ok()).or_else(stem);
-        // Where nobody can say whether it still runs, it does.
+        // Without `/proc`, the process counts as running.
         match pid {
             Some(pid)
                 if Path::new("/proc/self").exists()

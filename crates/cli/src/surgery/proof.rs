@@ -1,39 +1,41 @@
-//! What a change does, for people and as JSON.
+//! The proof of a change: what it does, for people and as JSON.
 
 use std::path::Path;
 
 use serde::Serialize;
-use transcript::change::{Proof, Side};
+use transcript::change::{Proof, Snapshot};
 use transcript::check::{Finding, Severity, Verdict};
-use transcript::glance::glance;
 use transcript::place::Thing;
+use transcript::preview::preview;
 
 use super::{Job, Target, carry};
-use crate::command::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, fit, grouped, one_line, quoted, shown};
 use crate::world::World;
 
-/// What there is to say when a job is done.
+/// The report when a job is done.
 pub(super) struct Told<'a> {
     proof: &'a Proof,
+    /// The command.
+    verb: String,
     head: String,
-    /// What the session is called, and the folder that it was in.
+    /// The session's title, and the folder that it was in.
     title: String,
     folder: String,
     of: String,
     json: bool,
     is_dry: bool,
-    /// The file that the result is in.
+    /// The file that contains the result.
     path: Option<String>,
     session: Option<String>,
     resume: Option<String>,
     along: Vec<String>,
     left: Vec<String>,
     skipped: Vec<String>,
-    /// What the journal calls it.
+    /// The name of the change in the journal.
     pub(super) entry: Option<String>,
 }
 
@@ -44,7 +46,7 @@ impl<'a> Told<'a> {
         target: &Target,
         proof: &'a Proof,
         place: Option<&Path>,
-        family: Option<&carry::Family>,
+        family: Option<&carry::WithAgents>,
     ) -> Told<'a> {
         let short: String = job.session.id.chars().take(8).collect();
         let is_new = target.output.is_none() && !job.in_place;
@@ -53,7 +55,7 @@ impl<'a> Told<'a> {
         } else {
             (target.output.is_none() && place.is_some()).then(|| job.session.id.clone())
         };
-        let found = glance(&job.session.path).unwrap_or_default();
+        let found = preview(&job.session.path).unwrap_or_default();
         let resume = session.as_ref().map(|id| resume(world, job, id, found.cwd.as_deref()));
         let around = || job.session.path.parent().map(|folder| folder.display().to_string());
         let skipped = family.map_or(&[][..], |family| &family.skipped);
@@ -67,6 +69,7 @@ impl<'a> Told<'a> {
         };
         Told {
             proof,
+            verb: job.verb.to_owned(),
             head: format!("{} of {short}", job.verb),
             title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
             folder: found.cwd.or_else(around).unwrap_or_default(),
@@ -88,7 +91,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The standard output is taken: a few words beside it.
+    /// The result goes to the standard output, so the proof goes to stderr, one line per row.
     pub(super) fn beside(&self, world: &mut World) -> Result<(), Failure> {
         if self.json {
             let text = serde_json::to_string(&self.form()).map_err(std::io::Error::from)?;
@@ -117,17 +120,17 @@ impl<'a> Told<'a> {
         self.findings(page)?;
         if !self.along.is_empty() {
             let text = shown(&self.along.join(", "));
-            page.paragraph(&Lead::hanging(Span::named("along")), &[Span::plain(text)])?;
+            page.paragraph(&Lead::hanging(Span::named("copied")), &[Span::plain(text)])?;
         }
         if !self.left.is_empty() {
-            let text = format!("{} (not part of the result)", self.left.join(", "));
+            let text = format!("{} (not copied)", self.left.join(", "));
             page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
         }
         for skipped in &self.skipped {
             let lead = Lead::hanging(Span::new(WARN, "  skipped  "));
             page.paragraph(&lead, &[Span::plain(shown(skipped))])?;
         }
-        // These are to be copied: they stay on one line.
+        // Lines to copy: they stay on one line.
         let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
         for (name, text) in [
             ("written", self.path.as_ref()),
@@ -141,7 +144,7 @@ impl<'a> Told<'a> {
         Ok(())
     }
 
-    /// What was done: of each kind a line.
+    /// What was done, one line per kind.
     fn deeds(&self, page: &mut Page<'_>) -> Result<(), Failure> {
         let mut kinds: Vec<(String, Vec<u64>)> = Vec::new();
         for deed in &self.proof.deeds {
@@ -168,7 +171,7 @@ impl<'a> Told<'a> {
         Ok(())
     }
 
-    /// What is still wrong and matters.
+    /// The findings that remain and matter.
     fn findings(&self, page: &mut Page<'_>) -> Result<(), Failure> {
         let bad = self.bad();
         for finding in bad.iter().take(TOLD) {
@@ -189,12 +192,12 @@ impl<'a> Told<'a> {
         found.filter(|finding| finding.severity >= Severity::Loss).collect()
     }
 
-    /// The figures, a line each.
+    /// The figures, one line each.
     fn rows(&self) -> Vec<(&'static str, String, anstyle::Style)> {
         let plain = anstyle::Style::new();
         let Proof { before, after, written, same, new_tokens, .. } = self.proof;
         let number = |number: usize| grouped(number as u64);
-        let sent = |side: &Side| {
+        let sent = |side: &Snapshot| {
             format!("{} messages, ~{} tokens", number(side.messages), grouped(side.tokens))
         };
         let saved = match before.tokens.checked_sub(after.tokens) {
@@ -206,7 +209,7 @@ impl<'a> Told<'a> {
             "nothing is lost: all messages are sent as before".to_owned()
         } else {
             format!(
-                "lost from message {} on: ~{} tokens are sent anew, once",
+                "lost from message {} on: ~{} tokens are sent again, once",
                 number(same + 1),
                 grouped(*new_tokens)
             )
@@ -214,7 +217,7 @@ impl<'a> Told<'a> {
         let broken = if after.unpaired == 0 {
             "none broken".to_owned()
         } else {
-            format!("{} without their other half", number(after.unpaired))
+            format!("{} unpaired", number(after.unpaired))
         };
         let style = match after.verdict {
             Verdict::Full => GOOD,
@@ -247,24 +250,42 @@ impl<'a> Told<'a> {
                 ),
                 plain,
             ),
-            (
-                "reach",
-                format!(
-                    "{} of {} messages → {} of {}",
-                    number(before.reach.sent),
-                    number(before.reach.recorded),
-                    number(after.reach.sent),
-                    number(after.reach.recorded)
-                ),
-                plain,
-            ),
+            ("reach", self.reach(), plain),
             ("verdict", format!("{} → {}", before.verdict.words(), after.verdict.words()), style),
         ]
     }
 
-    fn form(&self) -> Form<'_> {
+    /// How many of the recorded messages are sent, before and after; if fewer are recorded, why.
+    fn reach(&self) -> String {
+        let number = |number: usize| grouped(number as u64);
+        let (before, after) = (self.proof.before.reach, self.proof.after.reach);
+        let gone = before.recorded.saturating_sub(after.recorded);
+        let [is, was] = if gone == 1 { ["is", "was"] } else { ["are", "were"] };
+        let why = match self.verb.as_str() {
+            _ if gone == 0 => String::new(),
+            "repair" => format!(" ({} that no request can carry {is} left out)", number(gone)),
+            "fork" => format!(" ({} {was} left out)", number(gone)),
+            _ => format!(" ({} {was} taken out)", number(gone)),
+        };
+        if before.sent == before.recorded && after.sent == after.recorded {
+            return format!(
+                "all {} messages → all {}{why}",
+                number(before.recorded),
+                number(after.recorded)
+            );
+        }
+        format!(
+            "{} of {} messages → {} of {}{why}",
+            number(before.sent),
+            number(before.recorded),
+            number(after.sent),
+            number(after.recorded)
+        )
+    }
+
+    fn form(&self) -> ProofJson<'_> {
         let Proof { before, after, written, same, new_tokens, deeds } = self.proof;
-        Form {
+        ProofJson {
             v: JSON_VERSION,
             dry_run: self.is_dry,
             of: Of { id: &self.of, title: &self.title, folder: &self.folder },
@@ -298,13 +319,13 @@ impl<'a> Told<'a> {
     }
 }
 
-/// So much of a title says which session it is.
+/// How much of a title is printed: enough to recognise the session.
 const LONGEST_TITLE: usize = 120;
 
-/// How many lines or findings of a kind are told.
+/// How many lines or findings of one kind are printed.
 const TOLD: usize = 8;
 
-/// What to type to go on with a session.
+/// The command that resumes a session.
 fn resume(world: &World, job: &Job<'_>, id: &str, cwd: Option<&str>) -> String {
     let place = cwd.map_or(String::new(), |cwd| format!("cd {} && ", quoted(cwd)));
     let is_home =
@@ -322,7 +343,7 @@ fn resume(world: &World, job: &Job<'_>, id: &str, cwd: Option<&str>) -> String {
 }
 
 #[derive(Serialize)]
-struct Form<'a> {
+struct ProofJson<'a> {
     v: u32,
     dry_run: bool,
     of: Of<'a>,
@@ -331,8 +352,8 @@ struct Form<'a> {
     resume: Option<&'a str>,
     undo: Option<&'a str>,
     records: Records,
-    before: JsonSide,
-    after: JsonSide,
+    before: JsonSnapshot,
+    after: JsonSnapshot,
     same_messages: usize,
     new_tokens: u64,
     done: Vec<Deed<'a>>,
@@ -359,7 +380,7 @@ struct Records {
 }
 
 #[derive(Serialize)]
-struct JsonSide {
+struct JsonSnapshot {
     verdict: &'static str,
     bytes: u64,
     messages: usize,
@@ -373,9 +394,9 @@ struct JsonSide {
     lost: usize,
 }
 
-impl From<&Side> for JsonSide {
-    fn from(side: &Side) -> Self {
-        JsonSide {
+impl From<&Snapshot> for JsonSnapshot {
+    fn from(side: &Snapshot) -> Self {
+        JsonSnapshot {
             verdict: side.verdict.name(),
             bytes: side.bytes,
             messages: side.messages,

@@ -13,24 +13,24 @@ fn names_that_lead_nowhere() {
     assert_snapshot!(env.run(&["cat", "zzz"]), @r"
     exit 3
     --- stderr
-    error: no session is called `zzz`
-    hint: `quipu ls --all` lists the sessions there are
+    error: no session is named `zzz`
+    hint: `quipu ls --all` lists all sessions
     ");
     let newer = env.put(".claude/projects/-home-dev-other/badc0ffe-2222.jsonl", "{}\n");
     set_age(&newer, 60);
     assert_snapshot!(env.run(&["cat", "badc"]), @r"
     exit 3
     --- stderr
-    error: `badc` fits 2 sessions
+    error: `badc` matches 2 sessions
       [HOME]/.claude/projects/-home-dev-other/badc0ffe-2222.jsonl
       [HOME]/.claude/projects/-home-dev-demo/badc0ffe-0000-4000-8000-00000000d00d.jsonl
-    hint: give more of the id, or the path; the newest is first
+    hint: give more of the id, or the path; the newest session is listed first
     ");
     assert_snapshot!(env.run(&["cat", "./no/such.jsonl"]), @r"
     exit 3
     --- stderr
     error: there is no file `./no/such.jsonl`
-    hint: give a path, or an id: `quipu ls --all` lists the sessions there are
+    hint: give a path or an id: `quipu ls --all` lists all sessions
     ");
     for name in ["missing.jsonl", "/missing", "../missing"] {
         let text = env.run(&["show", name]);
@@ -46,8 +46,8 @@ fn a_home_named_by_hand_must_be_one() {
     assert_snapshot!(Env::bare().run(&["--home", "nowhere", "ls"]), @r"
     exit 2
     --- stderr
-    error: `nowhere` is no Claude home
-    hint: `--home` names it; a home is the folder that holds `projects`
+    error: `nowhere` is not a Claude home
+    hint: `--home` names it; a home is a folder that contains `projects`
     ");
 }
 
@@ -71,7 +71,7 @@ fn wrong_usage() {
     assert_snapshot!(env.run(&["ls", "--since", "yesterday"]), @r"
     exit 2
     --- stderr
-    error: `yesterday` is no time
+    error: `yesterday` is not a time
     hint: write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`
     ");
     assert_snapshot!(env.run(&["drift"]), @r"

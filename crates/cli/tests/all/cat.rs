@@ -54,7 +54,7 @@ fn filters() {
     assert_eq!(count(&["--lines", "..3"]), 3);
     assert_eq!(count(&["--lines", "99.."]), 0);
     let none = env.run(&["cat", "badc0ffe", "--kind", "User"]);
-    assert_eq!(none, "exit 0\n--- stderr\nno record is of kind User\n");
+    assert_eq!(none, "exit 0\n--- stderr\nno record has the kind User\n");
     let hooks = env.put(
         "hooks.jsonl",
         "{\"type\":\"progress\",\"data\":{\"type\":\"hook_progress\"}}\n{\"type\":\"progress\",\"data\":{\"type\":\"x\"}}\n",

@@ -399,7 +399,7 @@ fn the_demonstration_works_without_a_key() {
     let mut command = env.command(&["chat", "--offline"]);
     let output = command.env("TMPDIR", &folder).stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Mended: "));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("Fixed: "));
     let demo =
         fs::read_dir(&folder).unwrap().flatten().find(|entry| entry.path().join("knots").is_dir());
     let script = fs::read_to_string(demo.unwrap().path().join("knots/knots.sh")).unwrap();

@@ -61,7 +61,7 @@ fn new_records_are_printed_as_they_come() {
     file.write_all(b"{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"name\":\"Read\",\"input\":{\"a\":1}}]}}\n").unwrap();
     assert_eq!(following.next(), "          assistant  call Read {\"a\":1}");
     file.write_all(b"no json\n").unwrap();
-    assert_eq!(following.next(), "line 4, bytes 209..216: no record: unexpected `n`");
+    assert_eq!(following.next(), "line 4, bytes 209..216: not a record: unexpected `n`");
     drop(file);
     File::create(&path)
         .unwrap()
@@ -70,7 +70,10 @@ fn new_records_are_printed_as_they_come() {
     // Said on stderr, so either may come first.
     let mut both = [following.next(), following.next()];
     both.sort();
-    assert_eq!(both, ["          summary  new", "the file was cut: reading it from its start"]);
+    assert_eq!(
+        both,
+        ["          summary  new", "the file was truncated: reading it from its start"]
+    );
     fs::remove_file(&path).unwrap();
     assert_eq!(following.next(), "the file is gone: waiting for it to come back");
 }

@@ -23,7 +23,7 @@ fn for_people_and_for_programs() {
         (&["--then", "go on"][..], "parallel_siblings"),
         (&["--then", "go on", "--as", "2.1.45", "--json"], "orphan_tool_use_tail"),
         (&["--json"], "two_compactions"),
-        (&["--as", "seed", "--json"], "summary_lines"),
+        (&["--as", "file-order", "--json"], "summary_lines"),
         (&[], "missing_parent"),
     ] {
         writeln!(text, "### {case} {args:?}\n{}", run(args, case)).unwrap();
@@ -59,7 +59,7 @@ fn long_texts_are_cut_with_a_mark() {
     let more = block.chars().count() - 3 * 80;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mark =
-        format!("… ({},{:03} more characters; `--json` has all)", more / 1_000, more % 1_000);
+        format!("… ({},{:03} more characters; `--json` prints all)", more / 1_000, more % 1_000);
     assert!(flat.contains(&mark), "{mark}\n{text}");
     assert_eq!(text.matches('…').count(), 1, "{text}");
 }

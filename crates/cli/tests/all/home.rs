@@ -24,8 +24,8 @@ fn without_a_claude_home_the_samples_are_shown() {
     assert_snapshot!(env.run(&[]), @r"
     exit 3
     --- stderr
-    error: there is no Claude home (looked for `[HOME]/.claude`, `[HOME]/.config/claude`)
-    hint: name one by `--home` or `CLAUDE_CONFIG_DIR`; in a terminal sample sessions are shown
+    error: no Claude home found (looked for `[HOME]/.claude`, `[HOME]/.config/claude`)
+    hint: set `--home` or `CLAUDE_CONFIG_DIR`; in a terminal, quipu shows sample sessions
     ");
     for args in [&["ls", "--json"][..], &["check", "--all"], &["inventory", "--all"]] {
         let output = env.output(args);
@@ -52,7 +52,7 @@ fn a_home_that_is_named_and_missing_is_an_error() {
         let output = command.output().unwrap();
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{command:?}");
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains("is no Claude home") && text.contains("names it"), "{text}");
+        assert!(text.contains("is not a Claude home") && text.contains("names it"), "{text}");
         #[cfg(unix)]
         assert_eq!(in_a_terminal(command, "", PATIENCE).0, Some(2));
     }
@@ -116,7 +116,7 @@ fn the_overview_says_what_check_says() {
     }
     assert!(expected >= 2 && text.matches("--dry-run").count() == expected, "{text}");
     assert!(text.contains("10 of 10 checked: ") && text.contains("2 more are empty"), "{text}");
-    assert!(text.contains("holds no conversation"), "{text}");
+    assert!(text.contains("contains no conversation"), "{text}");
     assert!(!text.to_lowercase().contains("broken"), "{text}");
     // The commands that it shows work.
     for line in text.lines().filter(|line| line.contains("quipu check ")) {

@@ -205,11 +205,11 @@ fn homes_that_nobody_names() {
     exit 0
     --- stdout
     [HOME]/.claude/settings.json
-      hook     not installed: `quipu hook install` puts it there
+      hook     not installed: `quipu hook install` installs it
     [HOME]/.config/claude/settings.json
-      hook     not installed: `quipu --home [HOME]/.config/claude hook install` puts it there
+      hook     not installed: `quipu --home [HOME]/.config/claude hook install` installs it
     receiver
-      to       none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration
+      to       none is configured: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration
     ");
 }
 
@@ -300,7 +300,7 @@ fn somebody_is_asked() {
     for typed in ["n\n", "\n", "nay\n"] {
         let output = in_a_terminal(&env, &["hook", "install"], typed);
         assert!(
-            output.contains("Write this? [y/N] ") && output.contains("nothing is written"),
+            output.contains("Write this? [y/N] ") && output.contains("nothing was written"),
             "{output}"
         );
         assert_eq!(read(&path), "{}");

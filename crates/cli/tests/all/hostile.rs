@@ -95,7 +95,7 @@ fn e01_nothing_of_a_folder_is_executed_at_the_start() {
         let output = lab.command(&["Hi"]).env("PATH", &path).current_dir(cwd).output().unwrap();
         assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
         assert!(!mark.exists(), "{folder}");
-        assert!(stderr(&output).contains("what git says of the repository"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("the state of the git repository"), "{}", stderr(&output));
         let prompt = system(&lab, number);
         assert!(
             prompt.contains("Git repository: yes") && !prompt.contains("Last commits"),

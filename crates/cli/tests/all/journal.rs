@@ -68,8 +68,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn a_damaged_copy_is_not_restored() {
     for (damage, why) in [
-        ("cut", "has 100 bytes, and had"),
-        ("emptied", "has 0 bytes, and had"),
+        ("cut", "has 100 bytes instead of"),
+        ("emptied", "has 0 bytes instead of"),
         ("flipped", "is not what was kept: its SHA-256 differs"),
         ("removed", "the journal's copy `0` is missing"),
     ] {
@@ -90,7 +90,7 @@ fn a_damaged_copy_is_not_restored() {
             fs::remove_file(&copy).unwrap();
         }
         for args in [&["undo"][..], &["undo", "--force"], &["undo", NESTED]] {
-            exits(&env.run(args), 4, &[why, "nothing is taken back", "still there in"]);
+            exits(&env.run(args), 4, &[why, "cannot be undone", "still in"]);
             assert_eq!(fs::read(session(&env, NESTED)).unwrap(), changed, "{damage}");
             assert!(entry.join("entry.json").exists(), "{damage}: the entry stays");
         }
@@ -133,7 +133,7 @@ fn a_damaged_entry_is_listed_and_stands_in_the_way() {
         exits(&at(&env, 120, &["undo", "--list"]), 0, &["damaged: `entry.json`", "repair"]);
         // The other one is intact: whoever names it gets it.
         let older_name = older.file_name().unwrap().to_str().unwrap();
-        exits(&at(&env, 120, &["undo", older_name]), 0, &["repair of badc0ffe taken back"]);
+        exits(&at(&env, 120, &["undo", older_name]), 0, &["repair of badc0ffe undone"]);
     }
 }
 
@@ -145,7 +145,7 @@ fn a_clone_whose_entry_is_gone_stands_in_the_way_too() {
     exits(&at(&env, 60, &["clone", FLAT]), 0, &[]);
     let newer = entries(&env).pop().unwrap();
     fs::remove_file(newer.join("entry.json")).unwrap();
-    exits(&at(&env, 120, &["undo"]), 4, &["`entry.json` is missing", "nothing"]);
+    exits(&at(&env, 120, &["undo"]), 4, &["`entry.json` is missing", "cannot be undone"]);
 }
 
 /// As the first version kept it, without hashes.
@@ -174,7 +174,7 @@ fn entries_of_the_first_version_are_taken_back_and_said_to_be_unverified() {
         });
         env.put(&format!(".local/state/quipu/undo/{name}/entry.json"), entry.to_string());
         if is_cut {
-            exits(&env.run(&["undo"]), 4, &["bytes, and had"]);
+            exits(&env.run(&["undo"]), 4, &["bytes instead of"]);
             assert_eq!(fs::read(&path).unwrap(), b"changed\n");
             continue;
         }
@@ -306,7 +306,7 @@ fn a_session_is_written_to_by_one_at_a_time() {
     let before = fs::read(session(&env, NESTED)).unwrap();
     set_age(&session(&env, NESTED), 3_600);
     let mut chat = idle_chat(&env, &["--resume", NESTED]);
-    let who = format!("process {} (quipu chat) writes to it", chat.id());
+    let who = format!("process {} (quipu chat) is writing to it", chat.id());
     let script = format!("--offline={}", env.path("script.json").display());
     for args in [
         &["strip", NESTED, "--copies", "--in-place"][..],
@@ -316,7 +316,7 @@ fn a_session_is_written_to_by_one_at_a_time() {
         &["undo", "--force"],
         &["chat", "-p", "hello", "--resume", NESTED, &script],
     ] {
-        exits(&env.run(args), 5, &[&who, "wait until that has ended"]);
+        exits(&env.run(args), 5, &[&who, "wait until it has ended"]);
         assert_eq!(fs::read(session(&env, NESTED)).unwrap(), before);
     }
     // Others are free, and so is whoever only reads it.
@@ -395,7 +395,7 @@ fn a_write_that_fails_leaves_nothing() {
         .env("HOME", env.path(""))
         .env("PATH", "/usr/bin:/bin");
     let output = env.show(&command.output().unwrap());
-    exits(&output, 1, &["3.txt` cannot go along", "File too large"]);
+    exits(&output, 1, &["cannot copy `", "3.txt`", "File too large"]);
     assert_eq!(files(&env.path("")), before);
     assert_eq!(folders(), there, "no empty folders");
 }
@@ -407,7 +407,7 @@ fn old_changes_go_if_they_are_too_old_or_too_many() {
     exits(&at(&env, 0, &["repair", DAMAGED, "--in-place"]), 0, &[]);
     exits(&at(&env, 5 * day, &STRIP), 0, &[]);
     let text = at(&env, 8 * day, &["undo", "--prune"]);
-    exits(&text, 0, &["removed 1 change (", "older than 7 days", "removed 0 things"]);
+    exits(&text, 0, &["removed 1 change (", "older than 7 days", "removed 0 items"]);
     let text = at(&env, 8 * day, &["undo", "--list"]);
     assert!(text.contains("strip") && !text.contains("repair"), "{text}");
     exits(&at(&env, 8 * day, &["undo", "--prune", "--older-than", "0"]), 2, &[]);
@@ -416,7 +416,7 @@ fn old_changes_go_if_they_are_too_old_or_too_many() {
     env.put(".config/quipu/config.toml", "[undo]\nkeep_days = 2\nkeep_bytes = 0\n");
     let note = "1 old change (";
     let text = at(&env, 6 * day + 60, &["clone", FLAT]);
-    exits(&text, 0, &[note, "can no longer be taken back"]);
+    exits(&text, 0, &[note, "can no longer be undone"]);
     let text = at(&env, 6 * day + 120, &["clone", FLAT]);
     exits(&text, 0, &[]);
     assert!(!text.contains("can no longer"), "{text}");
@@ -437,12 +437,12 @@ fn what_stopped_runs_left_is_counted_and_goes() {
     env.put(&format!("{root}/begun.json"), intent.to_string());
     env.put(&format!("{root}/0"), "y".repeat(2_000));
     let text = env.run(&["undo", "--list"]);
-    exits(&text, 0, &["stopped runs left 2 things behind (5."]);
+    exits(&text, 0, &["interrupted runs left 2 items behind (5."]);
     assert!(temp.exists(), "listing removes nothing");
     exits(&env.run(&["clone", FLAT]), 0, &[]);
     assert!(!temp.exists() && !env.path(root).exists());
     assert!(session(&env, FLAT).exists(), "what has no name of ours stays, whatever a file says");
-    assert!(!env.run(&["undo", "--list"]).contains("stopped runs"));
+    assert!(!env.run(&["undo", "--list"]).contains("interrupted runs"));
     // Also where `-o` leads, of which no journal tells.
     let temp = env.put("out/.quipu-4194998-0123456789ac.tmp", "x");
     let young = env.put(&format!("out/.quipu-{}-0123456789ac.tmp", std::process::id()), "x");

@@ -78,7 +78,7 @@ fn last_is_the_first_row() {
     }
     for args in commands {
         let text = env.run(args);
-        assert!(text.starts_with("exit 3\n--- stderr\nerror: there is no session of"), "{text}");
+        assert!(text.starts_with("exit 3\n--- stderr\nerror: no session found for"), "{text}");
         assert!(text.contains("`quipu ls --all` lists all"), "{text}");
     }
     // A file of that name is a file.

@@ -198,7 +198,17 @@ impl Session {
 /// The ways out that hide secrets.
 const WAYS: &[&[&str]] = &[
     &["ship", SESSION, "--dry-run", "--json", "--redact", "--longest", "64M"],
-    &["ship", SESSION, "--dry-run", "--json", "--redact", "--longest", "64M", "--profile", "seed"],
+    &[
+        "ship",
+        SESSION,
+        "--dry-run",
+        "--json",
+        "--redact",
+        "--longest",
+        "64M",
+        "--profile",
+        "cc-langfuse",
+    ],
     &["export", "md", SESSION, "--full", "--thinking"],
     &["export", "json", SESSION],
     &["show", SESSION, "--markdown", "--full", "--thinking", "--no-pager"],
@@ -306,7 +316,7 @@ fn no_secret_of_any_kind_leaves_from_any_place() {
             continue;
         }
         assert!(
-            errors.contains(" secrets hidden: ") && errors.contains("`--no-redact` shows them"),
+            errors.contains(" secrets redacted: ") && errors.contains("`--no-redact` shows them"),
             "{errors}"
         );
     }
@@ -439,7 +449,10 @@ fn users_have_rules_of_their_own() {
         assert!(!text.contains(code), "{args:?}");
         if args[0] != "ship" {
             let errors = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(errors, "1 secret hidden: 1 staff; `--no-redact` shows them\n", "{args:?}");
+            assert_eq!(
+                errors, "1 secret redacted: 1 staff; `--no-redact` shows them\n",
+                "{args:?}"
+            );
         }
     }
     let report = env.run(&["check", SESSION]);
@@ -476,6 +489,6 @@ fn what_is_exact_stays_exact() {
         let output = env.output(args);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(String::from_utf8(output.stdout).unwrap().contains(&key), "{args:?}: {errors}");
-        assert!(!errors.contains("hidden"), "{args:?}");
+        assert!(!errors.contains("redacted"), "{args:?}");
     }
 }

@@ -156,7 +156,7 @@ fn failures_that_do_not_pass() {
     .unwrap();
     text += &run(&env, &receiver, &ship);
     let filtered =
-        text.lines().map(|line| line.split("; the first of it is").next().unwrap_or_default());
+        text.lines().map(|line| line.split("; the first refused is").next().unwrap_or_default());
     let filtered = filtered.collect::<Vec<_>>().join("\n");
     assert_snapshot!(insta_ids(&filtered));
 }
@@ -205,9 +205,9 @@ fn no_room_on_the_disk() {
     // Where the folder of the spool should be there is a file.
     let output = env.run(&["ship", "--all", "--to", &url]);
     assert!(output.starts_with("exit 7"), "{output}");
-    let shelf =
+    let receiver_dir =
         fs::read_dir(env.path(".local/state/quipu/ship")).unwrap().flatten().next().unwrap();
-    let spool = shelf.path().join("spool");
+    let spool = receiver_dir.path().join("spool");
     fs::remove_dir_all(&spool).unwrap();
     fs::File::create(&spool).unwrap();
     let output = env.run(&["ship", "--all", "--to", &url]);

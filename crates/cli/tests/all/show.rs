@@ -107,12 +107,12 @@ fn trees() {
 fn tables_of_turns() {
     assert_snapshot!("turns", screen("120", &["turns"], &recording("2.1.325/i_busy")));
     assert_snapshot!(
-        "turns_seed",
-        screen("120", &["turns", "--mode", "seed"], &recording("2.1.45/c_tools"))
+        "turns_compare",
+        screen("120", &["turns", "--compare"], &recording("2.1.45/c_tools"))
     );
     assert_snapshot!(
-        "turns_seed_json",
-        screen("120", &["turns", "--mode", "seed", "--json"], &recording("2.0.76/d_parallel"))
+        "turns_compare_json",
+        screen("120", &["turns", "--compare", "--json"], &recording("2.0.76/d_parallel"))
     );
 }
 

@@ -310,7 +310,7 @@ fn what_is_named_and_special_is_refused() {
                 let ran = run(&env, &args, PATIENCE);
                 assert_eq!(ran.code, Some(4), "{args:?} {}", ran.stderr);
                 assert!(ran.stderr.contains("not a regular file"), "{args:?} {}", ran.stderr);
-                assert!(ran.stderr.contains("save what it gives to a file"), "{}", ran.stderr);
+                assert!(ran.stderr.contains("save its output to a file"), "{}", ran.stderr);
                 assert_eq!(ran.stdout, "");
             }
         }

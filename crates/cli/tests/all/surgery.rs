@@ -53,7 +53,7 @@ fn every_change_says_what_it_does() {
         &["strip", NESTED, "--calls", "--tool", "Task"],
         &["repair", DAMAGED],
         &["repair", DAMAGED, "--in-place"],
-        &["repair", DAMAGED, "-o", "mended.jsonl", "--json"],
+        &["repair", DAMAGED, "-o", "repaired.jsonl", "--json"],
         &["strip", FLAT, "--copies", "--noise", "-o", "small.jsonl"],
     ] {
         let env = Env::with_sessions();
@@ -488,7 +488,7 @@ fn presets_are_a_ladder_on_one_turn() {
     assert_snapshot!(env.run(&["strip", "short.jsonl", "--preset", "heavy", "--dry-run"]), @r"
     exit 0
     --- stderr
-    there is nothing to strip
+    nothing to strip
     all 6 results are in the last 2 turns and 8 answers, which `heavy` keeps; `--results --older-than 0` would save ~8,848 tokens
     ");
     // An estimate, but of the right size.

@@ -108,7 +108,7 @@ const FOR_PEOPLE: [&[&str]; 30] = [
     &["show", "plain000", "--markdown", "--full"],
     &["show", "evil"],
     &["turns", "plain000"],
-    &["turns", "plain000", "--mode", "seed"],
+    &["turns", "plain000", "--compare"],
     &["tree", "plain000"],
     &["tree", "evil"],
     &["export", "md", "plain000"],

@@ -1,6 +1,7 @@
 //! One set of attributes that all receivers understand.
 //!
-//! Langfuse keeps attributes that it does not know as metadata, once more: so there are few, and each is one that some receiver reads.
+//! Langfuse stores attributes that it does not know a second time, as metadata. So there are few,
+//! and some receiver reads each of them.
 
 use serde_json::json;
 
@@ -48,7 +49,8 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Told {
     }
 }
 
-/// What is the same for all spans of a turn. Langfuse keeps no traces, only spans: each has to say it.
+/// Adds what is the same for all spans of a turn. Langfuse stores spans but no traces, so each span
+/// has to contain it.
 fn setting(attributes: &mut Attributes<'_>, span: &Span) {
     let (telling, turn) = (attributes.telling, &span.turn);
     attributes.put("session.id", &turn.session);
@@ -67,7 +69,7 @@ fn setting(attributes: &mut Attributes<'_>, span: &Span) {
     if let Some(version) = &turn.version {
         attributes.text("langfuse.trace.metadata.version", version);
     }
-    // Some dialects have no times; then these are nobody's.
+    // Some dialects have no times; the times of the span are meaningless then.
     if span.end.0 <= 0 {
         attributes.put("langfuse.trace.metadata.time", "unknown");
     }
@@ -170,8 +172,8 @@ fn generated(attributes: &mut Attributes<'_>, made: &Generation) {
 
 fn spent(attributes: &mut Attributes<'_>, made: &Generation) {
     let Some(spent) = made.spent else { return };
-    let written = spent.cache_5m + spent.cache_1h;
-    attributes.number("gen_ai.usage.input_tokens", spent.input + spent.cache_read + written);
+    let written = spent.cache_write();
+    attributes.number("gen_ai.usage.input_tokens", spent.read());
     attributes.number("gen_ai.usage.output_tokens", spent.output);
     attributes.number("gen_ai.usage.cache_read.input_tokens", spent.cache_read);
     attributes.number("gen_ai.usage.cache_creation.input_tokens", written);
@@ -206,7 +208,7 @@ fn spent(attributes: &mut Attributes<'_>, made: &Generation) {
     attributes.put("langfuse.observation.cost_details", details.to_string());
     attributes.float("llm.cost.total", cost.total());
     attributes.float("gen_ai.usage.cost", cost.total());
-    // It has a form of its own, and prices the cache wrongly without.
+    // MLflow has its own form for costs, and without it prices the cache wrongly.
     let total = cost.total();
     let parts =
         json!({"input_cost": total - cost.output, "output_cost": cost.output, "total_cost": total});

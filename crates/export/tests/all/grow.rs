@@ -1,4 +1,5 @@
-//! A session is shipped bit by bit while it grows: what arrives is what would arrive if it were shipped once, at the end.
+//! A session is shipped bit by bit while it grows. What arrives must be what would arrive if it
+//! were shipped once, at the end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -10,7 +11,8 @@ use transcript::place::is_agent;
 
 use super::{ended, plan, spans};
 
-/// What must not change when a span is sent again: a receiver would have two of it, or it would hang elsewhere.
+/// What must not change when a span is sent again: the receiver would have it twice, or under
+/// another parent.
 fn fixed(span: &Span) -> String {
     let (id, parent, trace) = (span.id, span.parent, span.turn.trace);
     format!("{trace} {id} {parent:?} {} {} {}", span.name, span.start, span.turn.number)
@@ -20,7 +22,7 @@ fn all_fixed<'a>(found: impl IntoIterator<Item = &'a Vec<Span>>) -> BTreeSet<Str
     found.into_iter().flatten().map(fixed).collect()
 }
 
-/// Places to stop at: ends of lines, so many of them.
+/// At most `most` ends of lines to stop at.
 fn stops(bytes: &[u8], most: usize) -> Vec<usize> {
     let ends: Vec<usize> = bytes
         .iter()
@@ -32,7 +34,7 @@ fn stops(bytes: &[u8], most: usize) -> Vec<usize> {
     ends.into_iter().step_by(step).collect()
 }
 
-/// Ships a file as it grows, and gives what arrived.
+/// Ships a file as it grows, and returns what arrived.
 fn grown(bytes: &[u8], path: &Path, most: usize) -> BTreeSet<String> {
     let mut known: HashMap<String, String> = HashMap::new();
     let mut arrived = BTreeSet::new();
@@ -56,7 +58,8 @@ fn grown(bytes: &[u8], path: &Path, most: usize) -> BTreeSet<String> {
     arrived
 }
 
-/// Edited by hand: what is a sidechain at first lies on the way to the last record in the end, and is conversation then.
+/// Edited by hand: a sidechain at first, which in the end lies on the path to the last record and
+/// is then part of the conversation.
 const ODD: &str = "sidechain_on_the_chain.jsonl";
 
 #[test]

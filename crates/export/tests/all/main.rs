@@ -1,4 +1,5 @@
-//! What sessions become as spans: on real files, and on the transcript of the reference captures.
+//! Tests what sessions become as spans: on real files, and on the transcript of the reference
+//! captures.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,17 +19,17 @@ use export::id::Ids;
 use export::origin::Copied;
 use export::plan::{Closing, Plan};
 use export::span::Span;
-use transcript::family::Family;
+use transcript::agents::WithAgents;
 use transcript::place::Session;
 
-/// What there is of the session in a file.
+/// The plan of the session in a file.
 fn plan(path: &Path, closing: &Closing) -> Plan {
     let session = Session::at(path).unwrap();
-    let family = Family::open(&session).unwrap();
+    let family = WithAgents::open(&session).unwrap();
     Plan::new(family, &session.id, &Ids::default(), closing, &Copied::default())
 }
 
-/// The spans of what is finished, by unit.
+/// The spans of finished units, by unit.
 fn spans(plan: &Plan) -> BTreeMap<String, Vec<Span>> {
     let mut found = BTreeMap::new();
     for unit in plan.units().iter().filter(|unit| unit.is_finished) {

@@ -1,4 +1,4 @@
-//! Sub-agents that start sub-agents, and one in the background that goes on after its turn.
+//! Sub-agents that start sub-agents, and one in the background that continues after its turn.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ fn put(path: &Path, lines: &[Value]) {
     }
 }
 
-/// A record: who, after whom, when (in seconds), and what.
+/// A record with its id, parent, time in seconds, type and message.
 fn record(uuid: &str, parent: Option<&str>, second: u32, kind: &str, message: &Value) -> Value {
     json!({
         "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "type": kind, "message": message,
@@ -53,7 +53,8 @@ fn result(uuid: &str, parent: &str, second: u32, id: &str, tool_use_result: &Val
     record
 }
 
-/// The files of a session: an agent that starts another, and one in the background, which is not done yet.
+/// The files of a session: an agent that starts another, and one in the background. `is_done`:
+/// whether the latter is done.
 fn session(folder: &Path, is_done: bool) -> std::path::PathBuf {
     let main = folder.join(format!("{SESSION}.jsonl"));
     let agents = folder.join(SESSION).join("subagents");
@@ -99,7 +100,7 @@ fn session(folder: &Path, is_done: bool) -> std::path::PathBuf {
     main
 }
 
-/// The tree, as names with their parents' names and the seconds from start to end.
+/// The span tree, as names with their parents' names and the seconds from start to end.
 fn tree(path: &Path, closing: &Closing) -> Vec<String> {
     let plan = plan(path, closing);
     let found: Vec<_> = spans(&plan).into_values().flatten().collect();
@@ -141,7 +142,7 @@ fn agents_hang_below_their_calls() {
     assert_eq!(tree(&path, &Closing::default()), wanted);
 }
 
-/// The turn is over, and its agent in the background is not: it comes when it is.
+/// If a turn is over and its agent in the background is not, the agent is sent when it is done.
 #[test]
 fn an_agent_in_the_background_comes_later() {
     let folder = tempfile::tempdir().unwrap();

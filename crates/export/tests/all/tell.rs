@@ -1,6 +1,8 @@
-//! What receivers are told of the transcript of the reference captures, beside what Langfuse's own libraries told of it.
+//! Compares what Quipu sends of the transcript of the reference captures with what Langfuse's own
+//! libraries sent of it.
 //!
-//! `docs/traces.md` lists every fact that differs and why. A difference that nobody explained fails here.
+//! `docs/traces.md` lists every fact that differs, and why. A difference without an explanation
+//! fails here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +16,7 @@ use transcript::time::Time;
 
 use super::{plan, spans};
 
-/// A span as facts: the same words for both programs.
+/// A span as facts, in the same words for both programs.
 type Facts = BTreeMap<String, String>;
 
 fn capture() -> Value {
@@ -48,7 +50,7 @@ fn attributes(told_span: &Told) -> Value {
     Value::Object(each.collect())
 }
 
-/// The spans of the program of seed 002, but for the one that it wraps around each turn.
+/// The spans of the cc-langfuse hook, except the one that it wraps around each turn.
 fn theirs() -> Vec<Value> {
     let capture = capture();
     let wire = capture["wire"].as_object().unwrap();
@@ -62,7 +64,7 @@ fn time(nanos: &Value) -> String {
     Time(i64::try_from(nanos.as_u64().unwrap() / 1_000_000).unwrap()).to_string()
 }
 
-/// What both say in their own form, in the same words.
+/// What both programs express in their own form, in the same words.
 fn facts(attributes: &Value, times: &[String; 2]) -> Facts {
     let text = |name: &str| attributes[name].as_str().map(str::to_owned);
     let data = |name: &str| {
@@ -110,7 +112,7 @@ fn facts(attributes: &Value, times: &[String; 2]) -> Facts {
     facts
 }
 
-/// Why a fact differs. What is not listed must not.
+/// Why a fact differs. Facts that are not listed must not differ.
 fn why(kind: &str, fact: &str, theirs: &str) -> Option<&'static str> {
     Some(match (kind, fact) {
         ("generation", "start") => {
@@ -141,7 +143,7 @@ fn what_differs_from_the_reference_is_listed() {
     let mut same = 0;
     let mut theirs = theirs();
     assert_eq!(ours.len(), theirs.len());
-    // Theirs are in the order of their ends; ours of their beginnings.
+    // Theirs are in the order of their ends, ours in the order of their beginnings.
     theirs.sort_by_key(|span| {
         let kind = span["attributes"]["langfuse.observation.type"].as_str().unwrap().to_owned();
         (span["trace"].to_string(), kind != "agent", span["start"].as_u64(), kind == "tool")
@@ -184,10 +186,11 @@ fn what_differs_from_the_reference_is_listed() {
     testkit::compare("traces.md", "reference", &table, "-p export --test all tell");
 }
 
-/// Every attribute that the program of seed 002 sends and its document describes is the same; what is not is one of these.
+/// Every attribute that the cc-langfuse hook sends and its document describes is the same, with
+/// this exception.
 #[test]
-fn the_profile_of_the_seed_is_the_seed() {
-    let telling = Telling { profile: Profile::Seed, ..Telling::default() };
+fn the_profile_of_cc_langfuse_is_what_it_sends() {
+    let telling = Telling { profile: Profile::CcLangfuse, ..Telling::default() };
     let mut theirs = theirs();
     for span in ours() {
         let told_span = telling.tell(&span).unwrap();
@@ -202,7 +205,7 @@ fn the_profile_of_the_seed_is_the_seed() {
             if name == "langfuse.observation.usage_details" {
                 let read = |value: &Value| -> Value {
                     let mut usage: Value = serde_json::from_str(value.as_str().unwrap()).unwrap();
-                    // Its document does not have it.
+                    // Its document does not contain it.
                     usage.as_object_mut().unwrap().shift_remove("cache_creation_input_tokens");
                     usage
                 };
@@ -219,7 +222,7 @@ fn what_is_kept_back_is_nowhere() {
     let words =
         ["main.rs", "prints hi", "could not compile", "cargo run", "welcome", "should read"];
     let names = ["/home/dev/demo", "brave-calm-lamport"];
-    for profile in [Profile::Lean, Profile::Seed] {
+    for profile in [Profile::Lean, Profile::CcLangfuse] {
         for content in [Content::Full, Content::Meta, Content::None] {
             let telling = Telling { profile, content, ..Telling::default() };
             let all: Vec<Told> = ours().iter().filter_map(|span| telling.tell(span)).collect();

@@ -1,18 +1,19 @@
-//! As much of HTTP/1.1 as a sender of traces needs: requests off a connection, one behind the other, and answers.
+//! As much of HTTP/1.1 as a sender of traces needs: reads requests from a connection, one after the
+//! other, and sends answers.
 //!
-//! A request is read to its end before anything is done with it, so the next one begins where this one ends. What is
-//! not HTTP, or longer than a limit, is an error, and ends the connection.
+//! A request is read to its end before it is handled, so that the next one begins where this one
+//! ends. Bytes that are not HTTP, or longer than a limit, are an error, which ends the connection.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read, Write};
 
-/// Longest line of a head. Keys and cookies fit many times.
+/// Longest line of a head. Keys and cookies are much shorter.
 const LINE: u64 = 64 << 10;
 
 /// Most lines of a head.
 const LINES: usize = 256;
 
-/// Longest body, as sent and inflated: what Langfuse takes.
+/// Longest body, as sent and inflated: the limit of Langfuse.
 pub(super) const LONGEST: u64 = 512 << 20;
 
 /// A request.
@@ -20,11 +21,11 @@ pub(super) const LONGEST: u64 = 512 << 20;
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
-    /// By name, in lower case.
+    /// The headers by name, in lower case.
     pub(super) headers: BTreeMap<String, String>,
-    /// As it came, without the frames of its chunks.
+    /// The body as sent, without the framing of chunks.
     pub(super) body: Vec<u8>,
-    /// None follows on this connection.
+    /// No other request follows on this connection.
     pub(super) last: bool,
 }
 
@@ -32,13 +33,13 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Whole lines.
+    /// The headers, as whole lines.
     pub(super) headers: String,
     pub(super) body: String,
 }
 
 impl Request {
-    /// The next request; none if the other side has no more.
+    /// Reads the next request; `None` if the client sends no more.
     pub(super) fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         if reader.fill_buf()?.is_empty() {
             return Ok(None);
@@ -65,19 +66,20 @@ impl Request {
         Ok(Some(Request { method, path, headers, body, last }))
     }
 
-    /// A header, or nothing.
+    /// The value of a header, or an empty text.
     pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 }
 
 impl Answer {
-    /// An answer of this kind.
+    /// Creates an answer with that content type.
     pub(super) fn new(status: u16, kind: &str, body: &str) -> Self {
         Answer { status, headers: format!("content-type: {kind}\r\n"), body: body.to_owned() }
     }
 
-    /// Sends it in one piece, so that it does not wait for the other side to have seen the first.
+    /// Sends it in one piece, so that the rest does not wait until the other side has received the
+    /// first part.
     pub(super) fn send(&self, mut connection: impl Write) -> io::Result<()> {
         let Answer { status, headers, body } = self;
         let word = if *status == 200 { "OK" } else { "No" };
@@ -92,7 +94,7 @@ fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// A line without its end.
+/// Reads a line, without its ending.
 fn line(reader: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     reader.take(LINE).read_line(&mut line)?;
@@ -103,7 +105,8 @@ fn line(reader: &mut impl BufRead) -> io::Result<String> {
     Ok(line)
 }
 
-/// The lines up to the empty one. A name that comes again adds to the first, as HTTP has it.
+/// Reads the lines up to the empty one. Repeated headers are joined to the first, as HTTP defines
+/// it.
 fn headers(reader: &mut impl BufRead) -> io::Result<BTreeMap<String, String>> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for _ in 0..LINES {
@@ -121,7 +124,7 @@ fn headers(reader: &mut impl BufRead) -> io::Result<BTreeMap<String, String>> {
     Err(invalid("too many headers"))
 }
 
-/// A body in chunks, and what follows it.
+/// Reads a body in chunks, and the trailers after it.
 fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     loop {
@@ -141,12 +144,12 @@ fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Adds so many bytes to a body.
+/// Reads that many bytes and adds them to a body.
 fn piece(reader: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
     if length > LONGEST.saturating_sub(body.len() as u64) {
         return Err(invalid("too long"));
     }
-    // No room is made before the bytes are there: a length is only a claim.
+    // No memory is reserved before the bytes have arrived: the length is only a claim.
     let read = reader.take(length).read_to_end(body)?;
     if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }

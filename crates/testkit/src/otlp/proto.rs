@@ -1,8 +1,9 @@
-//! The messages of a request to store traces, as OTLP 1 has them.
+//! The messages of a request to store traces, as OTLP 1 defines them.
 //!
-//! Declared here because the crate that publishes them, `opentelemetry-proto`, cannot be had without the SDK. Names
-//! and numbers are the protocol's and must stay so. Members that nobody here asks for (events, links, flags, counts
-//! of what was dropped) are left out: they are skipped when a request is read.
+//! Declared here because the crate that publishes them, `opentelemetry-proto`, requires the SDK.
+//! Names and numbers are those of the protocol and must stay so. Members that no test needs
+//! (events, links, flags, counts of what was dropped) are missing here, and are skipped when a
+//! request is read.
 
 use prost::{Message, Oneof};
 
@@ -22,7 +23,7 @@ pub struct ResourceSpans {
     pub scope_spans: Vec<ScopeSpans>,
 }
 
-/// What the spans tell of.
+/// What the spans describe.
 #[derive(Clone, PartialEq, Message)]
 pub struct Resource {
     #[prost(message, repeated, tag = "1")]
@@ -38,7 +39,7 @@ pub struct ScopeSpans {
     pub spans: Vec<Span>,
 }
 
-/// What made the spans.
+/// What created the spans.
 #[derive(Clone, PartialEq, Message)]
 pub struct InstrumentationScope {
     #[prost(string, tag = "1")]
@@ -95,7 +96,7 @@ pub struct AnyValue {
     pub value: Option<Value>,
 }
 
-/// What a value is.
+/// The kinds of values.
 #[derive(Clone, PartialEq, Oneof)]
 #[allow(clippy::enum_variant_names, reason = "the protocol's names")]
 pub enum Value {

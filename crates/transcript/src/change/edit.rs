@@ -1,51 +1,53 @@
-//! What becomes of one record: members that change, blocks that go or are replaced.
+//! Changes to one record: members that change, blocks that are removed or replaced.
 //!
-//! An edit is what is to be done, not the result: texts and images are read when the record is written, so that a plan for a whole session stays small.
+//! An edit is an instruction, not a result: texts and images are read when the record is written,
+//! so a plan for a whole session stays small.
 
 use memchr::{memchr2, memmem};
 
 use crate::content::{Block, BlockKind};
 use crate::entry::Entry;
-use crate::json::{Json, Shape, mend_surrogates, quote};
+use crate::json::{Json, Shape, quote, replace_surrogates};
 
 use super::image;
 use super::splice::{Splices, To, range_of};
 use crate::check::fields;
 
-/// Changes of one record.
+/// Changes to one record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edit {
-    /// Members of the record.
+    /// Changed members of the record.
     pub(super) members: Vec<(&'static str, To)>,
-    /// Members of its message.
+    /// Changed members of its message.
     pub(super) message: Vec<(&'static str, To)>,
-    /// Blocks by their places; one may be changed in several ways.
+    /// Changed blocks, by index; a block may have several changes.
     pub(super) blocks: Vec<(u32, BlockEdit)>,
-    /// Results go before everything else that the message says.
+    /// Tool results move before everything else in the message.
     pub(super) results_first: bool,
-    /// Half characters become U+FFFD.
+    /// Unpaired surrogates and invalid UTF-8 become U+FFFD.
     pub(super) mends_text: bool,
 }
 
-/// What becomes of one block.
+/// A change to one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BlockEdit {
-    /// It goes.
+    /// The block is removed.
     Gone,
-    /// The content of a result is replaced by a word about its size.
+    /// The content of a tool result is replaced with a note about its size.
     Emptied,
-    /// Images and documents, also those in a result, are replaced by a word about them.
+    /// Images and documents, also those in a tool result, are replaced with notes.
     WithoutImages,
-    /// Images that the API does not take are made smaller, or replaced by a word if that does not help. No side may be longer than this.
+    /// Images that the API does not accept are made smaller, or replaced with a note if that does
+    /// not help. No side may be longer than this, in pixels.
     Smaller(u32),
-    /// Only members that the API knows stay.
+    /// Members that the API does not know are removed.
     Known {
-        /// It is a block of an answer.
+        /// The block belongs to an answer.
         is_answer: bool,
     },
-    /// A call has a name and an input of the form that the API takes.
+    /// The name and the input of a tool call get a form that the API accepts.
     CallForm,
-    /// A member has another value.
+    /// The member gets this value (JSON).
     Member(&'static str, Vec<u8>),
 }
 
@@ -61,23 +63,23 @@ impl Edit {
         }
     }
 
-    /// Another text for a member.
+    /// Sets a member to a string.
     pub(super) fn set_text(&mut self, name: &'static str, text: &str) {
         self.set(name, To::Value(quote(text).into_bytes()));
     }
 
-    /// Where the record's bytes change. In a condensed one sizes are not to be seen.
+    /// The changes as byte ranges of the record. In a condensed record, sizes are unknown.
     pub(super) fn splices(&self, entry: &Entry<'_>, is_condensed: bool) -> Splices {
         let mut splices = Splices::default();
         let bytes = entry.raw();
         splices.members(entry, 0, &self.members);
         let Some(message) = entry.message() else { return splices };
         let Some(range) = range_of(message.json().raw(), bytes) else { return splices };
-        // Where the message is the record itself its members are changed already.
+        // If the message is the record itself, its members have been changed already.
         if range.start > 0 {
             splices.members(message, range.start, &self.message);
         }
-        // A content that is another has other blocks.
+        // If the content was replaced, its blocks are no longer there.
         if self.message.iter().any(|(name, _)| *name == "content") {
             return splices;
         }
@@ -111,7 +113,8 @@ impl Edit {
         found.filter(|found| found != raw).map(To::Value)
     }
 
-    /// The same without reading the record, where that is safe: all that changes is its parent, and that is the first thing it says, once.
+    /// Like [`Edit::apply`], without parsing the record. Only possible where that is safe: only the
+    /// parent changes, and it is the record's first member and occurs only once.
     pub(super) fn apply_to_parent(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let [(PARENT, To::Value(to))] = &self.members[..] else { return None };
         let has_more = !self.message.is_empty()
@@ -128,7 +131,7 @@ impl Edit {
         is_alone.then(|| [PARENT_FIRST, to, rest].concat())
     }
 
-    /// The record with all that is to be changed in it.
+    /// The record with all changes applied.
     pub(super) fn apply(&self, entry: &Entry<'_>) -> Vec<u8> {
         let bytes = self.splices(entry, false).apply(entry.raw());
         if self.mends_text {
@@ -136,13 +139,13 @@ impl Edit {
                 std::borrow::Cow::Borrowed(_) => bytes,
                 std::borrow::Cow::Owned(text) => text.into_bytes(),
             };
-            return mend_surrogates(&valid).unwrap_or(valid);
+            return replace_surrogates(&valid).unwrap_or(valid);
         }
         bytes
     }
 }
 
-/// A block with one change in it; nothing if it is none that can be changed so.
+/// A block with one change applied; `None` if the change does not apply to it.
 fn changed(raw: &[u8], edit: &BlockEdit, is_condensed: bool) -> Option<Vec<u8>> {
     let json = Json::parse(raw)?;
     let block = Block::of(json)?;
@@ -194,7 +197,7 @@ fn changed(raw: &[u8], edit: &BlockEdit, is_condensed: bool) -> Option<Vec<u8>> 
     }
 }
 
-/// A block with its images, and those in a result, changed.
+/// A block with its images changed, including those in a tool result.
 fn with_images(
     block: &Block<'_>,
     json: Json<'_>,
@@ -219,7 +222,7 @@ fn with_images(
     splices.apply(raw)
 }
 
-/// A text in the place of an image or a document.
+/// A text block that replaces an image or a document.
 fn note(block: &Block<'_>, is_condensed: bool) -> Vec<u8> {
     let source = block.get("source").and_then(Json::object);
     let text = |name: &str| source.as_ref().and_then(|source| source.get(name)?.text());
@@ -231,7 +234,7 @@ fn note(block: &Block<'_>, is_condensed: bool) -> Vec<u8> {
     format!(r#"{{"type":"text","text":{}}}"#, quote(&text)).into_bytes()
 }
 
-/// So many bytes, where that is known.
+/// A size in bytes as text; empty if it is unknown.
 fn bytes(size: usize, is_condensed: bool) -> String {
     if is_condensed { String::new() } else { format!(": {size} bytes") }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::table::Table;
 
-/// What is done without reading a record is what is done when it is read.
+/// The shortcut without parsing gives the same result as parsing the record.
 #[test]
 fn another_parent_is_put_in_without_reading() {
     let mut edit = Edit::default();
@@ -23,7 +23,7 @@ fn another_parent_is_put_in_without_reading() {
         br#"{"parentUuid":"another","x":1}"#
     );
     assert_eq!(quick(br#"{"parentUuid":null}"#).unwrap(), br#"{"parentUuid":"another"}"#);
-    // The last one counts, an escape may hide a quote, and the parent may not be the first.
+    // The last duplicate counts, an escape may hide a quote, and the parent may not come first.
     assert_eq!(quick(br#"{"parentUuid":"a","parentUuid":"b"}"#), None);
     assert_eq!(quick(br#"{"parentUuid":"a\"b"}"#), None);
     assert_eq!(quick(br#"{"x":1,"parentUuid":"a"}"#), None);

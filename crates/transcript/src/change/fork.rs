@@ -1,4 +1,4 @@
-//! A session up to a point: one way through it, and nothing beside that.
+//! A session up to a point: one path through it, and nothing else.
 
 use thiserror::Error;
 
@@ -10,37 +10,38 @@ use crate::table::RowId;
 /// Where a fork ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
-    /// With the live conversation.
+    /// At the end of the live conversation.
     End,
-    /// With a turn of it, from 1.
+    /// After a turn of the live conversation, counted from 1.
     Turn(usize),
-    /// With a record, by its id or the beginning of it, on whatever branch: with all of its answer, and the results of that.
+    /// After a record on any branch, given by its id or the start of it, including the rest of its
+    /// answer and that answer's tool results.
     Record(String),
-    /// With the branch that a record is on: at that branch's end.
+    /// At the end of the branch that contains a record.
     Branch(String),
 }
 
-/// Why there is no such place.
+/// Why a fork cannot end there.
 #[derive(Debug, Error)]
 pub enum ForkError {
-    /// There is nothing to go on with.
-    #[error("there is no conversation in it")]
+    /// There is no conversation.
+    #[error("there is no conversation in the session")]
     Nothing,
     /// No such turn.
     #[error("there is no turn {wanted}: the live conversation has {turns}")]
     Turn {
-        /// The one that was asked for.
+        /// The turn that was asked for.
         wanted: usize,
-        /// How many there are.
+        /// How many turns there are.
         turns: usize,
     },
     /// No such record.
     #[error("no record has an id that begins with `{0}`")]
     Record(String),
-    /// It is of a sub-agent.
-    #[error("the record `{0}` is of a sub-agent, which nothing goes on from")]
+    /// The record belongs to a sub-agent.
+    #[error("the record `{0}` belongs to a sub-agent, and a fork cannot end there")]
     Side(String),
-    /// More than one record.
+    /// Several records match.
     #[error("several records have ids that begin with `{0}`")]
     Ambiguous(String),
     /// Reading failed.
@@ -86,9 +87,9 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     }
     let mut gone = 0;
     for (id, row) in conversation.table.numbered() {
-        // Sub-agents in the session's file that worked before it.
-        let is_side = row.is_side && id.index() < last;
-        if !stays[id.index()] && !is_side {
+        // Records of sub-agents in the session's file, from before the last kept record.
+        let is_sidechain = row.is_sidechain && id.index() < last;
+        if !stays[id.index()] && !is_sidechain {
             change.drop(id);
             gone += u64::from(matches!(row.kind, Kind::User | Kind::Assistant));
         }
@@ -97,19 +98,22 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         return Err(ForkError::Nothing);
     }
     if gone > 0 {
-        change.did(
-            None,
-            None,
-            format!("left out: {gone} messages behind that place or on other branches"),
-        );
+        let messages = if gone == 1 { "message" } else { "messages" };
+        let after = match at {
+            At::Turn(turn) => format!("after turn {turn} or "),
+            At::Record(_) => "after that record or ".to_owned(),
+            At::End | At::Branch(_) => String::new(),
+        };
+        change.did(None, None, format!("left out: {gone} {messages} {after}on other branches"));
     }
-    change.settle(subject)?;
-    // Somebody else's end has the newest time no more, but two records may share it.
+    change.relink(subject)?;
+    // The ends of other branches are gone, so none of them has the newest time; but two records may
+    // share it.
     let is_step = |row: &&RowId| {
         let known = conversation.table.row(**row);
         let is_tree =
             matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System);
-        is_tree && !known.is_side && conversation.graph.link(**row).is_step()
+        is_tree && !known.is_sidechain && conversation.graph.link(**row).is_step()
     };
     if let Some(last) = order[..end].iter().rev().find(is_step)
         && let Some(time) =
@@ -119,27 +123,27 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         change.did(
             None,
             Some(conversation.table.row(*last).line),
-            "the last record has the newest time now",
+            "the last record now has the newest time",
         );
     }
     Ok(change)
 }
 
-/// The rows on the way to a record's chain, to the end of that.
+/// The rows on the path to a record's chain, up to the end of that chain.
 fn way(conversation: &Conversation, to: RowId) -> Vec<RowId> {
     conversation.rows(&conversation.graph.path(conversation.graph.chain_of(to))).collect()
 }
 
-/// The record that a name means, of the main conversation.
+/// The record with that id or id prefix; it must be in the main conversation.
 fn main_record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
     let row = record(conversation, name)?;
-    if conversation.table.row(row).is_side && !conversation.table.is_agent {
+    if conversation.table.row(row).is_sidechain && !conversation.table.is_agent {
         return Err(ForkError::Side(name.to_owned()));
     }
     Ok(row)
 }
 
-/// The record that a name means.
+/// The record with that id or id prefix.
 fn record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
     if name.is_empty() {
         return Err(ForkError::Record(name.to_owned()));
@@ -164,7 +168,7 @@ fn record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
     }
 }
 
-/// The last record in the file of those below one.
+/// The last record in the file among a record and its descendants.
 fn end_below(conversation: &Conversation, row: RowId) -> RowId {
     let mut is_below = vec![false; conversation.table.rows().len()];
     let mut last = row;
@@ -173,7 +177,7 @@ fn end_below(conversation: &Conversation, row: RowId) -> RowId {
         let above = link.parent().is_some_and(|above| is_below[above.index()]);
         if *here == row || (above && link.is_step()) {
             is_below[here.index()] = true;
-            if !conversation.table.row(*here).is_side {
+            if !conversation.table.row(*here).is_sidechain {
                 last = last.max(*here);
             }
         }
@@ -181,7 +185,7 @@ fn end_below(conversation: &Conversation, row: RowId) -> RowId {
     last
 }
 
-/// Where the answer that a record is of ends on a way, and the results of its calls.
+/// The index on a path where a record's answer and the results of its calls end.
 fn complete(conversation: &Conversation, order: &[RowId], at: usize) -> usize {
     let answer = answer_of(conversation, order[at]);
     let Some(answer) = answer else { return at };

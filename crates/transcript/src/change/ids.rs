@@ -1,8 +1,11 @@
-//! New ids for a session: every one that stands in it is mapped, and stays unique.
+//! New ids for a session: every id in it is mapped, and stays unique.
 //!
-//! An id of a record becomes its own bits with some of them turned, the same ones everywhere: two ids stay two, and a reference stays one without a list of all of them. Which
-//! bits is told by the new session's id. Ids are found as what they are (36 characters with dashes in their places), wherever they stand: in members, in paths, in
-//! texts; ids of other forms only in members that are known to name one. Invariants: what was signed (thinking) is never touched; an id that is not of this session stays.
+//! A record's new id is its old one with some bits flipped, the same bits everywhere. So distinct
+//! ids stay distinct, and references stay valid without a list of all ids. The new session's id
+//! determines which bits. Ids are recognized by their form (36 characters with dashes at fixed
+//! places) wherever they are: in members, in paths, in texts. Ids of other forms are only replaced
+//! in members that are known to contain an id. Invariants: signed content (thinking) is never
+//! changed; ids that do not belong to this session stay.
 
 use std::mem;
 use std::ops::Range;
@@ -15,29 +18,29 @@ use crate::entry::Kind;
 use crate::json::{Json, Shape, quote};
 use crate::table::Table;
 
-/// Which ids become which.
+/// The mapping from old to new ids.
 #[derive(Clone, Debug)]
 pub struct Renames {
     session: String,
     mask: u128,
-    /// The sessions that records say they are of.
+    /// The session ids that occur in records.
     sessions: HashSet<u128>,
     records: HashSet<u128>,
-    /// Ids of other forms, of sessions and of records.
+    /// Ids of other forms, for sessions and for records.
     odd_sessions: HashSet<String>,
     odd_records: HashSet<String>,
-    /// Sub-agents whose files have to have other names.
+    /// Sub-agents whose files need new names: old and new id.
     agents: Vec<(String, String)>,
 }
 
-/// The length of an id, and where its dashes are.
+/// The length of an id, and the places of its dashes.
 const LENGTH: usize = 36;
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 
 impl Renames {
-    /// New ids for the session of that id, which is to be the session of another.
+    /// New ids for the session `old`, which becomes the session `new`.
     pub fn new(old: &str, new: &str) -> Renames {
-        // The bits that tell version and variant stay.
+        // The bits for version and variant stay.
         let fixed: u128 = 0xf << 76 | 0x3 << 62;
         let mask = hash(new) & !fixed | 1;
         let mut renames = Renames {
@@ -65,7 +68,7 @@ impl Renames {
         }
     }
 
-    /// Takes in the ids of a file's records, and those that they name.
+    /// Adds the ids of a file's records, and the ids that they refer to.
     pub fn learn(&mut self, table: &Table) {
         let sessions: HashSet<_> = table.rows().iter().filter_map(|row| row.session).collect();
         for id in sessions {
@@ -76,13 +79,13 @@ impl Renames {
         let logical = table.boundaries.iter().map(|boundary| boundary.logical_parent);
         let mut known = vec![false; table.ids.len()];
         for id in of_rows.chain(logical).chain([table.named_leaf]).flatten() {
-            // Most are the parent of one and the id of another.
+            // Most ids occur twice: as the id of one record and as the parent of another.
             if mem::replace(&mut known[id.index()], true) {
                 continue;
             }
             let text = table.ids.text(id);
             match parse(text.as_bytes()) {
-                // Nobody has this one.
+                // No record has this id.
                 Some(0) => {}
                 Some(number) => _ = self.records.insert(number),
                 None => _ = self.odd_records.insert(text.to_owned()),
@@ -90,10 +93,10 @@ impl Renames {
         }
     }
 
-    /// A new id for a sub-agent whose file stands beside sessions, of the same form.
+    /// A new id, of the same form, for a sub-agent whose file is next to the session files.
     pub fn learn_agent(&mut self, old: &str) -> String {
         let bits = format!("{:032x}", hash(&format!("{}/{old}", self.session)));
-        // The first character tells the kind from 2.0.76 on.
+        // From 2.0.76 on, the first character indicates the kind.
         let keeps = usize::from(old.starts_with('a') && old.len() != 8);
         let new = format!("{}{}", &old[..keeps], bits.get(..old.len() - keeps).unwrap_or(&bits));
         self.agents.push((old.to_owned(), new.clone()));
@@ -105,7 +108,7 @@ impl Renames {
         format(parse(old.as_bytes()).unwrap_or_else(|| hash(old)) ^ self.mask)
     }
 
-    /// Appends bytes with their ids mapped. What lies in a protected range stays.
+    /// Appends bytes with their ids mapped. Protected ranges stay unchanged.
     pub(super) fn map(&self, bytes: &[u8], protected: &[Range<usize>], out: &mut Vec<u8>) {
         let from = out.len();
         let (mut done, mut at) = (0, 0);
@@ -136,7 +139,7 @@ impl Renames {
             at = done;
         }
         out.extend_from_slice(&bytes[done..]);
-        // Protected ranges hold no ids of agents that anybody looks for.
+        // A record with protected ranges contains no agent ids that anything looks up.
         for (old, new) in self.agents.iter().filter(|_| protected.is_empty()) {
             replace_word(out, from, old.as_bytes(), new.as_bytes());
         }
@@ -161,7 +164,7 @@ impl Renames {
                 | Kind::ApiRequestShape
                 | Kind::ApiRequestBlob
         );
-        // Ids of the usual form are found wherever they stand; the rest by the names of their members.
+        // Ids of the usual form are found wherever they are; others by the names of their members.
         if is_plain && self.odd_records.is_empty() && self.odd_sessions.is_empty() {
             return self.map(bytes, protected, out);
         }
@@ -169,7 +172,7 @@ impl Renames {
         if splices.is_empty() {
             return self.map(bytes, protected, out);
         }
-        // Ranges move; but what is protected holds none of these members.
+        // Offsets shift, but protected ranges contain none of these members.
         let mut done = 0;
         for (range, value) in splices.list() {
             self.map(&bytes[done..range.start], &shifted(protected, done), out);
@@ -179,7 +182,7 @@ impl Renames {
         self.map(&bytes[done..], &shifted(protected, done), out);
     }
 
-    /// Appends a value that comes into a record, with its ids mapped.
+    /// Appends a value that is inserted into a record, with its ids mapped.
     pub(super) fn map_value(&self, value: &[u8], out: &mut Vec<u8>) {
         let odd = Json::parse(value)
             .and_then(Json::text)
@@ -190,7 +193,8 @@ impl Renames {
         }
     }
 
-    /// Members of a record that name another, or a session, and are not found by their form.
+    /// The members of a record that refer to a record or a session and are not recognized by their
+    /// form.
     pub(super) fn members_of(&self, bytes: &[u8]) -> Splices {
         let mut splices = Splices::default();
         if let Some(json) = Json::parse(bytes) {
@@ -199,7 +203,8 @@ impl Renames {
         splices
     }
 
-    /// Looks for members that name a record or a session. What was said is not looked into.
+    /// Searches for members that refer to a record or a session, except inside messages and tool
+    /// results.
     fn members(&self, json: Json<'_>, whole: &[u8], is_top: bool, splices: &mut Splices) {
         let Some(object) = json.object() else {
             for element in json.elements() {
@@ -240,21 +245,21 @@ impl Renames {
     }
 }
 
-/// Whether a member of that name names a record.
+/// Whether a member with that name refers to a record.
 fn is_reference(name: &str) -> bool {
     let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    // A command of the queue is no record, and attachments name it too.
+    // A queued command is not a record, and attachments refer to it too.
     (name != "commandUuid" && has_end(&["uuid", "Uuid", "UUID", "uuids", "Uuids"]))
         || matches!(name, "messageId" | "snapshotMessageId")
 }
 
-/// Ranges as they are seen from a later start.
+/// Ranges relative to a later start.
 fn shifted(ranges: &[Range<usize>], by: usize) -> Vec<Range<usize>> {
     let behind = ranges.iter().filter(|range| range.end > by);
     behind.map(|range| range.start.saturating_sub(by)..range.end - by).collect()
 }
 
-/// The bits of an id of the usual form.
+/// The bits of an id of the usual form; `None` for other forms.
 fn parse(text: &[u8]) -> Option<u128> {
     let text: &[u8; LENGTH] = text.try_into().ok()?;
     if DASHES.iter().any(|dash| text[*dash] != b'-') {
@@ -270,7 +275,7 @@ fn parse(text: &[u8]) -> Option<u128> {
     (all < 16).then_some(number)
 }
 
-/// What each byte is as a digit.
+/// The value of each byte as a hexadecimal digit.
 const DIGITS: [u8; 256] = {
     let mut digits = [u8::MAX; 256];
     let mut digit = 0_u8;
@@ -296,13 +301,13 @@ fn format(number: u128) -> String {
     (0..LENGTH).map(|at| if DASHES.contains(&at) { '-' } else { next() }).collect()
 }
 
-/// An id that follows from a text.
+/// An id derived from a text.
 pub(super) fn made(text: &str) -> String {
     let fixed: u128 = 0xf << 76 | 0x3 << 62;
     format(hash(text) & !fixed | 0x4 << 76 | 0x2 << 62)
 }
 
-/// A number for a text, as good as chance.
+/// A hash of a text: the same in every run, and as good as random.
 fn hash(text: &str) -> u128 {
     let mut number: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for round in 0..2 {
@@ -315,7 +320,7 @@ fn hash(text: &str) -> u128 {
     number
 }
 
-/// Puts one word in the place of another, from a place on.
+/// Replaces one word with another, from an offset on.
 fn replace_word(bytes: &mut Vec<u8>, from: usize, old: &[u8], new: &[u8]) {
     let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let is_word = |at: usize| {

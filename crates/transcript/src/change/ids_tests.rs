@@ -41,7 +41,7 @@ fn ids_are_mapped_wherever_they_stand_and_others_stay() {
     let zero = "00000000-0000-0000-0000-000000000000";
     let text = format!(r#"{{"type":"last-prompt","leafUuid":"{zero}","sessionId":"{OLD}"}}"#);
     assert_eq!(mapped(&renames, Kind::LastPrompt, &text), text.replace(OLD, NEW));
-    // A snapshot may name what no record is called; then it has another name all the same.
+    // A snapshot may refer to an id that no record has; it is mapped all the same.
     let text = format!(r#"{{"messageId":"{other}","snapshot":{{"messageId":"{other}"}}}}"#);
     let found = mapped(&renames, Kind::FileHistorySnapshot, &text);
     assert_eq!(found, text.replace(other, &renames.record(other)));

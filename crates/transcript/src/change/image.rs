@@ -1,4 +1,4 @@
-//! Images made small enough for the API.
+//! Makes images small enough for the API.
 
 use std::io::Cursor;
 
@@ -10,24 +10,24 @@ use crate::check::LARGEST_IMAGE;
 use crate::content::Block;
 use crate::json::{Json, quote};
 
-/// What became of an image.
+/// The result of shrinking an image.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shrunk {
-    /// It is small enough already.
+    /// It is already small enough.
     Fits,
-    /// A smaller one, as a block.
+    /// A block with a smaller image.
     To(Vec<u8>),
-    /// It cannot be read, or is too large to be read here.
+    /// The image cannot be read, or is too large to be read here.
     Not,
 }
 
 /// How much memory an image may take while it is made smaller.
 const HELD: u64 = 256 << 20;
 
-/// How often an image is halved before that is given up.
+/// How often an image is halved before giving up.
 const HALVINGS: usize = 6;
 
-/// An image with no side longer than that, and not longer in base64 than the API takes.
+/// Makes an image with no side longer than `longest`, and no larger in base64 than the API accepts.
 pub(super) fn smaller(block: &Block<'_>, longest: u32) -> Shrunk {
     let found = block.get("source").and_then(Json::object);
     let Some(source) = found else { return Shrunk::Not };
@@ -41,7 +41,7 @@ pub(super) fn smaller(block: &Block<'_>, longest: u32) -> Shrunk {
     let size = imagesize::blob_size(&bytes).ok();
     let is_short = size.is_some_and(|size| size.width.max(size.height) <= longest as usize);
     if is_short && data.len() as u64 <= LARGEST_IMAGE {
-        // Only what it says of itself may be wrong.
+        // Only the declared type can be wrong.
         let is_taken = matches!(
             format,
             ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP
@@ -83,7 +83,7 @@ fn encoded(block: &Block<'_>, bytes: &[u8], longest: u32) -> Shrunk {
     Shrunk::Not
 }
 
-/// The block with other data.
+/// The block with other image data.
 fn with(block: &Block<'_>, media: &str, data: &str) -> Vec<u8> {
     let source =
         format!(r#"{{"type":"base64","media_type":{},"data":{}}}"#, quote(media), quote(data));

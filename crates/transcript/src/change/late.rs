@@ -1,24 +1,25 @@
-//! What stays at the end of a conversation that is stripped.
+//! What is kept at the end of a conversation that is stripped.
 //!
-//! Invariant: of two [`Keep::Seen`], the one with fewer turns and fewer answers keeps nothing that the other does not.
+//! Invariant: of two [`Keep::Seen`], the one with fewer turns and fewer answers keeps nothing that
+//! the other does not keep.
 
 use hashbrown::HashSet;
 
 use crate::conversation::Conversation;
 use crate::table::RowId;
 
-/// What stays at the end of the conversation.
+/// What is kept at the end of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// All of the last turns: so many.
+    /// Everything in this many last turns.
     Turns(usize),
-    /// What the model sees of the last turns: so many. A turn can be hundreds of answers long, so of calls, results and
-    /// images no more stays than the last answers have, so many. Thinking stays by whole turns: the API takes it only
-    /// as it was given.
+    /// What the model sees of the last turns. A turn can have hundreds of answers, so calls,
+    /// results and images are only kept in the last answers. Thinking is kept by whole turns,
+    /// because the API accepts it only unchanged.
     Seen {
-        /// Turns.
+        /// How many turns.
         turns: usize,
-        /// Answers.
+        /// How many answers.
         answers: usize,
     },
 }
@@ -29,13 +30,13 @@ impl Default for Keep {
     }
 }
 
-/// Which rows stand at the end of the live conversation, of which something stays.
+/// The rows at the end of the live conversation that are exempt, by kind of content.
 pub(super) struct Late {
-    /// Of these, calls, results and images.
+    /// Rows whose calls, results and images are kept.
     pub(super) blocks: Vec<bool>,
-    /// Of these, thinking.
+    /// Rows whose thinking is kept.
     pub(super) thinking: Vec<bool>,
-    /// Of these, what no model sees.
+    /// Rows of which also what no model sees is kept.
     pub(super) unseen: Vec<bool>,
 }
 
@@ -64,7 +65,7 @@ impl Late {
         let Some(answers) = answers else {
             return Late { blocks: from(start), thinking: from(start), unseen: from(start) };
         };
-        // Where each answer begins.
+        // The row where each answer begins.
         let mut known = HashSet::new();
         let is_first =
             |row: &RowId| conversation.table.row(*row).answer.is_some_and(|id| known.insert(id));

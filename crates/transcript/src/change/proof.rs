@@ -1,4 +1,4 @@
-//! What a change does, computed from what came out.
+//! The effect of a change, computed from its result.
 
 use std::hash::Hash;
 use std::io;
@@ -13,61 +13,62 @@ use crate::table::{Table, digest};
 /// A session before and after a change.
 #[derive(Clone, Debug)]
 pub struct Proof {
-    /// What it was.
-    pub before: Side,
-    /// What it is.
-    pub after: Side,
-    /// What became of its records.
+    /// The session before the change.
+    pub before: Snapshot,
+    /// The session after the change.
+    pub after: Snapshot,
+    /// How many records were kept, dropped, altered and added.
     pub written: Written,
-    /// How many messages at the front are sent as they were: so far the cache of prompts still helps.
+    /// How many messages at the start of the request are unchanged: that far, the prompt cache
+    /// still helps.
     pub same: usize,
-    /// About how many tokens are sent behind these: once, at the price of new ones.
+    /// About how many tokens follow them, which are charged as new tokens once.
     pub new_tokens: u64,
-    /// What was done.
+    /// Everything that was done.
     pub deeds: Vec<Deed>,
 }
 
 /// One side of a proof.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct Snapshot {
     /// Whether it resumes.
     pub verdict: Verdict,
-    /// What becomes of its messages.
+    /// How many messages are sent, summed up, left and lost.
     pub reach: Reach,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// How many messages the request would have.
+    /// How many messages the request would contain.
     pub messages: usize,
-    /// About how many tokens these are.
+    /// About how many tokens these messages are.
     pub tokens: u64,
-    /// Calls that are sent with their results.
+    /// Tool calls that are sent with their results.
     pub pairs: usize,
-    /// Calls that are sent without, and results without calls.
+    /// Tool calls that are sent without a result, and results without a call.
     pub unpaired: usize,
-    /// What is wrong, the worst first.
+    /// Everything that is wrong, worst first.
     pub findings: Vec<Finding>,
 }
 
 impl Proof {
-    /// Whether the session resumes less well than before.
+    /// Whether the session resumes worse than before.
     pub fn is_worse(&self) -> bool {
         self.after.verdict > self.before.verdict
     }
 }
 
-/// Compares a session with what was made of it.
+/// Compares a session with the result of a change.
 pub fn prove(
     before: &Subject,
     change: &Change,
     written: Written,
     after: &Subject,
 ) -> io::Result<Proof> {
-    // Both at once.
+    // Both at the same time.
     let look = |subject: &Subject| subject.judged().map(|_| sketch(subject));
     let (old, new) = thread::scope(|scope| {
         let old = scope.spawn(|| look(before));
         let new = look(after);
-        (old.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))), new)
+        (old.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))), new)
     });
     let (old, new) = (old?, new?);
     let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
@@ -75,14 +76,14 @@ pub fn prove(
         before: side(before, &old)?,
         after: side(after, &new)?,
         written,
-        // The next prompt stands at the end of both.
+        // Both end with the next prompt.
         same: same.min(old.len().saturating_sub(1)).min(new.len().saturating_sub(1)),
         new_tokens: new[same.min(new.len())..].iter().map(|(_, tokens)| tokens).sum(),
         deeds: change.deeds.clone(),
     })
 }
 
-/// What each message says, as a number, and about how many tokens it is.
+/// For each message, a hash of its content and the approximate number of tokens.
 fn sketch(subject: &Subject) -> Vec<(u64, u64)> {
     let Ok(found) = &subject.found else { return Vec::new() };
     let table = &subject.case.conversation.table;
@@ -108,16 +109,16 @@ fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
     digest(value)
 }
 
-/// How many bytes of JSON a token has, by and large.
+/// About how many bytes of JSON make a token.
 pub(super) const BYTES_A_TOKEN: u64 = 4;
 
-/// About what an image of the usual size costs.
+/// About how many tokens an image of the usual size costs.
 const IMAGE_TOKENS: u64 = 1_600;
 
-fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Side> {
+fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Snapshot> {
     let judged = subject.judged()?;
     let (pairs, unpaired) = subject.found.as_ref().map_or((0, 0), pairs);
-    Ok(Side {
+    Ok(Snapshot {
         verdict: judged.verdict,
         reach: judged.reach,
         bytes: subject.case.conversation.table.end,
@@ -129,7 +130,8 @@ fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Side> {
     })
 }
 
-/// How many calls are sent with their results right behind them, and how many halves are not.
+/// How many calls are sent with their results directly after them, and how many calls and results
+/// are unpaired.
 fn pairs(found: &History) -> (usize, usize) {
     let (mut pairs, mut halves) = (0, 0);
     let mut open = Vec::new();

@@ -1,8 +1,13 @@
-//! What `check` finds, mended.
+//! Repairs what `check` finds.
 //!
-//! Lines first (`lines`): every record on a line of its own, and nothing else. Then the conversation as it should be sent (`order`), a list of steps: what is lost is brought back, results stand behind
-//! their calls (`calls`), prompts of the queue are among them (`queue`), what the API refuses goes or is made smaller (`content`). At last each step is hung on the one before it, which every version loads whole, and the end is made the
-//! one that every version goes on from (`links`). Invariants: nothing is bridged across a compaction; what was said stays, but for what no request may have; a session that needs nothing is not touched; doing it again does nothing.
+//! First the lines (`lines`): each record on its own line, and nothing else. Then the conversation
+//! as it should be sent (`order`), as a list of steps: lost records are restored, results follow
+//! their calls (`calls`), prompts from the queue are inserted (`queue`), and what the API refuses
+//! is removed or made smaller (`content`). Finally, the parent of each step becomes the step before
+//! it, which every version loads completely, and the last step becomes the end that every version
+//! continues from (`links`). Invariants: nothing is bridged across a compaction; everything that
+//! was said stays, except what no request may contain; a session that needs no repair is not
+//! touched; a second repair does nothing.
 
 mod calls;
 mod content;
@@ -25,20 +30,21 @@ use crate::json::{Json, quote};
 use crate::table::RowId;
 use crate::time::Time;
 
-/// How much is mended.
+/// How much is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// Everything that can be.
+    /// Everything that can be repaired.
     All,
-    /// Everything but compactions, which stay.
+    /// Everything, but compactions stay.
     Compacted,
-    /// Only lines: for a session in which more would do harm.
+    /// Only lines: for a session where more would do harm.
     Lines,
 }
 
-/// Plans the mending of a session. What is refused is told by the rules that the subject was judged by; how records hang together is made right for every version.
-fn repair(subject: &Subject, level: Level) -> io::Result<Change> {
-    let mut mending = Mending {
+/// Plans one round of repairs. What the API refuses depends on the rules that the subject was
+/// judged by. Links between records are repaired for every version.
+fn plan(subject: &Subject, level: Level) -> io::Result<Change> {
+    let mut repairing = Repairing {
         subject,
         level,
         judged: subject.judged()?,
@@ -50,30 +56,31 @@ fn repair(subject: &Subject, level: Level) -> io::Result<Change> {
         is_led_astray: false,
         joined: None,
     };
-    mending.lines();
-    if level != Level::Lines && (subject.found.is_ok() || mending.has_messages()) {
-        mending.order()?;
-        mending.calls()?;
-        mending.content();
-        mending.links()?;
+    repairing.lines();
+    if level != Level::Lines && (subject.found.is_ok() || repairing.has_messages()) {
+        repairing.order()?;
+        repairing.calls()?;
+        repairing.content();
+        repairing.links()?;
     }
-    mending.change.settle(subject)?;
-    Ok(mending.change)
+    repairing.change.relink(subject)?;
+    Ok(repairing.change)
 }
 
-/// A session that is mended until nothing is left that can be.
+/// A session that is repaired until nothing repairable is left.
 #[derive(Debug)]
-pub struct Mended {
-    /// What is to be written; if that took more than one go, not of the session but of [`Mended::source`].
+pub struct Repaired {
+    /// The change to write. It applies to [`Repaired::source`] if there is one, otherwise to the
+    /// session itself.
     pub change: Change,
-    /// What is to be written from, if it is not the session itself.
+    /// The intermediate result that the change applies to, if there was more than one round.
     pub source: Option<Subject>,
-    /// What became of the session's records.
+    /// What happened to each record.
     fates: Vec<Fate>,
     records: u64,
 }
 
-/// What became of one record.
+/// What happened to one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Kept,
@@ -81,53 +88,55 @@ enum Fate {
     Added,
 }
 
-/// Some mends show what else is wrong. More goes than this were never needed.
+/// How many rounds there are at most: a repair can reveal another problem. More were never needed.
 const GOES: usize = 8;
 
-/// Plans the mending of a session, goes through what comes out, and mends on, until nothing is left. `scratch` gives files that nobody else sees. What does harm is not done.
-pub fn mend(
+/// Plans the repair of a session: repairs it, checks the result, and repairs that again, until
+/// nothing repairable is left. `scratch` creates temporary files that no other process sees. A
+/// repair that would do harm is not made.
+pub fn repair(
     before: &Subject,
     rules: Rules,
     scratch: &mut dyn FnMut() -> io::Result<File>,
-) -> io::Result<Mended> {
+) -> io::Result<Repaired> {
     let records = before.case.conversation.table.rows().len();
-    let mut mended = Mended {
+    let mut repaired = Repaired {
         change: Change::new(&before.case.conversation),
         source: None,
         fates: vec![Fate::Kept; records],
         records: records as u64,
     };
     for go in 0..GOES {
-        let now = mended.source.as_ref().unwrap_or(before);
+        let now = repaired.source.as_ref().unwrap_or(before);
         let Some((mut change, after)) = better(now, rules, scratch)? else { break };
-        mended.fates = fates(&mended.fates, &change);
+        repaired.fates = fates(&repaired.fates, &change);
         if go == 0 {
-            // The first is often the last.
-            mended.change = change;
-            mended.source = Some(after);
+            // Usually, the first round is the last.
+            repaired.change = change;
+            repaired.source = Some(after);
             continue;
         }
-        let mut deeds = std::mem::take(&mut mended.change.deeds);
+        let mut deeds = std::mem::take(&mut repaired.change.deeds);
         deeds.append(&mut change.deeds);
-        mended.change = Change::new(&after.case.conversation);
-        mended.change.deeds = deeds;
-        mended.source = Some(after);
+        repaired.change = Change::new(&after.case.conversation);
+        repaired.change.deeds = deeds;
+        repaired.source = Some(after);
     }
-    // One go can be done on the session itself.
-    if !mended.change.is_nothing() {
-        mended.source = None;
+    // A single round applies to the session itself.
+    if !repaired.change.is_nothing() {
+        repaired.source = None;
     }
-    Ok(mended)
+    Ok(repaired)
 }
 
-/// The most that can be mended at once without harm, and what comes of it.
+/// The most extensive round of repairs that does no harm, and its result.
 fn better(
     now: &Subject,
     rules: Rules,
     scratch: &mut dyn FnMut() -> io::Result<File>,
 ) -> io::Result<Option<(Change, Subject)>> {
     for level in [Level::All, Level::Compacted, Level::Lines] {
-        let change = repair(now, level)?;
+        let change = plan(now, level)?;
         if change.is_nothing() {
             continue;
         }
@@ -135,7 +144,7 @@ fn better(
         super::write(now, &change, None, &mut file)?;
         let after = Subject::of_file(file, &now.case.conversation.path, rules)?;
         let (old, new) = (now.judged()?, after.judged()?);
-        // Records of which nothing may be sent.
+        // Dropped messages, which no request may contain.
         let rows = now.case.conversation.table.numbered();
         let gone = rows.filter(|(id, row)| {
             change.goes(*id) && matches!(row.kind, Kind::User | Kind::Assistant)
@@ -144,7 +153,7 @@ fn better(
         let is_worse = new.verdict > old.verdict
             || new.reach.sent + gone.count() < old.reach.sent
             || new.reach.lost > old.reach.lost
-            // Nothing came back that the compaction stood in front of.
+            // Removing the compaction brought no messages back.
             || (is_undone && new.reach.sent <= old.reach.sent)
             || !helps(now, &after, rules)?;
         if !is_worse {
@@ -154,7 +163,8 @@ fn better(
     Ok(None)
 }
 
-/// Whether some version resumes it better, and none of the newer ones less well. Older ones do not know how newer sessions hang together.
+/// Whether some version resumes the session better, and none of the newer versions resumes it
+/// worse. Older versions do not know how newer sessions are linked.
 fn helps(now: &Subject, after: &Subject, rules: Rules) -> io::Result<bool> {
     let faults = |judged: &Judged| {
         let bad = judged.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
@@ -178,10 +188,10 @@ fn helps(now: &Subject, after: &Subject, rules: Rules) -> io::Result<bool> {
     Ok(helps)
 }
 
-/// 2.1.45 and later.
+/// How many of the newest versions must not resume it worse: 2.1.45 and later.
 const NEWER: usize = 3;
 
-/// What became of the records of a session after one more change.
+/// What happened to each record after one more change.
 fn fates(before: &[Fate], change: &Change) -> Vec<Fate> {
     let mut after = Vec::with_capacity(before.len());
     for (row, fate) in (0..).map(RowId).zip(before) {
@@ -196,8 +206,9 @@ fn fates(before: &[Fate], change: &Change) -> Vec<Fate> {
     after
 }
 
-impl Mended {
-    /// What became of the records of the session itself, where what is written is not it.
+impl Repaired {
+    /// What happened to the session's own records, if the change was written from an intermediate
+    /// result.
     pub fn total(&self, written: Written) -> Written {
         if self.source.is_none() {
             return written;
@@ -217,7 +228,7 @@ impl Mended {
 /// One step of the conversation as it should be sent.
 #[derive(Clone, Debug)]
 struct Step {
-    /// Its id.
+    /// The id of its record.
     uuid: String,
     what: StepKind,
     time: Option<Time>,
@@ -227,7 +238,7 @@ struct Step {
 enum StepKind {
     /// A record of the file.
     Row(RowId),
-    /// A new record, whose line stands behind that of another: what it says, as members.
+    /// A new record: the record whose line it follows, and its content as JSON members.
     Made { behind: RowId, members: String },
 }
 
@@ -240,25 +251,25 @@ impl Step {
     }
 }
 
-struct Mending<'a> {
+struct Repairing<'a> {
     subject: &'a Subject,
     level: Level,
     judged: &'a Judged,
     conversation: &'a Conversation,
     change: Change,
     steps: Vec<Step>,
-    /// Ids of records that had none, or one that another has too.
+    /// New ids for records that had none, or that shared theirs with another record.
     uuids: HashMap<RowId, String>,
-    /// The compaction that the steps begin behind.
+    /// The compaction that the steps follow.
     boundary: Option<RowId>,
-    /// The client would go on from somewhere else than the last step.
+    /// The client would continue from a record other than the last step.
     is_led_astray: bool,
-    /// The beginning that was hung on the end of another.
+    /// The root that now continues from the end of another root's conversation.
     joined: Option<RowId>,
 }
 
-impl Mending<'_> {
-    /// Whether the client's request has such a fault that the API refuses it.
+impl Repairing<'_> {
+    /// Whether the API would refuse the client's request for that reason.
     fn is_rejected(&self, code: Code) -> bool {
         let mut found = self.judged.findings.iter();
         found.any(|finding| finding.code == code && finding.severity >= Severity::Rejected)
@@ -285,13 +296,13 @@ impl Mending<'_> {
         Some(Step { uuid: self.uuid(row)?, what: StepKind::Row(row), time })
     }
 
-    /// An id for something that had none.
+    /// An id for a record that had none.
     fn made_id(&self, of: &str) -> String {
         let name = self.conversation.path.file_stem().unwrap_or_default().to_string_lossy();
         super::ids::made(&format!("{name}/{of}"))
     }
 
-    /// A record like another one, with these members.
+    /// A new record with these members, and with the common members of a similar record.
     fn record(
         &self,
         like: RowId,
@@ -312,7 +323,7 @@ impl Mending<'_> {
     }
 }
 
-/// What records of one session have in common.
+/// The members that all records of a session have in common.
 fn envelope(entry: &Entry<'_>) -> String {
     let names = ["userType", "cwd", "sessionId", "version", "gitBranch"];
     let members = names.iter().filter_map(|name| {

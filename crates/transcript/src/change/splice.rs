@@ -1,28 +1,30 @@
-//! Changes in the bytes of one record: what stands between them stays as it is.
+//! Changes to byte ranges of one record; the bytes between them stay as they are.
 //!
-//! A change is a range and what comes in its place. Ranges are found by reading the record once; they are applied to its bytes, or, for a record that is too long
-//! to hold, to the file itself. Invariants: ranges do not overlap and are in order; bytes outside of them are untouched; what comes out is JSON if what came in was.
+//! A change is a range and its replacement. The record is read once to find the ranges. They are
+//! applied to its bytes or, for a record that is too long to hold in memory, to the file itself.
+//! Invariants: ranges are in order and do not overlap; bytes outside of them are unchanged; if the
+//! input was JSON, the output is too.
 
 use std::ops::Range;
 
 use crate::json::{Object, quote, unescape};
 use crate::scan::Scanner;
 
-/// Ranges of a record, and what comes in their places.
+/// Ranges of a record, with their replacements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Splices(Vec<(Range<usize>, Vec<u8>)>);
 
-/// What becomes of one member or element.
+/// The change to one member or element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
-    /// It goes, with its comma.
+    /// It is removed, with its comma.
     Nothing,
-    /// Another value comes in its place.
+    /// It is replaced with this value.
     Value(Vec<u8>),
 }
 
 impl Splices {
-    /// The ranges in order.
+    /// The ranges, in order.
     pub(super) fn list(&self) -> &[(Range<usize>, Vec<u8>)] {
         &self.0
     }
@@ -31,13 +33,14 @@ impl Splices {
         self.0.is_empty()
     }
 
-    /// Another value for a range.
+    /// Replaces a range.
     pub(super) fn put(&mut self, range: Range<usize>, value: Vec<u8>) {
         let at = self.0.partition_point(|(other, _)| other.start < range.start);
         self.0.insert(at, (range, value));
     }
 
-    /// Changes members of an object that begins at a byte. A member that is not there is added at the end; of equal names all go, and the last is changed.
+    /// Changes members of an object that begins at offset `start`. A missing member is added at the
+    /// end. If a name occurs several times, all of them are removed, or the last one is changed.
     pub(super) fn members(&mut self, object: &Object<'_>, start: usize, changes: &[(&str, To)]) {
         if changes.is_empty() {
             return;
@@ -75,14 +78,14 @@ impl Splices {
             added.extend_from_slice(new);
         }
         if !added.is_empty() {
-            // Behind what goes at the end, which ends here too.
+            // After a removal at the end, whose range ends here too.
             let end = start + bytes.len() - 1;
             self.0.push((end..end, added));
             self.0.sort_by_key(|(range, _)| (range.start, range.end));
         }
     }
 
-    /// Changes elements of the array that stands in a range of the bytes, by their places.
+    /// Changes elements, by index, of the array at a range of the bytes.
     pub(super) fn elements(
         &mut self,
         bytes: &[u8],
@@ -105,7 +108,7 @@ impl Splices {
         }
     }
 
-    /// Takes members or elements out, each with one comma.
+    /// Removes members or elements, each with one comma.
     fn without(&mut self, base: usize, wholes: &[(Range<usize>, bool)]) {
         let mut has_kept = false;
         for (place, (whole, goes)) in wholes.iter().enumerate() {
@@ -122,7 +125,7 @@ impl Splices {
         }
     }
 
-    /// The bytes with the changes in them.
+    /// The bytes with all changes applied.
     pub(super) fn apply(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut done = 0;
@@ -136,7 +139,7 @@ impl Splices {
     }
 }
 
-/// Where a value stands in the bytes that it was read from.
+/// The range of a value within the bytes that it was read from.
 pub(super) fn range_of(inner: &[u8], outer: &[u8]) -> Option<Range<usize>> {
     let start = (inner.as_ptr() as usize).checked_sub(outer.as_ptr() as usize)?;
     let end = start.checked_add(inner.len())?;

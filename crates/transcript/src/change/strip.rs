@@ -1,8 +1,11 @@
-//! What a session can do without: tool calls, their results and copies, thinking, images, lines that are no conversation.
+//! Removes what a session can do without: tool calls, their results and copies, thinking, images,
+//! and lines that are not part of the conversation.
 //!
-//! A call goes with its result. What hangs on a record that goes is hung on what is sent before it. Where something is taken out of a turn, its thinking goes too: the API
-//! takes thinking only as it was given. Invariants: never a call without its result, or the other way round; never a message without content; the presets are a
-//! ladder: each takes out what the one before it does, whatever the session.
+//! A call is removed together with its result. If a record is removed, its children get the record
+//! that is sent before them as their parent. If a call is removed from a turn, the thinking of that
+//! turn is removed too, because the API accepts thinking only unchanged. Invariants: never a call
+//! without its result, or a result without its call; never a message without content; each preset
+//! removes everything that the preset before it removes, in every session.
 
 use std::borrow::Cow;
 use std::io;
@@ -21,55 +24,57 @@ use crate::entry::Kind;
 use crate::input::Input;
 use crate::table::{BlockId, Filling, Id, RowId};
 
-/// What is to go.
+/// What to remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "switches that have nothing to do with each other"
 )]
 pub struct Strip {
-    /// Tool calls, with their results.
+    /// Tool calls with their results.
     pub calls: bool,
-    /// What results say; the calls stay, and so does a word about the size.
+    /// The content of tool results; the calls stay, and a note about the size.
     pub results: bool,
-    /// The structured copies of results, which no model sees.
+    /// The structured copies of tool results, which no model sees.
     pub copies: bool,
-    /// Thinking.
+    /// Thinking blocks.
     pub thinking: bool,
     /// Images and documents.
     pub images: bool,
-    /// Lines that are no conversation: progress, requests, the queue, durations, summaries of hooks.
+    /// Lines that are not part of the conversation: progress, requests, the queue, durations, hook
+    /// summaries.
     pub noise: bool,
-    /// The list of copies of edited files: without it the client cannot take edits back.
+    /// The file-history records: without them, the client cannot undo edits.
     pub snapshots: bool,
-    /// Sub-agents' records in the session's own file.
+    /// Records of sub-agents in the session's own file.
     pub agents: bool,
-    /// Only calls and results of these tools; all if there are none.
+    /// Only calls and results of these tools; if empty, of all tools.
     pub tools: Vec<String>,
-    /// What stays at the end of the conversation.
+    /// What is kept at the end of the conversation.
     pub keep: Keep,
-    /// Only results of more bytes than this.
+    /// Only results of at least this many bytes.
     pub over: u64,
 }
 
-/// How much is to go.
+/// How much to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Nothing that a model sees.
     Light,
     /// Also long results and thinking, except at the end.
     Medium,
-    /// Also all results and images, except at the end, which is shorter; and lists of copies of edited files.
+    /// Also all results and images, except at the end, which is shorter; and file-history records.
     Heavy,
-    /// Also all calls; nothing is excepted at the end.
+    /// Also all calls; nothing is exempt at the end.
     Extreme,
 }
 
 impl Strip {
-    /// What a preset takes out.
+    /// What a preset removes.
     pub fn preset(preset: Preset) -> Strip {
         let light = Strip { copies: true, noise: true, agents: true, ..Strip::default() };
-        // Four answers a turn: more than that is the work of one prompt, not the thread of a talk.
+        // Four answers per turn: more than that is the work on one prompt, not the thread of a
+        // conversation.
         let keep = |turns| Keep::Seen { turns, answers: 4 * turns };
         let medium =
             Strip { results: true, thinking: true, keep: keep(5), over: 4_000, ..light.clone() };
@@ -90,25 +95,25 @@ impl Strip {
         }
     }
 
-    /// Whether nothing is to go.
+    /// Whether nothing is to be removed.
     pub fn is_nothing(&self) -> bool {
         let one = self.calls || self.results || self.copies || self.thinking || self.images;
         !(one || self.noise || self.snapshots || self.agents)
     }
 }
 
-/// The results that a strip would empty, if it were not for where they stand.
+/// The results that a strip empties, and those that it keeps only because they are at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spared {
-    /// Those that it empties.
+    /// How many results it empties.
     pub taken: usize,
-    /// Those that stay because they stand at the end.
+    /// How many results stay because they are at the end.
     pub kept: usize,
-    /// About how many tokens these are in a request.
+    /// About how many tokens these take in a request.
     pub tokens: u64,
 }
 
-/// What stays only because it stands at the end of the conversation.
+/// Counts what is kept only because it is at the end of the conversation.
 pub fn spared(subject: &Subject, what: &Strip) -> Spared {
     let everywhere = Strip { keep: Keep::default(), ..what.clone() };
     let taken = emptied(subject, what);
@@ -116,7 +121,7 @@ pub fn spared(subject: &Subject, what: &Strip) -> Spared {
     kept.retain(|block| !taken.contains(block));
     let table = &subject.case.conversation.table;
     let sent: HashSet<RowId> = subject.sent().0.iter().copied().collect();
-    let saved = kept.iter().filter(|block| sent.contains(&table.part(**block).row));
+    let saved = kept.iter().filter(|block| sent.contains(&table.block(**block).row));
     let bytes: u64 = saved.map(|block| table.size(*block).saturating_sub(SHORTEST)).sum();
     Spared { taken: taken.len(), kept: kept.len(), tokens: bytes / BYTES_A_TOKEN }
 }
@@ -127,7 +132,7 @@ fn emptied(subject: &Subject, what: &Strip) -> HashSet<BlockId> {
     stripping.emptied
 }
 
-/// Plans what goes.
+/// Plans what to remove.
 pub fn strip(subject: &Subject, what: &Strip) -> io::Result<Change> {
     let mut stripping = Stripping::new(subject, what);
     stripping.blocks();
@@ -139,11 +144,11 @@ pub fn strip(subject: &Subject, what: &Strip) -> io::Result<Change> {
     }
     stripping.lines(subject.sent().0)?;
     let mut change = stripping.done();
-    change.settle(subject)?;
+    change.relink(subject)?;
     Ok(change)
 }
 
-/// Blocks that are images, or results that have some.
+/// Blocks that are images, and tool results that contain images.
 fn images(subject: &Subject) -> HashSet<BlockId> {
     let marks = subject.case.marks().filter(|(mark, _)| matches!(mark.what, What::Image(_)));
     marks.filter_map(|(_, block)| block).collect()
@@ -154,12 +159,12 @@ struct Stripping<'a> {
     what: &'a Strip,
     change: Change,
     late: Late,
-    /// Blocks that go.
+    /// By block: whether it is removed.
     gone: Vec<bool>,
     emptied: HashSet<BlockId>,
-    /// Blocks that are images, or results that have some.
+    /// Blocks that are images, and tool results that contain images.
     images: HashSet<BlockId>,
-    /// Calls, results that were emptied, thinking, images.
+    /// How many calls, emptied results, thinking blocks and images.
     counts: [u64; 4],
 }
 
@@ -171,7 +176,7 @@ impl<'a> Stripping<'a> {
             what,
             change: Change::new(conversation),
             late: Late::new(conversation, what.keep),
-            gone: vec![false; conversation.table.parts().len()],
+            gone: vec![false; conversation.table.blocks().len()],
             emptied: HashSet::new(),
             images: images(subject),
             counts: [0; 4],
@@ -179,15 +184,15 @@ impl<'a> Stripping<'a> {
     }
 
     fn all_parts(&self) -> impl Iterator<Item = BlockId> + use<> {
-        let count = self.conversation.table.parts().len();
+        let count = self.conversation.table.blocks().len();
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(BlockId)
     }
 
     fn is_open(&self, block: BlockId) -> bool {
-        !self.late.blocks[self.conversation.table.part(block).row.index()]
+        !self.late.blocks[self.conversation.table.block(block).row.index()]
     }
 
-    /// Calls and results by what was asked for.
+    /// Marks the calls and results that were asked for.
     fn blocks(&mut self) {
         let table = &self.conversation.table;
         let wanted = self.wanted();
@@ -195,7 +200,7 @@ impl<'a> Stripping<'a> {
             if !self.is_open(block) {
                 continue;
             }
-            let part = table.part(block);
+            let part = table.block(block);
             let is_wanted = part.id.is_some_and(|id| wanted.contains(&id));
             match part.kind {
                 kind if self.what.calls && kind.is_call() && is_wanted => {
@@ -203,7 +208,8 @@ impl<'a> Stripping<'a> {
                     self.counts[0] += 1;
                 }
                 kind if self.what.calls && kind.is_result() => {
-                    // A result that answers nothing goes with the rest, unless only some tools are meant.
+                    // A result without a call is removed with the rest, unless only some tools were
+                    // asked for.
                     let is_orphan = self.conversation.pairs.of(block).is_none()
                         && self.what.tools.is_empty()
                         && table.size(block) >= self.what.over;
@@ -223,14 +229,15 @@ impl<'a> Stripping<'a> {
         }
     }
 
-    /// The calls that are meant, by their ids. Those with a half in a turn that stays do so too.
+    /// The ids of the calls that were asked for. If either half of a pair is in a turn that is
+    /// kept, the pair is kept.
     fn wanted(&self) -> HashSet<Id> {
         let table = &self.conversation.table;
         let names = &self.what.tools;
         let mut sizes: HashMap<Id, u64> = HashMap::new();
         let (mut wanted, mut fixed) = (HashSet::new(), HashSet::new());
         for block in self.all_parts() {
-            let part = table.part(block);
+            let part = table.block(block);
             let Some(id) = part.id else { continue };
             if !self.is_open(block) {
                 fixed.insert(id);
@@ -249,10 +256,11 @@ impl<'a> Stripping<'a> {
         wanted
     }
 
-    /// Thinking that is to go, and that of turns in which something else does.
+    /// Marks thinking that was asked for, and the thinking of turns from which something else is
+    /// removed.
     fn thinking(&mut self) {
         let table = &self.conversation.table;
-        // What opened the turn of each row.
+        // For each row, the row that opened its turn.
         let mut turns: Vec<Option<RowId>> = vec![None; table.rows().len()];
         for row in self.conversation.graph.order() {
             let above =
@@ -260,13 +268,13 @@ impl<'a> Stripping<'a> {
             turns[row.index()] = if table.row(*row).opens() { Some(*row) } else { above };
         }
         let is_thinking = |block: BlockId| {
-            matches!(table.part(block).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
+            matches!(table.block(block).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
         };
-        let turn = |block: BlockId| turns[table.part(block).row.index()];
+        let turn = |block: BlockId| turns[table.block(block).row.index()];
         let touched: HashSet<Option<RowId>> =
             self.all_parts().filter(|block| self.gone[block.index()]).map(turn).collect();
         for block in self.all_parts().filter(|block| is_thinking(*block)) {
-            let is_late = self.late.thinking[table.part(block).row.index()];
+            let is_late = self.late.thinking[table.block(block).row.index()];
             let is_asked = self.what.thinking && !is_late;
             if is_asked || touched.contains(&turn(block)) {
                 self.gone[block.index()] = true;
@@ -275,12 +283,12 @@ impl<'a> Stripping<'a> {
         }
     }
 
-    /// Blanks that are all that is left of an answer.
+    /// Marks blanks if nothing else is left of an answer.
     fn leftovers(&mut self) {
         let table = &self.conversation.table;
         let mut answers = vec![(false, false); table.answers().len()];
         for block in self.all_parts() {
-            let part = table.part(block);
+            let part = table.block(block);
             let Some(answer) = table.row(part.row).answer else { continue };
             let (is_touched, has_more) = &mut answers[answer.0 as usize];
             let is_gone = self.gone[block.index()];
@@ -289,33 +297,33 @@ impl<'a> Stripping<'a> {
                 !is_gone && (part.kind != BlockKind::Text || part.filling == Filling::Some);
         }
         for block in self.all_parts() {
-            let answer = table.row(table.part(block).row).answer;
+            let answer = table.row(table.block(block).row).answer;
             if answer.is_some_and(|answer| answers[answer.0 as usize] == (true, false)) {
                 self.gone[block.index()] = true;
             }
         }
-        // The same of what a user says beside results.
+        // The same for blanks next to results in a user message.
         for (id, _) in table.numbered().filter(|(_, row)| row.kind == Kind::User) {
             let is_blank = |block: BlockId| {
-                let part = table.part(block);
+                let part = table.block(block);
                 part.kind == BlockKind::Text && part.filling != Filling::Some
             };
-            let is_touched = table.parts_of(id).any(|block| self.gone[block.index()]);
+            let is_touched = table.blocks_of(id).any(|block| self.gone[block.index()]);
             if is_touched
-                && table.parts_of(id).all(|block| self.gone[block.index()] || is_blank(block))
+                && table.blocks_of(id).all(|block| self.gone[block.index()] || is_blank(block))
             {
-                for block in table.parts_of(id) {
+                for block in table.blocks_of(id) {
                     self.gone[block.index()] = true;
                 }
             }
         }
     }
 
-    /// From blocks to records.
+    /// Turns marked blocks into changes of records.
     fn rows(&mut self) {
         let table = &self.conversation.table;
         for (id, row) in table.numbered() {
-            let parts = table.parts_of(id);
+            let parts = table.blocks_of(id);
             if !matches!(row.kind, Kind::User | Kind::Assistant) || parts.clone().next().is_none() {
                 continue;
             }
@@ -324,7 +332,7 @@ impl<'a> Stripping<'a> {
                 continue;
             }
             for block in parts {
-                let part = table.part(block);
+                let part = table.block(block);
                 let place = u32::try_from(table.place(block)).unwrap_or(u32::MAX);
                 let edit = if self.gone[block.index()] {
                     BlockEdit::Gone
@@ -336,7 +344,7 @@ impl<'a> Stripping<'a> {
                 } else {
                     continue;
                 };
-                // The copy of a result says the same, images too.
+                // The copy of a result has the same content, including images.
                 let is_copied = edit != BlockEdit::Gone && part.kind == BlockKind::ToolResult;
                 let row_edit = self.change.edit(id);
                 row_edit.blocks.push((place, edit));
@@ -348,7 +356,7 @@ impl<'a> Stripping<'a> {
     }
 
     fn has_image(&self, block: BlockId) -> bool {
-        self.conversation.table.part(block).kind == BlockKind::Document
+        self.conversation.table.block(block).kind == BlockKind::Document
             || self.images.contains(&block)
     }
 
@@ -357,9 +365,9 @@ impl<'a> Stripping<'a> {
         for (id, row) in table.numbered() {
             let is_result = row.input == Some(Input::ToolResult);
             if is_result && !self.change.goes(id) && !self.late.unseen[id.index()] {
-                let part = table.parts_of(id).find(|part| table.part(*part).kind.is_result());
+                let part = table.blocks_of(id).find(|part| table.block(*part).kind.is_result());
                 let call = part.and_then(|part| self.conversation.pairs.of(part));
-                let name = call.and_then(|call| table.text(table.part(call).name));
+                let name = call.and_then(|call| table.text(table.block(call).name));
                 let names = &self.what.tools;
                 if names.is_empty()
                     || name.is_some_and(|name| names.iter().any(|tool| tool == name))
@@ -370,7 +378,8 @@ impl<'a> Stripping<'a> {
         }
     }
 
-    /// Lines that are no conversation, and sub-agents in the session's file.
+    /// Drops lines that are not part of the conversation, and sub-agents' records in the session's
+    /// file.
     fn lines(&mut self, sent: &[RowId]) -> io::Result<()> {
         let table = &self.conversation.table;
         let sent: HashSet<RowId> = sent.iter().copied().collect();
@@ -391,21 +400,21 @@ impl<'a> Stripping<'a> {
                 | Kind::ApiRequestBlob
                 | Kind::ToolsUsed
                 | Kind::CostState => true,
-                // It may be all there is of a prompt.
+                // It may be the only record of a prompt.
                 Kind::QueueOperation => table.unsaid.is_empty(),
                 Kind::System => dropped.next() == Some(true),
                 _ => false,
             };
             let is_snapshot =
                 matches!(row.kind, Kind::FileHistorySnapshot | Kind::FileHistoryDelta);
-            let is_side = row.is_side && !sent.contains(&id) && !table.is_agent;
+            let is_sidechain = row.is_sidechain && !sent.contains(&id) && !table.is_agent;
             if self.late.unseen[id.index()] {
                 continue;
             }
             for (goes, count) in [
                 (self.what.noise && is_noise, &mut noise),
                 (self.what.snapshots && is_snapshot, &mut snapshots),
-                (self.what.agents && is_side, &mut sides),
+                (self.what.agents && is_sidechain, &mut sides),
             ] {
                 if goes && !self.change.goes(id) {
                     self.change.drop(id);
@@ -414,8 +423,8 @@ impl<'a> Stripping<'a> {
             }
         }
         for (count, text) in [
-            (noise, ["line that is no conversation", "lines that are no conversation"]),
-            (snapshots, ["list of copies of edited files", "lists of copies of edited files"]),
+            (noise, ["line outside the conversation", "lines outside the conversation"]),
+            (snapshots, ["file-history record", "file-history records"]),
             (sides, ["record of a sub-agent", "records of sub-agents"]),
         ] {
             self.removed(count, text);
@@ -434,18 +443,18 @@ impl<'a> Stripping<'a> {
         let [calls, results, thinking, images] = self.counts;
         for (count, text) in [
             (calls, ["tool call with its result", "tool calls with their results"]),
-            (results, ["content of a result", "contents of results"]),
-            (thinking, ["block of thinking", "blocks of thinking"]),
+            (results, ["tool result (its content)", "tool results (their content)"]),
+            (thinking, ["thinking block", "thinking blocks"]),
             (images, ["image or document", "images and documents"]),
         ] {
             self.removed(count, text);
         }
         if self.what.copies {
-            self.change.did(None, None, "removed: structured copies of results");
+            self.change.did(None, None, "removed: structured copies of tool results");
         }
         self.change
     }
 }
 
-/// A result that is not longer says no more than the word that would stand for it.
+/// Results shorter than this are kept: the note that replaces them would not be shorter.
 const SHORTEST: u64 = 160;

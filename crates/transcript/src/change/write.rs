@@ -1,8 +1,10 @@
-//! A changed session, line by line.
+//! Writes a changed session, line by line.
 //!
-//! Goes through the rows of the table in file order. What is not touched is copied as it stands, with all that lies between records, unless the change takes such scraps
-//! out. Some pieces of the file are worked on at once, and written one after the other. Invariants: a batch of pieces is held at a time, and records that are too long to hold are
-//! streamed; nothing is written but to the given place.
+//! Goes through the rows of the table in file order. What is not changed is copied as it is, with
+//! everything between records, unless the change removes such scraps. Several pieces of the file
+//! are processed in parallel and written one after the other. Invariants: only one batch of pieces
+//! is in memory at a time, and records that are too long to hold are streamed; nothing is written
+//! except to the given output.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -21,22 +23,22 @@ use crate::limit::READ_BLOCK;
 use crate::table::{Placed, Row, RowId, Table};
 use crate::threads::{self, lock};
 
-/// How many records there were, and what became of them.
+/// How many records were kept, dropped, altered and added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Records that stand as they did, apart from new ids.
+    /// Records that are unchanged, apart from new ids.
     pub kept: u64,
-    /// Records that are gone.
+    /// Records that were removed.
     pub dropped: u64,
-    /// Records that are changed.
+    /// Records that were changed.
     pub altered: u64,
     /// Records that are new.
     pub added: u64,
-    /// Bytes written.
+    /// How many bytes were written.
     pub bytes: u64,
 }
 
-/// Writes a table's file as a change leaves it.
+/// Writes a table's file with a change applied.
 pub(super) fn write(
     table: &Table,
     file: &File,
@@ -54,23 +56,23 @@ struct Writing<'a> {
     change: &'a Change,
     ids: Option<&'a Renames>,
     source: Source<'a>,
-    /// Nowhere if all is to be held.
+    /// The output; `None` to keep everything in memory.
     out: Option<&'a mut dyn Write>,
-    /// Bytes of the file that are to be copied as they stand.
+    /// Bytes of the file that are still to be copied unchanged.
     pending: Range<u64>,
     /// Bytes that are to be written next.
     ready: Vec<u8>,
     done: Written,
-    /// The last byte was a newline.
+    /// The last byte that was written is a newline.
     is_ended: bool,
 }
 
-/// A file, read in blocks.
+/// A file that is read in blocks.
 struct Source<'a> {
     file: &'a File,
     start: u64,
     bytes: Vec<u8>,
-    /// Where the last read that was asked for ended.
+    /// Where the last requested range ended.
     end: u64,
 }
 
@@ -85,7 +87,7 @@ impl Source<'_> {
         let found = if let Some(found) = inside(self) {
             found
         } else {
-            // Where most is passed over, little is read ahead.
+            // If most of the file is skipped, little is read ahead.
             let is_next = range.start >= self.end && range.start < self.end + AHEAD as u64;
             (self.start, self.end) = (range.start, range.end);
             let ahead = if is_next { 2 * READ_BLOCK } else { AHEAD };
@@ -93,7 +95,10 @@ impl Source<'_> {
             let before = std::mem::take(&mut self.bytes);
             self.bytes = From::new(self.file, range.start).read_up_to(wanted, before)?;
             inside(self).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter")
+                io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file was truncated while it was read",
+                )
             })?
         };
         Ok(&self.bytes[found])
@@ -146,20 +151,20 @@ impl<'a> Writing<'a> {
         self.flush()
     }
 
-    /// Where the record before one ends, and which that is.
+    /// Where the record before `at` ends, and which record that is.
     fn before(&self, at: u32) -> (u64, Option<RowId>) {
         let Some(before) = at.checked_sub(1).map(RowId) else { return (0, None) };
         let row = self.table.row(before);
         (row.offset + row.len, Some(before))
     }
 
-    /// Whether a record may be held, and what stands before it.
+    /// Whether a record, and the gap before it, are short enough to hold in memory.
     fn is_held(&self, at: u32) -> bool {
         let row = self.table.row(RowId(at));
         !row.is_long() && row.offset - self.before(at).0 <= GAP
     }
 
-    /// The next records that may be held, in pieces.
+    /// The next records that are short enough to hold, in pieces.
     fn batch(&self, rest: Range<u32>) -> Vec<Range<u32>> {
         let offset = |at: u32| self.table.row(RowId(at)).offset;
         let start = rest.start;
@@ -176,7 +181,7 @@ impl<'a> Writing<'a> {
         pieces
     }
 
-    /// Works on some pieces at once.
+    /// Processes several pieces in parallel.
     fn pieces(&mut self, pieces: &[Range<u32>]) -> io::Result<()> {
         let (table, file, change, ids) = (self.table, self.source.file, self.change, self.ids);
         let made: Vec<_> =
@@ -188,7 +193,7 @@ impl<'a> Writing<'a> {
         });
         for piece in made {
             let (bytes, done) = piece.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-            // Without a copy of its own.
+            // Written without another copy.
             self.flush()?;
             self.ready = bytes;
             self.flush()?;
@@ -200,7 +205,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Some records, with what stands before each.
+    /// Writes some records, with the gap before each.
     fn rows(&mut self, range: Range<u32>) -> io::Result<()> {
         for at in range {
             let row = self.table.row(RowId(at));
@@ -211,14 +216,14 @@ impl<'a> Writing<'a> {
         self.flush_pending()
     }
 
-    /// What stands between two records, and what is put there.
+    /// Writes the bytes between two records, and the lines that are added there.
     fn gap(&mut self, range: Range<u64>, before: Option<RowId>) -> io::Result<()> {
-        // A line that a record had for itself goes with it.
+        // If a dropped record was alone on its line, the end of the line is dropped too.
         let is_dropped = before.is_some_and(|row| {
             self.change.goes(row) && self.table.row(row).placed == Placed::Alone
         });
         let added = before.and_then(|row| self.change.behind.get(&row));
-        // Between two lines one byte can only be the end of the first.
+        // After a record on its own line, a single byte can only be the newline.
         let is_plain = range.end - range.start == 1
             && before.is_some_and(|row| self.table.row(row).placed == Placed::Alone);
         let near = if is_plain {
@@ -252,7 +257,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// A new line. Its ids are old ones, if it names any.
+    /// Writes a new line. Ids that it refers to are still old ones.
     fn add(&mut self, line: &[u8]) -> io::Result<()> {
         self.flush_pending()?;
         match (self.ids, Entry::parse(line)) {
@@ -311,17 +316,18 @@ impl<'a> Writing<'a> {
         self.flush_if_full()
     }
 
-    /// Where thinking stands in a record.
+    /// The ranges of thinking in a record.
     fn signed(&self, id: RowId) -> Vec<Range<usize>> {
-        let parts = self.table.parts_of(id).filter(|part| is_signed(self.table.part(*part).kind));
+        let parts = self.table.blocks_of(id).filter(|part| is_signed(self.table.block(*part).kind));
         parts.filter_map(|part| self.table.range(part)).collect()
     }
 
-    /// A record that is too long to hold: what changes in it is found in its condensed form.
+    /// Writes a record that is too long to hold: the places to change are found in its condensed
+    /// form.
     fn long(&mut self, row: &Row, edit: Option<&Edit>) -> io::Result<()> {
         let limited = From::new(self.source.file, row.offset).take(row.len);
         let mut lines = Lines::from(limited, row.offset, 0);
-        // What comes in the place of a range; nothing if it stays as it is, ids included.
+        // Each range with its replacement; `None` if it stays unchanged, including its ids.
         let mut places: Vec<(Range<u64>, Option<Vec<u8>>)> = Vec::new();
         while let Some(line) = lines.next_line()? {
             let Body::Condensed(digest) = line.body else { continue };
@@ -372,7 +378,7 @@ impl<'a> Writing<'a> {
         self.copy(at..row.offset + row.len)
     }
 
-    /// Bytes of the file as they stand, with their ids.
+    /// Copies bytes of the file unchanged, including their ids.
     fn copy_raw(&mut self, range: Range<u64>) -> io::Result<()> {
         self.flush_pending()?;
         let mut at = range.start;
@@ -386,7 +392,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Bytes of the file as they stand, but for ids.
+    /// Copies bytes of the file unchanged, except for new ids.
     fn copy(&mut self, range: Range<u64>) -> io::Result<()> {
         if range.start >= range.end {
             return Ok(());
@@ -415,7 +421,7 @@ impl<'a> Writing<'a> {
     fn flush_pending(&mut self) -> io::Result<()> {
         let range = std::mem::take(&mut self.pending);
         let mut at = range.start;
-        // An id may lie across two blocks: then it is seen in the second.
+        // An id may span two blocks: then it is read as part of the second.
         while at < range.end {
             let end = range.end.min(at + READ_BLOCK as u64);
             let mut used = end;
@@ -454,17 +460,17 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// How much of the file is worked on before that is written, and how much of it is one piece.
+/// How much of the file is processed before it is written, and how much of that is one piece.
 const BATCH: u64 = 16 << 20;
 const PIECE: u64 = 2 << 20;
 
-/// How much of a gap between records is looked at; longer ones are damage.
+/// How much of a gap between records is examined; a longer gap is damage.
 const GAP: u64 = 1 << 16;
 
-/// How much is read ahead of a record that does not follow the one before it.
+/// How much is read ahead if a record does not follow the previous one.
 const AHEAD: usize = 4 << 10;
 
-/// More than an id has.
+/// Longer than an id.
 const OVERLAP: usize = 64;
 
 fn is_of_id(byte: u8) -> bool {

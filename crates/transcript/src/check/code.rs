@@ -1,15 +1,16 @@
-//! The codes of findings, and what to do about each.
+//! The codes of findings, and the advice for each.
 //!
-//! Codes are stable: scripts and people rely on them. `docs/checks.md` has a section for each, and a test a session.
+//! Codes are stable, because scripts and people rely on them. Each has a section in
+//! `docs/checks.md` and an example session in a test.
 
 use std::fmt;
 
-/// How much it matters. The worst one is the verdict.
+/// How serious a finding is. The worst one decides the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     Note,
-    /// A sign of damage, or harmful later; the resume is not touched by it.
+    /// A sign of damage, or harmful later; does not affect resuming.
     Warning,
     /// Something that was said is not sent.
     Loss,
@@ -34,21 +35,21 @@ impl Severity {
 
 macro_rules! codes {
     ($($name:ident $text:literal $todo:literal;)*) => {
-        /// What is wrong.
+        /// The code of a finding: what is wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "`docs/checks.md` describes each by its name")]
         pub enum Code { $($name,)* }
 
         impl Code {
-            /// All there are.
+            /// All codes.
             pub const ALL: &[Code] = &[$(Code::$name,)*];
 
-            /// The code as it is written.
+            /// The code as it is printed.
             pub fn name(self) -> &'static str {
                 match self { $(Code::$name => $text,)* }
             }
 
-            /// What to do about it.
+            /// What the user can do about it.
             pub fn advice(self) -> &'static str {
                 match self { $(Code::$name => $todo,)* }
             }
@@ -58,72 +59,72 @@ macro_rules! codes {
 
 codes! {
     // The file.
-    DamagedLine "damaged-line" "look at it with `quipu cat SESSION --kind damaged`; `quipu repair` removes it";
-    NulBytes "nul-bytes" "`quipu repair` removes them; what stood there is gone";
-    GluedRecords "glued-records" "`quipu repair` puts each record on a line of its own";
-    NotUtf8 "not-utf8" "nothing: the client reads such bytes as U+FFFD";
-    NotAnObject "not-an-object" "nothing: clients pass over it";
-    NullLine "null-line" "remove the line";
-    TornTail "torn-tail" "end the file with a newline before a client writes to it";
-    NoFinalNewline "no-final-newline" "end the file with a newline before a client writes to it";
+    DamagedLine "damaged-line" "inspect it with `quipu cat SESSION --kind damaged`; `quipu repair` removes it";
+    NulBytes "nul-bytes" "`quipu repair` removes them; the data that was there is lost";
+    GluedRecords "glued-records" "`quipu repair` puts each record on its own line";
+    NotUtf8 "not-utf8" "nothing: the client reads these bytes as U+FFFD";
+    NotAnObject "not-an-object" "nothing: clients skip the line";
+    NullLine "null-line" "`quipu repair` removes the line";
+    TornTail "torn-tail" "`quipu repair` removes the fragment; do that, or end the file with a newline, before a client appends to it";
+    NoFinalNewline "no-final-newline" "`quipu repair` adds the newline; do that before a client appends to the file";
     // Records.
-    MissingField "missing-field" "nothing, unless a tool needs it: clients do without";
-    BadTime "bad-time" "give the record a time between those of its neighbours";
-    ContentShape "content-shape" "make the content a text or a list of blocks";
-    EmptyContent "empty-content" "remove the record, and hang what follows on its parent";
-    UnknownBlock "unknown-block" "remove the block, or resume with what wrote it";
-    UnknownField "unknown-field" "remove the field from the block";
-    LoneSurrogate "lone-surrogate" "replace the half of the character by U+FFFD, or resume with a newer client";
-    // How records hang together.
-    RepeatedUuid "repeated-uuid" "give the later record an id of its own";
-    ForeignRecord "foreign-record" "give the records the types `user` and `assistant`";
-    NoUuid "no-uuid" "give each record an id, and its parent's";
-    MissingParent "missing-parent" "`quipu repair` hangs it on what was said before it; or look for the lost one in a backup or a fork";
-    ParentLoop "parent-loop" "hang the first record of the loop on nothing";
-    SecondRoot "second-root" "hang the second beginning on the end of the first, if they belong together";
-    WrongLeaf "wrong-leaf" "`quipu tree` shows both ends; `quipu repair` goes on from the later one";
-    TimeTie "time-tie" "resume with a newer client, or give the later record a later time";
-    DeadBranch "dead-branch" "choose one: `quipu tree` shows both branches, which two clients wrote at the same time; `quipu fork --branch` takes one";
-    Rewound "rewound" "nothing: it was left on purpose; `quipu tree` shows it";
-    SidechainMarker "sidechain-marker" "mark the records of a sub-agent, and only these, with `isSidechain`";
-    NoConversation "no-conversation" "begin a new session";
-    NoEnd "no-end" "hang one record at least on the conversation, outside of sidechains";
+    MissingField "missing-field" "nothing, unless a tool needs the field: clients do without it";
+    BadTime "bad-time" "`quipu repair` copies the time of a neighbouring record";
+    ContentShape "content-shape" "make the content a string or a list of blocks; `quipu repair` removes blocks that the API would refuse";
+    EmptyContent "empty-content" "nothing if it is a note; otherwise `quipu repair` removes the blank text, or fills the message with `(no content)`";
+    UnknownBlock "unknown-block" "`quipu repair` removes the block; or resume with the program that wrote it";
+    UnknownField "unknown-field" "`quipu repair` removes the field";
+    LoneSurrogate "lone-surrogate" "`quipu repair` replaces it with U+FFFD; or resume with a newer client";
+    // How records are linked.
+    RepeatedUuid "repeated-uuid" "nothing if it is a note; otherwise `quipu repair` gives the later record an id of its own";
+    ForeignRecord "foreign-record" "`quipu repair` changes the types to `user` and `assistant`";
+    NoUuid "no-uuid" "`quipu repair` gives each record an id and a parent";
+    MissingParent "missing-parent" "`quipu repair` makes the message before it its parent; or look for the lost record in a backup or a fork";
+    ParentLoop "parent-loop" "`quipu repair` breaks the cycle";
+    SecondRoot "second-root" "if both parts belong together, `quipu repair` makes the second continue from the end of the first";
+    WrongLeaf "wrong-leaf" "`quipu tree` shows both ends; `quipu repair` makes the client continue from the later one";
+    TimeTie "time-tie" "`quipu repair` gives the last record a later time; or resume with a newer client";
+    DeadBranch "dead-branch" "two clients wrote at the same time: compare the branches with `quipu tree`, and keep one with `quipu fork --branch`";
+    Rewound "rewound" "nothing: these branches were abandoned on purpose; `quipu tree` shows them";
+    SidechainMarker "sidechain-marker" "set `isSidechain` on the records of sub-agents, and only on those";
+    NoConversation "no-conversation" "start a new session";
+    NoEnd "no-end" "`quipu repair` adds a `last-prompt` record that names the end";
     // Calls and results.
-    OpenCall "open-call" "give the call a result, or leave it out; a newer client does so at the end of a session";
-    OrphanResult "orphan-result" "remove the result, or bring its call back";
-    LostResult "lost-result" "`quipu repair` hangs the records one behind the other; parallel results alone also come back in a client newer than 2.1.45";
-    RepeatedCall "repeated-call" "give the second call, and its result, an id of its own";
-    RepeatedResult "repeated-result" "remove the second result";
-    Unpaired "unpaired" "put the results right behind their calls, or resume with a newer client";
-    OpenServerCall "open-server-call" "remove the call; its result can only come with it";
-    OrphanServerResult "orphan-server-result" "remove the result; its call must stand before it in the same answer";
-    CallInput "call-input" "make the path and the contents texts, or resume with a newer client";
-    CallForm "call-form" "rename it, in the call and in its result";
+    OpenCall "open-call" "`quipu repair` adds a result that says that the outcome is unknown; at the end of a session, newer clients do that themselves";
+    OrphanResult "orphan-result" "`quipu repair` restores the call if it is in the file, and otherwise removes the result";
+    LostResult "lost-result" "`quipu repair` links the records into a single chain; if only parallel results are affected, clients newer than 2.1.45 recover them too";
+    RepeatedCall "repeated-call" "`quipu repair` gives the second call and its result an id of their own";
+    RepeatedResult "repeated-result" "`quipu repair` removes the second result";
+    Unpaired "unpaired" "`quipu repair` moves the results directly after their calls; or resume with a newer client";
+    OpenServerCall "open-server-call" "`quipu repair` removes the call; its result can only be in the same answer";
+    OrphanServerResult "orphan-server-result" "`quipu repair` removes the result; its call must be before it in the same answer";
+    CallInput "call-input" "make the path and the contents strings, or resume with a newer client";
+    CallForm "call-form" "`quipu repair` changes the id, name or input, in the call and in its result";
     // Thinking.
-    ThinkingUnsigned "thinking-unsigned" "remove the thinking; nothing else needs it";
-    ThinkingEmpty "thinking-empty" "remove the thinking, or resume with the model that made it";
-    ThinkingAltered "thinking-altered" "remove the thinking; what was signed must not change";
-    ThinkingForeign "thinking-foreign" "nothing if the client leaves it out; else remove the thinking";
-    ThinkingMisplaced "thinking-misplaced" "remove the thinking, or what was cut off behind it is missing";
+    ThinkingUnsigned "thinking-unsigned" "`quipu repair` removes the thinking; nothing else depends on it";
+    ThinkingEmpty "thinking-empty" "nothing if it is a note; otherwise `quipu repair` removes the thinking, or resume with the model that produced it";
+    ThinkingAltered "thinking-altered" "`quipu repair` removes the thinking; signed text must not change";
+    ThinkingForeign "thinking-foreign" "nothing if it is a note; otherwise `quipu repair` removes the thinking";
+    ThinkingMisplaced "thinking-misplaced" "`quipu repair` removes the thinking; the text that followed it was cut off";
     // Images, and the request as a whole.
-    ImageEncoding "image-encoding" "replace the image by one that is what it says it is";
-    ImageSize "image-size" "replace the image by a smaller one, or by a text";
-    ImageDimensions "image-dimensions" "replace the image by a smaller one, or by a text";
-    ImageCount "image-count" "replace the oldest images by texts";
-    ImageDropped "image-dropped" "resume with another client";
-    RequestSize "request-size" "`quipu strip` takes results and images out; or compact the session";
+    ImageEncoding "image-encoding" "`quipu repair` corrects the declared type, converts the image, or replaces it with a text";
+    ImageSize "image-size" "`quipu repair` makes the image smaller, or replaces it with a text";
+    ImageDimensions "image-dimensions" "`quipu repair` makes the image smaller, or replaces it with a text";
+    ImageCount "image-count" "`quipu repair` replaces the oldest images with texts";
+    ImageDropped "image-dropped" "resume with another client version";
+    RequestSize "request-size" "`quipu strip` removes results and images; or compact the session";
     // Compactions and the queue.
-    CompactionWithoutSummary "compaction-without-summary" "remove the boundary, so that what stands before it is sent again";
-    CompactionKeptMissing "compaction-kept-missing" "look for the records in a backup or a fork";
-    QueuedPrompt "queued-prompt" "say it again: the model saw it then, and will not see it now";
+    CompactionWithoutSummary "compaction-without-summary" "`quipu repair` removes the boundary, so that the messages before it are sent again";
+    CompactionKeptMissing "compaction-kept-missing" "look for the records in a backup or a fork; `quipu repair` removes the references to them";
+    QueuedPrompt "queued-prompt" "type it again, or let `quipu repair` add it: the model saw it then, but will not see it now";
     // Sub-agents and everything else.
-    AgentWithoutCall "agent-without-call" "nothing: nobody reads it again";
-    CallWithoutAgent "call-without-agent" "nothing: the answer is in the call's result; how it came about is gone";
+    AgentWithoutCall "agent-without-call" "nothing: no client reads the file again";
+    CallWithoutAgent "call-without-agent" "nothing: the answer is in the call's result; only the sub-agent's own steps are gone";
     AgentUnreadable "agent-unreadable" "make the file readable";
-    Clock "clock" "nothing, unless an older client is to resume it: those go by the time";
+    Clock "clock" "nothing, unless an older client resumes the session: older clients go by the time";
     ProjectName "project-name" "work in a folder with a shorter path";
-    Secret "secret" "revoke it, if others can read the file";
-    OtherVersions "other-versions" "`quipu check --as VERSION` says more";
+    Secret "secret" "revoke it if others can read the file";
+    OtherVersions "other-versions" "`quipu check --as VERSION` reports the details";
 }
 
 impl fmt::Display for Code {

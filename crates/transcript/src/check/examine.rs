@@ -1,6 +1,7 @@
-//! What each record tells by itself: one pass over the lines, nothing but the line at hand is needed.
+//! Examines each record by itself, in one pass over the lines; only the current line is needed.
 //!
-//! Runs while the table is read. Whether what is found here matters depends on whether the record is sent, which is found out later: so it is kept with its place.
+//! This runs while the table is read. Whether a fault matters depends on whether its record is
+//! sent, which is only known later. So each fault is stored with its place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,95 +13,99 @@ use crate::content::{Block, BlockKind};
 use crate::entry::{Entry, Kind};
 use crate::file::{Body, Line, Record, State};
 use crate::history::parse_version;
-use crate::json::{Json, Shape, mend_surrogates};
+use crate::json::{Json, Shape, replace_surrogates};
 use crate::scan::Why;
 use crate::secret::Redactor;
 use crate::table::{Placed, Watch, digest};
 
-/// Something about a record or one of its blocks.
+/// A fault in a record or in one of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) line: u64,
-    /// Where the record begins in the file.
+    /// Where the record begins in the file, in bytes.
     pub(crate) offset: u64,
-    /// Which block of its message.
+    /// The index of the block in its message.
     pub(crate) block: Option<u32>,
     pub(crate) what: What,
 }
 
-/// What there is to say.
+/// The kind of fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Damaged(Why),
     /// A run of NUL bytes.
     Nul,
-    /// A whole record that shares its line.
+    /// A complete record that shares its line.
     Glued,
-    /// A record with bytes that are no UTF-8.
+    /// A record with bytes that are not UTF-8.
     NotUtf8,
-    /// JSON that is no object.
+    /// JSON that is not an object.
     Bare,
     /// The line `null`.
     Null,
-    /// A field that every record of a conversation should have.
+    /// A record of the conversation lacks this field.
     NoField(&'static str),
-    /// Its message is neither a text nor a list of blocks, or has no role, or that of somebody else.
+    /// The message has no content, its content is neither a string nor a list of blocks, a block is
+    /// not an object, or the role does not match the record. The text completes "the message …".
     Content(&'static str),
-    /// An answer or a prompt without any block.
+    /// A message without any block.
     NoBlocks,
-    /// Half of a surrogate pair.
+    /// An unpaired UTF-16 surrogate.
     Surrogate,
-    /// A block of a type that the API does not know, there.
+    /// A block of this type, which the API does not accept at that place.
     BlockType(String),
-    /// A member that the API does not know in such a block.
+    /// A member of this name, which the API does not know in such a block.
     BlockField(String),
-    /// Something in a call that the API does not take.
+    /// Something in a tool call that the API does not accept. The text completes "a tool call that
+    /// …".
     Call(&'static str),
     Thinking(ThinkingFault),
     Image(Image),
 }
 
-/// What is wrong with thinking.
+/// What is wrong with a thinking block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingFault {
     Unsigned,
-    /// A signature over nothing. With it, whether such clients write it so.
+    /// A signature without text. `is_usual`: the client version that wrote it always omits the
+    /// text.
     Hollow {
         is_usual: bool,
     },
-    /// The same signature stands over another text too, or is none.
+    /// The same signature also belongs to another text, or it is not base64.
     Altered,
-    /// In what the user says.
+    /// Thinking in a user message.
     OfUser,
-    /// Redacted, and empty.
+    /// Redacted thinking without data.
     NoData,
 }
 
-/// Clients from this on write thinking without its text, as the API gives it to them.
+/// From this version on, clients store thinking without its text, as the API returns it.
 const HOLLOW_SINCE: [u32; 3] = [2, 1, 81];
 
-/// What was found in a file, or in a part of it.
+/// The result of examining a file, or a part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Examined {
     pub(crate) marks: Vec<Mark>,
     /// Secrets by kind: how many, and the line of the first.
     pub(super) secrets: BTreeMap<String, (u64, u64)>,
-    /// The last working directory that a record names, as it stands.
+    /// The last working directory in a record, as raw JSON.
     cwd: Vec<u8>,
     /// The last line that is not blank.
     pub(crate) last: Option<Last>,
-    /// What finds secrets; nothing if nobody asks for them, which takes half of the time.
+    /// Searches for secrets; `None` if they are not wanted, since the search takes half of the
+    /// time.
     redactor: Option<Arc<Redactor>>,
-    /// How many marks are about the line of the last one.
+    /// How many marks the line of the last mark has.
     on_line: usize,
-    /// Models whose thinking has text somewhere.
+    /// Hashes of the models whose thinking has text somewhere.
     pub(super) thinks_aloud: HashSet<u64>,
-    /// Signatures with the answers that they are in, and the text that each stands over.
+    /// For each pair of answer and signature (hashed), the hash of the text that was signed.
     signed: HashMap<u64, u64>,
 }
 
-/// The last line of a file.
+/// The last line of a file that is not blank.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(crate) struct Last {
@@ -108,20 +113,20 @@ pub(crate) struct Last {
     pub(crate) is_ended: bool,
     pub(crate) is_damaged: bool,
     pub(crate) is_blank: bool,
-    /// What is left of it is of a message, by all appearances.
+    /// It is cut off, and what is left looks like a message.
     pub(crate) is_said: bool,
 }
 
-/// How many marks of one line are kept: enough for more images than a request may have.
+/// How many marks are kept per line: enough for more images than a request may have.
 const MARKS: usize = 256;
 
 impl Examined {
-    /// Looks for secrets too.
+    /// Also searches for secrets.
     pub(super) fn with(redactor: &Arc<Redactor>) -> Examined {
         Examined { redactor: Some(redactor.clone()), ..Examined::default() }
     }
 
-    /// Looks at one line, with its records.
+    /// Examines one line as a whole.
     fn look_at_line(&mut self, line: &Line<'_>) {
         let bytes = match line.body {
             Body::Held(bytes) => bytes,
@@ -136,7 +141,7 @@ impl Examined {
         if text.is_empty() && line.ended {
             return;
         }
-        // Only of what is cut off it must be guessed what it was.
+        // Only a record that is cut off needs a guess about what it was.
         let is_said = !text.ends_with(b"}") && looks_said(text);
         self.last = Some(Last {
             line: number,
@@ -147,7 +152,7 @@ impl Examined {
         });
     }
 
-    /// Looks at one record of the line.
+    /// Examines one record of the line.
     fn look_at_record(&mut self, record: &Record<'_>, is_alone: bool) {
         let Some(entry) = &record.entry else { return self.no_record(record) };
         match (record.state, record.fault) {
@@ -167,7 +172,7 @@ impl Examined {
 
     fn mark(&mut self, record: &Record<'_>, block: Option<u32>, what: What) {
         let line = record.line.unwrap_or(0);
-        // A line made to be full of faults tells nothing more by its thousandth.
+        // A line crafted to be full of faults tells nothing new after a thousand of them.
         let is_same = self.marks.last().is_some_and(|last| last.line == line);
         self.on_line = if is_same { self.on_line + 1 } else { 0 };
         if self.on_line > MARKS {
@@ -205,21 +210,25 @@ impl Examined {
         let is_answer = entry.kind() == Kind::Assistant;
         let role = message.get("role");
         if role.is_some_and(|role| !role.is(if is_answer { "assistant" } else { "user" })) {
-            self.mark(record, None, What::Content("has the role of somebody else"));
+            self.mark(record, None, What::Content("has a role that does not match its record"));
         }
         let shape = message.content().map(Json::shape);
         match shape {
             Some(Shape::String | Shape::Array) => {}
             None => self.mark(record, None, What::Content("has no content")),
             Some(_) => {
-                self.mark(record, None, What::Content("is neither a text nor a list of blocks"));
+                self.mark(
+                    record,
+                    None,
+                    What::Content("has content that is neither a string nor a list of blocks"),
+                );
             }
         }
         if message.blocks().next().is_none() {
             self.mark(record, None, What::NoBlocks);
         }
         let raw = message.json().raw();
-        if memchr::memmem::find(raw, b"\\u").is_some() && mend_surrogates(raw).is_some() {
+        if memchr::memmem::find(raw, b"\\u").is_some() && replace_surrogates(raw).is_some() {
             self.mark(record, None, What::Surrogate);
         }
         if shape == Some(Shape::String) {
@@ -234,7 +243,7 @@ impl Examined {
         let is_answer = entry.kind() == Kind::Assistant;
         let mut mark = |what: What| self.mark(record, Some(at), what);
         if block.json().shape() != Shape::Object {
-            return mark(What::Content("has a block that is no object"));
+            return mark(What::Content("has a block that is not an object"));
         }
         let allowed = fields(block, is_answer);
         if allowed.is_empty() {
@@ -269,7 +278,7 @@ impl Examined {
         if entry.kind() != Kind::Assistant {
             return Some(ThinkingFault::OfUser);
         }
-        // As they stand, with their quotes; texts are long, and nobody reads them here.
+        // Raw, with their quotes: texts are long, and their contents do not matter here.
         let raw = |name: &str| block.get(name).map_or(&b"\"\""[..], |value| value.raw());
         if block.kind() == BlockKind::RedactedThinking {
             return (raw("data").len() <= 2).then_some(ThinkingFault::NoData);
@@ -295,18 +304,19 @@ impl Examined {
         if !signature[1..signature.len() - 1].iter().all(is_base64) {
             return Some(ThinkingFault::Altered);
         }
-        // The same block again, with another text. Other answers with the same one have it from a test or a gateway.
+        // The same block again, with another text. Other answers may share a signature: tests and
+        // gateways write them so.
         let over = self.signed.entry(digest(&(&*named("id"), signature)));
         let over = over.or_insert_with(|| digest(text));
         (*over != digest(text)).then_some(ThinkingFault::Altered)
     }
 
-    /// Whether that is damage at the end, which is told as such.
+    /// Whether the mark is damage at the end of the file, which is reported as `torn-tail`.
     pub(crate) fn is_torn(&self, mark: &Mark) -> bool {
         self.last.is_some_and(|last| last.line == mark.line && last.is_damaged)
     }
 
-    /// The last working directory that a record names.
+    /// The last working directory in a record.
     pub(super) fn cwd(&self) -> Option<String> {
         Some(Json::parse(&self.cwd)?.text()?.into_owned())
     }
@@ -343,7 +353,7 @@ impl Watch for Examined {
     }
 }
 
-/// A name from the file that is told in a finding: cut, and hidden if somebody put a secret there.
+/// A name from the file for use in a finding: truncated, and hidden if it is a secret.
 pub(super) fn quoted(name: &str) -> String {
     if Redactor::default().find(name).is_empty() {
         name.chars().take(64).collect()
@@ -352,7 +362,8 @@ pub(super) fn quoted(name: &str) -> String {
     }
 }
 
-/// Whether what is left of a record is of a message: it says so, or was cut off before it could.
+/// Whether the rest of a record looks like a message: its type says so, or it was cut off before
+/// the type.
 fn looks_said(text: &[u8]) -> bool {
     let has = |what: &str| memchr::memmem::find(text, what.as_bytes()).is_some();
     has("\"type\":\"user\"")
@@ -360,7 +371,8 @@ fn looks_said(text: &[u8]) -> bool {
         || (text.starts_with(b"{\"parentUuid\"") && !has("\"type\":"))
 }
 
-/// The members that the API takes in a block of that type, there; none if it does not take the block.
+/// The members that the API accepts in such a block at that place; empty if it does not accept the
+/// block.
 pub(crate) fn fields(block: &Block<'_>, is_answer: bool) -> &'static [&'static str] {
     const CACHE: &str = "cache_control";
     match block.kind() {
@@ -384,7 +396,7 @@ pub(crate) fn fields(block: &Block<'_>, is_answer: bool) -> &'static [&'static s
     }
 }
 
-/// What the API does not take in a call.
+/// What the API does not accept in a tool call.
 fn call(block: &Block<'_>) -> Option<&'static str> {
     let is_word = |text: &str| {
         !text.is_empty()
@@ -393,11 +405,13 @@ fn call(block: &Block<'_>) -> Option<&'static str> {
     let name = block.field("name").unwrap_or_default();
     let id = block.field("id").unwrap_or_default();
     if !is_word(&id) {
-        return Some("has an id with other characters than letters, digits, `_` and `-`");
+        return Some("has an id with characters other than letters, digits, `_` and `-`");
     }
     if !is_word(&name) || name.len() > 200 {
-        return Some("has a name with other characters than letters, digits, `_` and `-`");
+        return Some(
+            "has a name that is too long, or has characters other than letters, digits, `_` and `-`",
+        );
     }
     let is_object = block.get("input").is_some_and(|input| input.shape() == Shape::Object);
-    (!is_object).then_some("has an input that is no object")
+    (!is_object).then_some("has an input that is not an object")
 }

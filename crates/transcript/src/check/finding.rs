@@ -1,6 +1,7 @@
-//! Findings, as they come together.
+//! Collects findings.
 //!
-//! A broken file can have as many faults as records: of each kind the first are told, the rest counted. Invariant: the number of findings is bounded.
+//! A broken file can have as many faults as records. The first ones of each kind are reported, the
+//! rest are counted. Invariant: the number of findings is bounded.
 
 use std::cmp::Ordering;
 
@@ -9,28 +10,28 @@ use hashbrown::HashMap;
 use super::code::{Code, Severity};
 use crate::table::{RowId, Table};
 
-/// How many findings of one code and severity are told.
+/// How many findings of one code and severity are reported.
 const TOLD: usize = 20;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The code documented in docs/checks.md.
     pub code: Code,
-    /// How much it matters.
+    /// How serious it is.
     pub severity: Severity,
-    /// The file, if it is not the session's own: that of a sub-agent, by its name.
+    /// The name of the sub-agent's file that it is in; `None` for the session's own file.
     pub file: Option<String>,
-    /// The number of the line, if it is about one.
+    /// The line number, if it is about one line.
     pub line: Option<u64>,
-    /// One sentence.
+    /// One sentence that describes it.
     pub text: String,
-    /// How many more there are of its kind behind it, which are not told.
+    /// How many more findings of its kind follow it, which are not reported.
     pub more: u64,
 }
 
 impl Finding {
-    /// The worst first, then by file and line.
+    /// Worst first, then by file and line.
     pub(super) fn order(&self, other: &Finding) -> Ordering {
         let severity = other.severity.cmp(&self.severity);
         let place = |finding: &Finding| (finding.line, finding.code);
@@ -40,12 +41,13 @@ impl Finding {
     }
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug)]
 pub(super) struct Findings<'a> {
     table: &'a Table,
     list: Vec<Finding>,
-    /// How many there are of each kind, and where the last one of those that are told stands.
+    /// For each code and severity, how many there are, and the index of the last one that is
+    /// reported.
     counts: HashMap<(Code, Severity), (usize, usize)>,
 }
 
@@ -64,7 +66,7 @@ impl<'a> Findings<'a> {
         self.put(Finding { code, severity, file: None, line, text: text.into(), more: 0 });
     }
 
-    /// A finding about a record.
+    /// Adds a finding about a record.
     pub(super) fn row(
         &mut self,
         code: Code,
@@ -88,7 +90,7 @@ impl<'a> Findings<'a> {
         self.list.push(finding);
     }
 
-    /// All of them, the worst first, by line.
+    /// All findings, worst first, then by line.
     pub(super) fn into_list(self) -> Vec<Finding> {
         let mut list = self.list;
         list.sort_by(Finding::order);

@@ -1,4 +1,4 @@
-//! Images against the limits of the API.
+//! Checks images against the limits of the API.
 
 use std::fmt;
 
@@ -10,56 +10,57 @@ use super::examine::quoted;
 use crate::content::Block;
 use crate::json::Json;
 
-/// The longest image that the API takes, as it is sent: in base64.
+/// The largest image that the API accepts: bytes of base64, as it is sent.
 pub(crate) const LARGEST: u64 = 5 << 20;
-/// The longest side, and the longest if there are [`MANY`] images.
+/// The longest side in pixels, and the limit if there are more than [`MANY`] images.
 pub(crate) const LONGEST_SIDE: usize = 8_000;
 pub(crate) const LONGEST_OF_MANY: usize = 2_000;
-/// From more images than this on, the tighter limit counts.
+/// With more images than this, the tighter limit applies.
 pub(crate) const MANY: usize = 20;
-/// How many images one request may have.
+/// How many images a request may contain.
 pub(crate) const MOST: usize = 100;
 
-/// How much of the data is decoded to find the size of the picture: cameras put much before it.
+/// How much of the data is decoded to find the dimensions: cameras write a lot before them.
 const LOOKED_AT: usize = 96 << 10;
 
-/// One image.
+/// What matters of an image block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Its data as it stands, in bytes; nothing if it is named, or cut.
+    /// The length of its base64 data in bytes; `None` if it is a reference or was left out.
     pub(super) size: Option<u64>,
-    /// Its data is not here: the record is too long to hold, and this is why.
+    /// Its data was left out because the record is too long to hold in memory.
     pub(super) is_cut: bool,
-    /// The longer side.
+    /// The longer side, in pixels.
     pub(super) side: Option<usize>,
     pub(super) fault: Option<ImageFault>,
 }
 
-/// What is wrong with the form of an image.
+/// What is wrong with the encoding of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ImageFault {
-    /// The data is no base64.
+    /// The data is not base64.
     Encoding,
-    /// No type, or none that the API takes.
+    /// No media type, or one that the API does not accept.
     MediaType(String),
-    /// The data is of another type than it says.
+    /// The data is of this type, not of the declared one.
     OtherType(&'static str),
 }
 
 impl fmt::Display for ImageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ImageFault::Encoding => f.write_str("whose data is no base64"),
+            ImageFault::Encoding => f.write_str("whose data is not base64"),
             ImageFault::MediaType(name) => {
-                write!(f, "of the type `{name}`, which the API does not take")
+                write!(f, "of type `{name}`, which the API does not accept")
             }
-            ImageFault::OtherType(name) => write!(f, "that is {name}, and says otherwise"),
+            ImageFault::OtherType(name) => write!(f, "whose data is {name}, not the declared type"),
         }
     }
 }
 
 impl Image {
-    /// Whether the API would refuse it for that; no side may be longer than so much.
+    /// Whether the API would refuse the image with that code, if no side may be longer than
+    /// `longest`.
     pub(crate) fn has(&self, code: Code, longest: usize) -> bool {
         match code {
             Code::ImageEncoding => self.fault.is_some(),
@@ -75,7 +76,7 @@ impl Image {
             image.fault = Some(ImageFault::Encoding);
             return image;
         };
-        // Others are named, not held.
+        // Other sources are references and contain no data.
         if source.get("type").is_none_or(|kind| !kind.is("base64")) {
             return image;
         }
@@ -90,7 +91,7 @@ impl Image {
             return image;
         }
         image.size = Some(bytes.len() as u64);
-        // Without a branch: data is long, and nearly always as it should be.
+        // Branch-free: the data is long, and nearly always valid.
         let is_base64 = |byte: &u8| {
             byte.is_ascii_alphabetic() || byte.is_ascii_digit() || *byte == b'+' || *byte == b'/'
         };

@@ -1,7 +1,8 @@
-//! How much of what was said a client goes on with, and why the rest is left behind.
+//! How much of the conversation a client continues with, and why the rest is lost.
 //!
-//! Measured against the conversation as it really hangs together ([`Graph`](crate::graph::Graph)), which joins parallel calls, bridges gaps and goes on across compactions. What was left
-//! on purpose (a rewind) or summed up (a compaction) is not lost.
+//! The measure is the real structure of the conversation ([`Graph`](crate::graph::Graph)), which
+//! joins parallel calls, bridges gaps and continues across compactions. What was abandoned on
+//! purpose (a rewind) or summed up (a compaction) is not lost.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -12,47 +13,48 @@ use crate::history::{Block, History, Note, Rules};
 use crate::input::Input;
 use crate::table::{RowId, Table};
 
-/// Messages of a session, counted by records, by what becomes of them. Errors of the API and fillers do not count.
+/// The messages of a session, counted by records, by what happens to them. API errors and fillers
+/// do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// All of them.
+    /// All messages.
     pub recorded: usize,
-    /// Those that are sent.
+    /// Messages that are sent.
     pub sent: usize,
-    /// Those that a compaction has summed up.
+    /// Messages that a compaction has summed up.
     pub summed_up: usize,
-    /// Those that were left on purpose: rewound, or never answered.
+    /// Messages that were abandoned on purpose: rewound, or never answered.
     pub left: usize,
-    /// Those that are lost.
+    /// Messages that are lost.
     pub lost: usize,
 }
 
 /// Why messages are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Reason {
-    /// They follow the record that the client goes on from.
+    /// They follow the record that the client continues from.
     BehindLeaf,
-    /// They hang beside the way that the client takes.
+    /// They are beside the path that the client takes.
     Beside,
-    /// The way ends before them.
+    /// The path begins after them: a parent is missing.
     Cut,
-    /// They are on another branch, which was written to after the live one had begun.
+    /// They are on another branch, which was written to after the live branch began.
     OtherBranch,
-    /// They are on another branch, and on the live one nobody asks or answers anything.
+    /// They are on another branch, and the live branch has no prompt and no answer.
     SilentBranch,
-    /// They hang on another beginning.
+    /// They descend from another root.
     OtherRoot,
-    /// They share a line with others.
+    /// They share a line with other data.
     Glued,
-    /// They stand behind the line `null`.
+    /// They are after the line `null`.
     BehindNull,
-    /// Their type is of a dialect that no client reads.
+    /// Their record type belongs to a dialect that no client reads.
     Foreign,
     /// They have no id.
     NoUuid,
 }
 
-/// Messages that are lost for one reason.
+/// The messages that are lost for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) count: usize,
@@ -66,7 +68,7 @@ enum Fate {
     Lost(Reason),
 }
 
-/// What becomes of each message.
+/// Counts what happens to each message, and why messages are lost.
 pub(super) fn reach(
     conversation: &Conversation,
     found: &History,
@@ -79,9 +81,9 @@ pub(super) fn reach(
     let mut lost: Vec<(Reason, Lost)> = Vec::new();
     for (id, row) in table.numbered() {
         if !is_said(conversation, id) {
-            // What another record replaces was said, and is gone.
+            // The message that another record replaces was said, and is lost.
             if let Link::Repeat(first) = conversation.graph.link(id)
-                && !row.is_side
+                && !row.is_sidechain
                 && !way.is_summed_up(first)
                 && is_replacing(table, id, first)
             {
@@ -92,7 +94,7 @@ pub(super) fn reach(
         }
         reach.recorded += 1;
         let fate = if way.is_sent(id) {
-            // What was left out on the way has a finding of its own.
+            // What is omitted on the path has a finding of its own.
             if way.dropped.contains(&id) {
                 reach.lost += 1;
             } else {
@@ -130,45 +132,45 @@ pub(super) fn reach(
     (reach, lost)
 }
 
-/// Whether a message replaces another with its id that said something else.
+/// Whether a message replaces one with the same id and different content.
 pub(crate) fn is_replacing(table: &Table, id: RowId, first: RowId) -> bool {
-    let says = |row: RowId| table.parts_of(row).map(|part| table.hash(part)).collect::<Vec<_>>();
+    let says = |row: RowId| table.blocks_of(row).map(|part| table.hash(part)).collect::<Vec<_>>();
     let is_message = matches!(table.row(id).kind, Kind::User | Kind::Assistant);
     is_message && (table.row(id).kind != table.row(first).kind || says(id) != says(first))
 }
 
-/// Whether a record is something said, once, in the main conversation.
+/// Whether a record is a message of the main conversation, counted once.
 fn is_said(conversation: &Conversation, id: RowId) -> bool {
     let row = conversation.table.row(id);
     matches!(row.kind, Kind::User | Kind::Assistant)
-        && !row.is_side
+        && !row.is_sidechain
         && !matches!(conversation.graph.link(id), Link::Repeat(_))
         && row.answer.is_none_or(|answer| {
             !conversation.table.answer(answer).is_error && !conversation.table.is_filler(answer)
         })
 }
 
-/// The way that the client takes, beside the conversation as it hangs together.
+/// The path that the client takes, compared with the real structure of the conversation.
 struct Way<'a> {
     conversation: &'a Conversation,
     path: Vec<ChainId>,
-    /// The rows on the path.
+    /// The rows on the path, in order.
     order: Vec<RowId>,
-    /// The place of each row on the path.
+    /// For each row, its position on the path.
     place: Vec<Option<u32>>,
     sent: Vec<bool>,
-    /// By the number of the id, for records that stand twice.
+    /// The same by id, for records that occur twice.
     sent_ids: Vec<bool>,
-    /// Records on the way that are left out with what they say.
+    /// Records on the path whose content is omitted.
     dropped: HashSet<RowId>,
-    /// How the path goes on from the rows where others part from it.
+    /// For each row where a branch starts, the row that continues the path.
     forks: HashMap<RowId, RowId>,
     leaf: u32,
-    /// The last place where somebody asks or answers something.
+    /// The last position on the path with a prompt or an answer.
     voice: Option<u32>,
-    /// What is before this place was summed up.
+    /// Everything before this position was summed up.
     summed_up: u32,
-    /// The first place that is sent.
+    /// The first position that is sent.
     first: u32,
 }
 
@@ -190,11 +192,11 @@ impl<'a> Way<'a> {
             }
         }
         let boundary = found.boundary;
-        // What a compaction keeps stands before it.
+        // What a compaction keeps is before it.
         let after = |row: &&RowId| boundary.is_none_or(|boundary| **row > boundary);
         let places = found.rows.iter().filter(after).filter_map(|row| place[row.index()]);
         let first = places.min().unwrap_or(0);
-        // Old clients write no boundary: the summary is a beginning of its own.
+        // Old clients write no boundary: the summary is a root of its own.
         let is_compaction =
             |chain: &&ChainId| graph.link(graph.chain(**chain).first).is_compaction();
         let starts = path.iter().filter(is_compaction);
@@ -246,14 +248,15 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// What becomes of each chain that is not on the path.
+    /// What happens to each chain that is not on the path.
     fn branches(&self) -> HashMap<ChainId, Fate> {
         let graph = &self.conversation.graph;
         let mut on_path = vec![false; graph.chains().len()];
         for chain in &self.path {
             on_path[chain.index()] = true;
         }
-        // The chain of each one's branch that hangs on the path or on nothing.
+        // For each chain, the topmost chain of its branch: the one that starts on the path or at a
+        // root.
         let mut tops: Vec<Option<ChainId>> = vec![None; graph.chains().len()];
         for (id, _) in graph.numbered().filter(|(id, _)| !on_path[id.index()]) {
             let mut way = vec![id];
@@ -271,7 +274,7 @@ impl<'a> Way<'a> {
                 tops[chain.index()] = Some(top);
             }
         }
-        // Who answers on each branch, and where that was last written to.
+        // For each branch, whether it has an answer, and its last message.
         let mut answered: HashMap<ChainId, (bool, RowId)> = HashMap::new();
         for (row, known) in self.conversation.table.numbered() {
             if let Some(top) = tops[graph.chain_of(row).index()]
@@ -282,7 +285,7 @@ impl<'a> Way<'a> {
                 branch.1 = branch.1.max(row);
             }
         }
-        // Where nobody answered there is nothing that the model could miss.
+        // A branch without an answer contains nothing that the model could miss.
         let answered = answered.into_iter().filter(|(_, (is_answered, _))| *is_answered);
         let fates: HashMap<ChainId, Fate> =
             answered.map(|(top, (_, last))| (top, self.fate_of(top, last))).collect();
@@ -290,15 +293,15 @@ impl<'a> Way<'a> {
         chains.map(|(id, top)| (id, fates.get(&top).copied().unwrap_or(Fate::Left))).collect()
     }
 
-    /// What becomes of a branch with answers.
+    /// What happens to a branch with answers.
     fn fate_of(&self, top: ChainId, last: RowId) -> Fate {
         let graph = &self.conversation.graph;
         let start = graph.chain(top).start;
-        if matches!(start, Start::Side(_)) {
+        if matches!(start, Start::Sidechain(_)) {
             return Fate::Left;
         }
         let Some(fork) = start.after() else {
-            // The newest client says so if somebody went back to the very beginning.
+            // The newest client records it if the user went back to the very beginning.
             let named = self.conversation.table.text(self.conversation.table.named_leaf);
             let is_rewound =
                 named.is_some_and(|id| id.bytes().all(|byte| matches!(byte, b'0' | b'-')));
@@ -313,7 +316,7 @@ impl<'a> Way<'a> {
             return Fate::Left;
         }
         let live = self.forks.get(&fork).copied();
-        // A compaction need not make a branch of what it hangs on.
+        // A compaction does not always start a new chain after its parent.
         let place = self.place[fork.index()].filter(|place| *place < self.leaf);
         let is_silent = self.place[fork.index()].is_some_and(|place| self.voice <= Some(place));
         match live.or_else(|| place.map(|place| self.order[place as usize + 1])) {
@@ -326,7 +329,8 @@ impl<'a> Way<'a> {
 }
 
 impl Way<'_> {
-    /// Where a branch begins that parts from another behind a record: what is left of the answer before it, and its results, are of both.
+    /// The first row of the live branch after a fork. The rest of the answer at the fork, and its
+    /// results, belong to both branches.
     fn begins(&self, fork: RowId, live: RowId) -> RowId {
         let answer = self.conversation.table.row(fork).answer;
         let start = self.place[live.index()].unwrap_or(0) as usize;
@@ -338,7 +342,7 @@ impl Way<'_> {
     }
 }
 
-/// Whether a person asks something there, or the model answers.
+/// Whether the record is a prompt by a person or an answer by the model.
 pub(crate) fn is_voice(conversation: &Conversation, row: RowId) -> bool {
     let known = conversation.table.row(row);
     let asks =
@@ -346,20 +350,20 @@ pub(crate) fn is_voice(conversation: &Conversation, row: RowId) -> bool {
     is_said(conversation, row) && (known.kind == Kind::Assistant || asks)
 }
 
-/// The records that the client leaves out with what they say.
+/// The records whose content the client omits.
 fn dropped(table: &Table, found: &History) -> HashSet<RowId> {
     let of_notes = found.notes.iter().filter_map(|note| match note {
         Note::OpenCall { row } => Some(*row),
         Note::OrphanResult { block }
         | Note::RepeatedCall { block }
-        | Note::SuffixedResult { block } => block.map(|block| table.part(block).row),
+        | Note::SuffixedResult { block } => block.map(|block| table.block(block).row),
         _ => None,
     });
     let mut dropped: HashSet<RowId> = of_notes.collect();
-    // Something else of theirs may be sent.
+    // Other blocks of these records may be sent.
     let blocks = found.messages.iter().flat_map(|message| &message.blocks);
     for block in blocks.filter_map(Block::origin) {
-        dropped.remove(&table.part(block).row);
+        dropped.remove(&table.block(block).row);
     }
     dropped
 }

@@ -1,6 +1,7 @@
 //! What the API would refuse in a request.
 //!
-//! The rules of the Messages API as it documents them and as its errors tell: `docs/checks.md` says which. Neighbouring messages of one role are one turn to it.
+//! These are the rules of the Messages API, as documented and as its errors show; `docs/checks.md`
+//! lists them. The API treats consecutive messages with the same role as one turn.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -11,18 +12,18 @@ use super::image::{LARGEST, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
 use super::{Case, examine::ThinkingFault};
 use crate::content::BlockKind;
 use crate::history::{Block, CallId, History, Role, Rules};
-use crate::table::{BlockId, Filling, Id, Part, RowId, digest};
+use crate::table::{BlockId, BlockRow, Filling, Id, RowId, digest};
 
-/// The longest request that the API takes.
+/// The largest request that the API accepts, in bytes.
 const LARGEST_REQUEST: u64 = 32 << 20;
 
-/// Messages of one role that follow each other.
+/// Consecutive messages with the same role.
 struct Turn<'a> {
     role: Role,
     blocks: Vec<&'a Block>,
 }
 
-/// Tells what the API would refuse.
+/// Reports what the API would refuse.
 pub(super) fn request(case: &Case, found: &History, rules: Rules, findings: &mut Findings<'_>) {
     let turns = turns(found);
     let checking = Checking { case, rules };
@@ -51,13 +52,13 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    fn part(&self, block: &Block) -> Option<&Part> {
-        block.origin().map(|origin| self.case.conversation.table.part(origin))
+    fn part(&self, block: &Block) -> Option<&BlockRow> {
+        block.origin().map(|origin| self.case.conversation.table.block(origin))
     }
 
-    /// Whether a block is a call of which only the usual members are sent.
+    /// Whether the block is a tool call of which only the usual members are sent.
     fn is_plain(&self, block: Option<BlockId>) -> bool {
-        let part = block.map(|block| self.case.conversation.table.part(block));
+        let part = block.map(|block| self.case.conversation.table.block(block));
         part.is_some_and(|part| part.kind == BlockKind::ToolUse) && self.rules.sends_plain_calls()
     }
 
@@ -70,15 +71,17 @@ impl Checking<'_> {
         for message in &found.messages {
             let first = message.blocks.first().and_then(|block| self.row(block));
             if message.blocks.is_empty() {
-                let text = "a message without any content is sent behind this";
+                let text = "an empty message is sent after this one";
                 findings.row(Code::EmptyContent, Severity::Rejected, before, text);
             }
             for block in &message.blocks {
                 let filling = self.part(block).filter(|part| part.kind == BlockKind::Text);
                 let text = match filling.map(|part| part.filling) {
-                    Some(Filling::None) => "an empty text is sent",
-                    // What is joined to others is no longer blank.
-                    Some(Filling::Blank) if block.is_blank() => "a text of white space is sent",
+                    Some(Filling::None) => "an empty text block is sent",
+                    // A text that was joined with others is no longer blank.
+                    Some(Filling::Blank) if block.is_blank() => {
+                        "a text block with only white space is sent"
+                    }
                     _ => continue,
                 };
                 findings.row(Code::EmptyContent, Severity::Rejected, self.row(block), text);
@@ -87,7 +90,8 @@ impl Checking<'_> {
         }
     }
 
-    /// Each call must be answered right behind it, each result answer something right before it.
+    /// Each call must be answered directly after it, and each result must answer a call directly
+    /// before it.
     fn pairs(&self, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
         let mut used: HashSet<CallId> = HashSet::new();
         let mut open: Vec<(CallId, Option<RowId>)> = Vec::new();
@@ -96,7 +100,7 @@ impl Checking<'_> {
             let answered: HashSet<CallId> =
                 results.iter().filter_map(|block| block.call()).collect();
             for (_, row) in open.iter().filter(|(id, _)| !answered.contains(id)) {
-                let text = "a call is sent, and its result does not follow it";
+                let text = "a tool call is sent, and its result does not follow directly";
                 findings.row(Code::Unpaired, Severity::Rejected, *row, text);
             }
             let mut seen: HashSet<CallId> = HashSet::new();
@@ -104,18 +108,19 @@ impl Checking<'_> {
             for block in results {
                 let Some(id) = block.call() else { continue };
                 if !asked.contains(&id) {
-                    let text = "a result is sent without its call in the message before";
+                    let text =
+                        "a tool result is sent, and its call is not in the message before it";
                     findings.row(Code::OrphanResult, Severity::Rejected, self.row(block), text);
                 } else if !seen.insert(id) {
-                    let text = "two results of one call are sent";
+                    let text = "two results of the same tool call are sent";
                     findings.row(Code::RepeatedResult, Severity::Rejected, self.row(block), text);
                 }
             }
-            // Text in front hides results from the API.
+            // The API does not see results that follow a text.
             let is_result = |block: &&&Block| block.kind() == BlockKind::ToolResult;
             let lead = turn.blocks.iter().take_while(|block| !is_result(block)).count();
             if turn.role == Role::User && lead > 0 && !seen.is_empty() {
-                let text = "a text is sent before the results of calls";
+                let text = "a text is sent before the tool results";
                 let row = turn.blocks.first().and_then(|block| self.row(block));
                 findings.row(Code::Unpaired, Severity::Rejected, row, text);
             }
@@ -123,22 +128,22 @@ impl Checking<'_> {
             for block in of_kind(&turn.blocks, BlockKind::ToolUse) {
                 let Some(id) = block.call() else { continue };
                 if !used.insert(id) {
-                    let text = "two calls with one id are sent";
+                    let text = "two tool calls with the same id are sent";
                     findings.row(Code::RepeatedCall, Severity::Rejected, self.row(block), text);
                 }
                 open.push((id, self.row(block)));
             }
         }
         for (_, row) in open {
-            let text = "a call is sent, and nothing follows it";
+            let text = "a tool call is sent, and nothing follows it";
             findings.row(Code::Unpaired, Severity::Rejected, row, text);
         }
     }
 
-    /// What the API runs itself is answered in the same message.
+    /// A server tool, which the API runs itself, is answered in the same message.
     fn server_pairs(&self, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
         for turn in turns {
-            // Calls that wait, by their ids; the rows of those with one id wait for each other.
+            // Open calls by id; several calls with the same id are closed one by one.
             let mut open: HashMap<Option<Id>, Vec<Option<RowId>>> = HashMap::new();
             for block in &turn.blocks {
                 let id = self.part(block).and_then(|part| part.id);
@@ -148,15 +153,15 @@ impl Checking<'_> {
                         if open.get_mut(&id).and_then(Vec::pop).is_none() =>
                     {
                         let (code, row) = (Code::OrphanServerResult, self.row(block));
-                        let text =
-                            "the result of a tool that the API runs is sent without its call";
+                        let text = "the result of a server tool, which the API runs, is sent without its call";
                         findings.row(code, Severity::Rejected, row, text);
                     }
                     _ => {}
                 }
             }
             for row in open.into_values().flatten() {
-                let text = "a call of a tool that the API runs is sent without its result";
+                let text =
+                    "a call of a server tool, which the API runs, is sent without its result";
                 findings.row(Code::OpenServerCall, Severity::Rejected, row, text);
             }
         }
@@ -166,7 +171,7 @@ impl Checking<'_> {
         let table = &self.case.conversation.table;
         for turn in turns.iter().filter(|turn| turn.role == Role::Assistant) {
             if let Some(last) = turn.blocks.last().filter(|block| block.is_thinking()) {
-                let text = "an answer that ends in thinking is sent";
+                let text = "an answer that ends with thinking is sent";
                 findings.row(Code::ThinkingMisplaced, Severity::Rejected, self.row(last), text);
             }
         }
@@ -182,22 +187,22 @@ impl Checking<'_> {
             let answer = row.and_then(|row| table.row(row).answer);
             let model = answer.and_then(|answer| table.answer(answer).model);
             if model.is_some() && last.is_some() && model != last {
-                // Its own models' thinking the API was seen to take, from each other too.
+                // The API was observed to accept the thinking of other Claude models.
                 let name = table.text(model).unwrap_or_default();
                 let (severity, text) = if name.starts_with("claude-") {
                     (Severity::Note, "thinking of another Claude model is sent")
                 } else {
-                    (Severity::Rejected, "thinking of a model that is no Claude is sent")
+                    (Severity::Rejected, "thinking of a non-Claude model is sent")
                 };
                 findings.row(Code::ThinkingForeign, severity, row, text);
             }
         }
     }
 
-    /// What was seen in blocks, if they are sent.
+    /// Reports the faults of blocks that are sent.
     fn marks(&self, found: &History, turns: &[Turn<'_>], findings: &mut Findings<'_>) {
         let table = &self.case.conversation.table;
-        let mut is_sent = vec![false; table.parts().len()];
+        let mut is_sent = vec![false; table.blocks().len()];
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
         for origin in blocks.filter_map(Block::origin) {
             is_sent[origin.index()] = true;
@@ -215,14 +220,16 @@ impl Checking<'_> {
         let sent: Vec<_> = sent.collect();
         let images = sent.iter().filter(|(mark, _)| matches!(mark.what, What::Image(_))).count();
         if images > MOST {
-            let text = format!("{images} images are sent; the API takes {MOST}");
+            let text = format!("{images} images are sent; the API accepts at most {MOST}");
             findings.add(Code::ImageCount, Severity::Rejected, None, text);
         }
-        let surrogates = self.case.examined.marks.iter().filter(|_| !self.rules.mends_surrogates);
+        let surrogates =
+            self.case.examined.marks.iter().filter(|_| !self.rules.replaces_surrogates);
         for mark in surrogates.filter(|mark| mark.what == What::Surrogate) {
             let row = self.case.row_at(mark.offset);
-            if row.is_some_and(|row| table.parts_of(row).any(|part| is_sent[part.index()])) {
-                let text = "half of a character is sent, which is no JSON to the API";
+            if row.is_some_and(|row| table.blocks_of(row).any(|part| is_sent[part.index()])) {
+                let text =
+                    "an unpaired UTF-16 surrogate is sent; the API refuses it as invalid JSON";
                 findings.add(Code::LoneSurrogate, Severity::Rejected, Some(mark.line), text);
             }
         }
@@ -234,14 +241,16 @@ impl Checking<'_> {
                 What::Content(text) => add(Code::ContentShape, format!("the message {text}")),
                 What::BlockType(name) => add(
                     Code::UnknownBlock,
-                    format!("a block of type `{name}` is sent, which the API does not take there"),
+                    format!(
+                        "a block of type `{name}` is sent, which the API does not accept there"
+                    ),
                 ),
                 What::BlockField(_) if self.is_plain(*block) => {}
                 What::BlockField(name) => add(
                     Code::UnknownField,
                     format!("a block with the field `{name}` is sent, which the API does not know"),
                 ),
-                What::Call(text) => add(Code::CallForm, format!("a call that {text} is sent")),
+                What::Call(text) => add(Code::CallForm, format!("a tool call that {text} is sent")),
                 What::Thinking(fault) => {
                     let is_last = block.is_some_and(|block| last.contains(&block));
                     self.thinking_fault(*fault, is_last, *block, mark.line, findings);
@@ -254,25 +263,27 @@ impl Checking<'_> {
                         Some(size) if size <= LARGEST => {}
                         Some(size) => add(
                             Code::ImageSize,
-                            format!("an image of {size} bytes is sent; the API takes {LARGEST}"),
+                            format!(
+                                "an image of {size} bytes is sent; the API accepts at most {LARGEST}"
+                            ),
                         ),
                         None if image.is_cut => add(
                             Code::ImageSize,
-                            "an image in a record of more than 16 MB is sent".to_owned(),
+                            "an image in a record of more than 16 MiB is sent".to_owned(),
                         ),
                         None => {}
                     }
                     let most = if images > MANY { LONGEST_OF_MANY } else { LONGEST_SIDE };
                     if let Some(side) = image.side.filter(|side| *side > most) {
                         let many = if images > MANY {
-                            format!(" beside {} others", images - 1)
+                            format!(" together with {} others", images - 1)
                         } else {
                             String::new()
                         };
                         add(
                             Code::ImageDimensions,
                             format!(
-                                "an image {side} pixels long is sent{many}; the API takes {most}"
+                                "an image with a side of {side} pixels is sent{many}; the API accepts at most {most}"
                             ),
                         );
                     }
@@ -298,27 +309,25 @@ impl Checking<'_> {
             ThinkingFault::Altered => (
                 Code::ThinkingAltered,
                 Severity::Rejected,
-                "thinking is sent whose signature is no base64, or stands over another text too",
+                "thinking is sent whose signature is not base64, or also belongs to another text",
             ),
-            ThinkingFault::OfUser => (
-                Code::ThinkingMisplaced,
-                Severity::Rejected,
-                "thinking is sent as if the user had done it",
-            ),
+            ThinkingFault::OfUser => {
+                (Code::ThinkingMisplaced, Severity::Rejected, "thinking is sent in a user message")
+            }
             ThinkingFault::NoData => {
                 (Code::ThinkingEmpty, Severity::Rejected, "redacted thinking without data is sent")
             }
-            // The API compares the last answer only.
+            // The API compares only the last answer.
             ThinkingFault::Hollow { .. } if !is_last => return,
             ThinkingFault::Hollow { is_usual } => {
-                let answer = block.and_then(|block| table.row(table.part(block).row).answer);
+                let answer = block.and_then(|block| table.row(table.block(block).row).answer);
                 let model = table.text(answer.and_then(|answer| table.answer(answer).model));
                 let aloud = self.case.examined.thinks_aloud.contains(&digest(model.unwrap_or("")));
                 if aloud || !is_usual {
-                    let text = "the last answer's thinking has a signature and no text: it had one when it was signed";
+                    let text = "the last answer's thinking has a signature but no text: it had text when it was signed";
                     (Code::ThinkingEmpty, Severity::Rejected, text)
                 } else {
-                    let text = "the last answer's thinking has a signature and no text: the API takes that if it gave it so";
+                    let text = "the last answer's thinking has a signature but no text: the API accepts that if it returned it that way";
                     (Code::ThinkingEmpty, Severity::Note, text)
                 }
             }
@@ -331,8 +340,9 @@ impl Checking<'_> {
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
         let size: u64 = blocks.filter_map(Block::origin).map(|block| table.size(block)).sum();
         if size > LARGEST_REQUEST {
-            let text =
-                format!("{size} bytes of messages are sent; the API takes {LARGEST_REQUEST}");
+            let text = format!(
+                "{size} bytes of messages are sent; the API accepts at most {LARGEST_REQUEST}"
+            );
             findings.add(Code::RequestSize, Severity::Rejected, None, text);
         }
     }

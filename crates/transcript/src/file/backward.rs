@@ -1,6 +1,7 @@
-//! From the end of a file to its start.
+//! Reads a file from its end to its start.
 //!
-//! For what stands at the end: the last title, the leaf, a torn tail. Reads only as much as is asked for.
+//! For what is at the end: the last title, the leaf, a torn tail. Reads only as much as the caller
+//! asks for.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +11,14 @@ use memchr::memrchr;
 use super::{Body, Digest, Line, copy_at};
 use crate::limit::{FIRST_READ, HELD_LINE, READ_BLOCK};
 
-/// Reads lines from the end.
+/// Reads lines from the end of a file.
 #[derive(Debug)]
 pub struct Backward<'f> {
     file: &'f File,
     buffer: Vec<u8>,
-    /// What in the buffer was not given yet ends here, where the last given line began.
+    /// The end of what was not returned yet in the buffer: where the last returned line began.
     end: usize,
-    /// Where the buffer begins in the file.
+    /// The offset of the buffer in the file.
     offset: u64,
     digest: Digest,
 }
@@ -29,12 +30,12 @@ impl<'f> Backward<'f> {
         Ok(Backward { file, buffer: Vec::new(), end: 0, offset, digest: Digest::default() })
     }
 
-    /// The line before the one given last; `None` at the start of the file.
+    /// The line before the one returned last; `None` at the start of the file.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         if self.end == 0 && self.fill()? == 0 {
             return Ok(None);
         }
-        // The newline at the very end belongs to the line that is looked for.
+        // The newline at the very end belongs to the line being searched for.
         let ended = self.buffer[self.end - 1] == b'\n';
         self.end -= usize::from(ended);
         let end = self.offset + self.end as u64;
@@ -44,7 +45,7 @@ impl<'f> Backward<'f> {
                 return self.give(found + 1, end, ended).map(Some);
             }
             if end - self.offset > HELD_LINE as u64 {
-                // Too long to hold: only its start is still of interest.
+                // Too long to keep: only its start is still needed.
                 self.end = 0;
             }
             unsearched = self.fill()?;
@@ -54,9 +55,9 @@ impl<'f> Backward<'f> {
         }
     }
 
-    /// Reads the block before what is held: its length, 0 at the start of the file.
+    /// Reads the block before the buffer. Returns its length, 0 at the start of the file.
     fn fill(&mut self) -> io::Result<usize> {
-        // A first look is short, for callers that need no more than that.
+        // The first read is short, for callers that need no more than that.
         let size = if self.buffer.is_empty() { FIRST_READ } else { READ_BLOCK };
         let count = self.offset.min(size as u64);
         self.offset -= count;
@@ -69,7 +70,7 @@ impl<'f> Backward<'f> {
         Ok(length)
     }
 
-    /// Gives the line from `start` in the buffer to `end` in the file.
+    /// Returns the line from `start` in the buffer to `end` in the file.
     fn give(&mut self, start: usize, end: u64, ended: bool) -> io::Result<Line<'_>> {
         let offset = self.offset + start as u64;
         let len = end - offset;

@@ -1,14 +1,15 @@
-//! A line that is too long to hold, condensed to what identifies it.
+//! Condenses a line that is too long to keep in memory to what identifies it.
 //!
-//! Long strings lose their middle; if there is still too much, containers lose what is in them: deep ones
-//! first, then all but the message, then what is in blocks, and at last all. A line that holds many records
-//! is given in parts. The result is read like any line: the envelope and ids are there, the kinds of blocks
-//! in all forms but the last, damage shows as damage, and [`Digest::place`] leads back to the file.
-//! Invariants: what is kept is bytes of the line in their order; what JSON does not allow in a string is
-//! kept; memory is bounded by `limit::DIGEST` for each of five forms.
+//! Long strings lose their middle. If that is still too much, containers lose their contents: first
+//! deep ones, then all except the message, then those in blocks, and at last all. A line with many
+//! records is returned in parts. The result is read like any line: the envelope and the ids are
+//! there, so are the kinds of blocks in all forms except the last, damage shows as damage, and
+//! [`Digest::place`] leads back to the file. Invariants: what is kept are bytes of the line in
+//! their order; what JSON does not allow in a string is kept; memory is bounded by `limit::DIGEST`
+//! for each of five forms.
 //!
-//! Where a record was cut off inside a string, quotes change sides: what is text looks like structure.
-//! A byte that structure cannot have is taken as the sign to change sides again.
+//! After a record that was cut off inside a string, the quotes are off by one: text looks like
+//! structure. A byte that cannot be in structure is taken as the sign to switch back.
 
 use std::io;
 use std::ops::Range;
@@ -21,8 +22,9 @@ use crate::limit::{DIGEST, KEPT_END, KEPT_FRONT, LONG_TEXT};
 /// A condensed line.
 #[derive(Debug)]
 pub struct Digest {
-    side: Side,
-    /// The end so far of the string that is being read, and how many bytes before it are gone.
+    within: Within,
+    /// The last bytes so far of the string that is being read, and how many bytes before them were
+    /// dropped.
     text: Vec<u8>,
     dropped: usize,
     /// The front of that string was kept already.
@@ -30,23 +32,24 @@ pub struct Digest {
     /// The kind of bytes that are being read outside of strings, and how many there were so far.
     run: (Run, usize),
     depth: usize,
-    /// The last string at the top of a record was `message`: a container that begins now is that.
+    /// The last string at the top level of the record was `message`: a container that begins now is
+    /// the message.
     message_next: bool,
-    /// The container that is open at the top of the record is its message.
+    /// The container that is open at the top level of the record is its message.
     in_message: bool,
     /// The same line in forms that keep less and less.
     tiers: [Tier; 5],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum Within {
     Structure,
     Text,
-    /// Behind a backslash in text.
+    /// After a backslash in text.
     Escape,
 }
 
-/// Bytes of which a few stand for many.
+/// Kinds of bytes that are shortened where many follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
     Nul,
@@ -60,10 +63,10 @@ enum Run {
 struct Tier {
     /// Containers nested deeper than this are emptied.
     deepest: usize,
-    /// So are those at the top of the record that are not its message.
+    /// Containers at the top level of the record are emptied too, except its message.
     message_only: bool,
     kept: Vec<u8>,
-    /// Places of `kept`, and how many bytes of the line are missing before each.
+    /// Offsets in `kept`, and how many bytes of the line are missing before each.
     cuts: Vec<(usize, usize)>,
     missing: usize,
     full: bool,
@@ -73,7 +76,7 @@ impl Default for Digest {
     fn default() -> Self {
         let tier = |deepest, message_only| Tier { deepest, message_only, ..Tier::default() };
         Digest {
-            side: Side::Structure,
+            within: Within::Structure,
             text: Vec::new(),
             dropped: 0,
             long: false,
@@ -81,8 +84,8 @@ impl Default for Digest {
             depth: 0,
             message_next: false,
             in_message: false,
-            // A record is depth 1, its message 2, the content 3, a block 4, a result's content 5, a block
-            // in it 6, the source of an image there 7.
+            // A record is depth 1, its message 2, the content 3, a block 4, the content of a result
+            // 5, a block in that 6, the source of an image there 7.
             tiers: [
                 tier(usize::MAX, false),
                 tier(7, false),
@@ -95,12 +98,12 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// The condensed line.
+    /// The bytes of the condensed line.
     pub fn bytes(&self) -> &[u8] {
         &self.best().kept
     }
 
-    /// Where a byte of the condensed line stands in the line.
+    /// The offset in the line of a byte of the condensed line.
     pub fn place(&self, at: usize) -> u64 {
         let cuts = &self.best().cuts;
         let before = cuts.partition_point(|cut| cut.0 <= at);
@@ -118,25 +121,25 @@ impl Digest {
         others.iter().find(|tier| !tier.full).unwrap_or(last)
     }
 
-    /// Takes the next bytes of the line: how many. It stops short of all of them between two records, when
-    /// there is much to hold already.
+    /// Takes the next bytes of the line, and returns how many. It takes fewer than all of them when
+    /// it stops between two records because the digest is already half full.
     pub(super) fn push(&mut self, line: &[u8]) -> usize {
         let mut bytes = line;
         while let Some(&byte) = bytes.first() {
-            let used = match self.side {
-                Side::Text => self.in_text(bytes),
-                Side::Escape => {
+            let used = match self.within {
+                Within::Text => self.in_text(bytes),
+                Within::Escape => {
                     self.content(&bytes[..1]);
-                    self.side = Side::Text;
+                    self.within = Within::Text;
                     1
                 }
-                Side::Structure => {
+                Within::Structure => {
                     self.structure(byte);
                     1
                 }
             };
             bytes = &bytes[used..];
-            let between = byte == b'}' && self.depth == 0 && self.side == Side::Structure;
+            let between = byte == b'}' && self.depth == 0 && self.within == Within::Structure;
             if between && self.tiers[0].is_half_full() && !bytes.trim_ascii().is_empty() {
                 break;
             }
@@ -150,7 +153,7 @@ impl Digest {
         self.tiers.iter_mut().for_each(Tier::note_cut);
     }
 
-    /// Text up to a quote or a backslash: how many bytes were used.
+    /// Takes text up to a quote or a backslash, and returns how many bytes.
     fn in_text(&mut self, bytes: &[u8]) -> usize {
         let found = memchr2(b'"', b'\\', bytes);
         let end = found.unwrap_or(bytes.len());
@@ -159,19 +162,19 @@ impl Digest {
             Some(b'"') => {
                 self.end_of_text();
                 self.keep(b"\"");
-                self.side = Side::Structure;
+                self.within = Within::Structure;
                 end + 1
             }
             Some(_) => {
                 self.content(b"\\");
-                self.side = Side::Escape;
+                self.within = Within::Escape;
                 end + 1
             }
             None => end,
         }
     }
 
-    /// Text of a string: held until it is known to be long.
+    /// Takes text of a string, which is held back until it is known to be long.
     fn content(&mut self, text: &[u8]) {
         self.text.extend_from_slice(text);
         if self.text.len() > LONG_TEXT {
@@ -179,7 +182,7 @@ impl Digest {
         }
     }
 
-    /// Keeps the front of a long text and lets go of all but its end.
+    /// Keeps the front of a long text, and drops the rest except its end.
     fn cut(&mut self) {
         if !self.long {
             self.long = true;
@@ -232,7 +235,7 @@ impl Digest {
         match byte {
             b'"' => {
                 self.keep(b"\"");
-                self.side = Side::Text;
+                self.within = Within::Text;
             }
             b'{' | b'[' => {
                 self.keep(&[byte]);
@@ -246,7 +249,7 @@ impl Digest {
                 self.keep(&[byte]);
             }
             0 => {
-                // Behind NUL bytes a record may begin.
+                // A record may begin after NUL bytes.
                 self.depth = 0;
                 self.keep(&[byte]);
             }
@@ -255,7 +258,7 @@ impl Digest {
             }
             b't' | b'r' | b'u' | b'e' | b'f' | b'a' | b'l' | b's' | b'n' => self.keep(&[byte]),
             _ => {
-                self.side = Side::Text;
+                self.within = Within::Text;
                 self.depth = 1;
                 self.content(&[byte]);
             }
@@ -304,7 +307,7 @@ impl Tier {
         }
     }
 
-    /// Notes how much is missing before what is kept next.
+    /// Records how much is missing before what is kept next.
     fn note_cut(&mut self) {
         if !self.full && self.cuts.last().map_or(0, |cut| cut.1) < self.missing {
             self.cuts.push((self.kept.len(), self.missing));
@@ -320,8 +323,8 @@ impl Tier {
     }
 }
 
-/// The first character of a text that is no UTF-8, and the first character or escape that JSON does not
-/// allow in a string, in their order.
+/// The first character of a text that is not UTF-8, and the first character or escape that JSON
+/// does not allow in a string, in their order.
 fn first_bad(text: &[u8]) -> Vec<Range<usize>> {
     let utf8 = simdutf8::compat::from_utf8(text).err().map(|error| error.valid_up_to());
     let suspect = text.iter().any(|byte| *byte == b'\\' || *byte < 0x20);
@@ -333,7 +336,7 @@ fn first_bad(text: &[u8]) -> Vec<Range<usize>> {
     for end in units(text) {
         let unit = start..end;
         start = end;
-        // Judged as a string of its own.
+        // Checked as a string of its own.
         let quoted = [b"\"", &text[unit.clone()], b"\""].concat();
         let bad = suspect && !fatal && Json::parse(&quoted).is_none();
         if bad || utf8.is_some_and(|at| unit.contains(&at)) {
@@ -354,7 +357,7 @@ fn units(text: &[u8]) -> impl Iterator<Item = usize> {
             (b'\\', _) => 2,
             _ => 1,
         };
-        // Bytes that go on with a character belong to it.
+        // Continuation bytes belong to their character.
         while text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
             at += 1;
         }

@@ -1,9 +1,10 @@
-//! A file that another program appends to.
+//! Reads a file while another process appends to it.
 //!
-//! Polled, so it works on every system and every file system; the caller sleeps between polls. A line is
-//! given once it is whole: ended by a newline, or, at the end of the file, a whole record without one
-//! (some clients write it so). Truncation, replacement and rewriting are noticed, and reading begins again
-//! at the start. Invariant: between two such events no byte is given twice and none is left out.
+//! The file is polled, so this works on every operating system and file system; the caller sleeps
+//! between polls. A line is returned once it is whole: ended by a newline, or, at the end of the
+//! file, a whole record without one (some clients write it like that). Truncation, replacement and
+//! rewriting are detected, and reading begins again at the start. Invariant: between two such
+//! events no byte is returned twice and none is left out.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,13 +23,13 @@ pub enum Event<'a> {
     Line(Line<'a>),
     /// The file has become shorter; reading begins again at its start.
     Truncated,
-    /// Another file has taken the name, or what was read has been rewritten; reading begins again.
+    /// Another file has the name now, or what was read has been rewritten; reading begins again.
     Replaced,
-    /// No file has the name now. It may come back.
+    /// No file has the name now. A later poll may find one again.
     Gone,
 }
 
-/// Follows a file.
+/// Follows a file while another process appends to it.
 #[derive(Debug)]
 pub struct Follow {
     path: PathBuf,
@@ -41,17 +42,18 @@ struct Open {
     given: Given,
 }
 
-/// What of the file was given.
+/// How much of the file was returned.
 #[derive(Debug, Default)]
 struct Given {
-    /// Everything before this.
+    /// Everything before this offset was returned.
     offset: u64,
     lines: u64,
-    /// The bytes just before `offset`, to notice a rewrite in place.
+    /// The bytes just before `offset`, to detect a rewrite in place.
     last: Vec<u8>,
-    /// The last line came without its newline, which may still follow.
+    /// The last line had no newline, which may still follow.
     unended: bool,
-    /// The file's length and time when its end was no whole record: no need to look again.
+    /// The file's length and modification time when its end was not a whole record. Until these
+    /// change, there is no need to read it again.
     waiting: Option<(u64, Option<SystemTime>)>,
 }
 
@@ -63,14 +65,14 @@ impl Follow {
         Ok(Follow { path: path.to_owned(), open: Some(open) })
     }
 
-    /// Begins behind what is there now. Reads it once, to know how many lines there are.
+    /// Begins after the current end of the file. Reads the file once, to count its lines.
     pub fn from_end(path: &Path) -> io::Result<Self> {
         let mut follow = Follow::from_start(path)?;
         follow.poll(|_| ())?;
         Ok(follow)
     }
 
-    /// Looks for what is new, and gives it. Whether there was anything.
+    /// Looks for what is new, and passes it to `each`. Returns whether there was anything.
     pub fn poll(&mut self, mut each: impl FnMut(Event<'_>)) -> io::Result<bool> {
         let mut news = false;
         let now = match files::open(&self.path).and_then(Handle::from_file) {
@@ -118,7 +120,7 @@ impl Given {
         Ok((last != self.last).then_some(Event::Replaced))
     }
 
-    /// Gives the whole lines between `offset` and `len`.
+    /// Passes the whole lines between `offset` and `len` to `each`.
     fn read(
         &mut self,
         mut file: &File,
@@ -176,7 +178,8 @@ impl Given {
     }
 }
 
-/// Whether a line without a newline is one whole record. A number alone may still grow.
+/// Whether a line without a newline is one whole record. A bare number does not count: it may still
+/// grow.
 fn is_whole(line: &Line<'_>) -> bool {
     let mut records = line.records();
     let first = records.next();

@@ -1,7 +1,7 @@
-//! Forward, line by line, in bounded memory.
+//! Reads forward, line by line, in bounded memory.
 //!
-//! Only `\n` ends a line: other separators stand inside strings of genuine files. A line longer than
-//! `limit::HELD_LINE` is condensed while it streams by.
+//! Only `\n` ends a line: other separators occur inside strings of genuine files. A line longer
+//! than `limit::HELD_LINE` is condensed while it is read.
 
 use std::io::{self, Read};
 
@@ -15,25 +15,25 @@ use crate::limit::{FIRST_READ, HELD_LINE, READ_BLOCK};
 pub struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// What is in the buffer and not given yet.
+    /// The bytes of the buffer that were not returned yet are `start..end`.
     start: usize,
     end: usize,
-    /// Where `start` stands in the file.
+    /// The offset of `start` in the file.
     offset: u64,
     number: u64,
     digest: Digest,
     held: usize,
-    /// How many parts of the line that is being read were given; 0 between lines.
+    /// How many parts of the current line were returned; 0 between lines.
     parts: u32,
 }
 
 impl<R: Read> Lines<R> {
-    /// Lines from the start of a file.
+    /// Reads lines from the start of a file.
     pub fn new(source: R) -> Self {
         Lines::from(source, 0, 0)
     }
 
-    /// Lines of a source that stands at byte `offset` of its file, behind `number` lines.
+    /// Reads lines from a source that is at byte `offset` of its file, after `number` lines.
     pub fn from(source: R, offset: u64, number: u64) -> Self {
         Lines {
             source,
@@ -48,12 +48,12 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The same buffers for another file, from its start.
+    /// Reuses the buffers for another file, from its start.
     pub fn reopen<S: Read>(self, source: S) -> Lines<S> {
         Lines { buffer: self.buffer, ..Lines::new(source) }
     }
 
-    /// The same with another bound than `limit::HELD_LINE` on the lines that are held.
+    /// Sets another bound than `limit::HELD_LINE` for the lines that are kept in memory.
     #[must_use]
     pub fn holding(mut self, longest: usize) -> Self {
         self.held = longest;
@@ -77,7 +77,7 @@ impl<R: Read> Lines<R> {
                 let last = self.end;
                 return Ok((self.start < last).then(|| self.give(last, false)));
             }
-            // `fill` may have moved what is held to the front.
+            // `fill` may have moved the unread bytes to the front.
             searched -= moved - self.start;
         }
     }
@@ -92,7 +92,8 @@ impl<R: Read> Lines<R> {
         Line { number: Some(number), offset, len: len as u64, ended, part, body }
     }
 
-    /// The number of the line that is given now, and which part of it; `more` of it is to follow, or not.
+    /// The number of the line that is returned now, and which part of it; `more` tells whether
+    /// another part follows.
     fn count(&mut self, more: bool) -> (u64, Option<u32>) {
         let part = (more || self.parts > 0).then_some(self.parts);
         self.number += u64::from(self.parts == 0);
@@ -105,12 +106,12 @@ impl<R: Read> Lines<R> {
         self.offset += by as u64;
     }
 
-    /// Reads on into the buffer: how many bytes came, 0 at the end.
+    /// Reads more into the buffer. Returns how many bytes, 0 at the end.
     fn fill(&mut self) -> io::Result<usize> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        // A first look is short, for callers that need no more than that.
+        // The first read is short, for callers that need no more than that.
         if self.buffer.len() < READ_BLOCK || self.end > self.buffer.len() / 2 {
             let longest = self.held + READ_BLOCK;
             let wanted = (self.buffer.len() * 2).clamp(FIRST_READ, longest);
@@ -128,7 +129,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Goes through a line that is too long to hold.
+    /// Reads through a line that is too long to keep in memory.
     fn condense(&mut self) -> io::Result<Line<'_>> {
         let offset = self.offset;
         let mut len = 0;
@@ -147,7 +148,7 @@ impl<R: Read> Lines<R> {
             len += used as u64;
             self.advance(used + usize::from(ended));
         }
-        // Many long lines are rare; the memory of one is given back.
+        // Several long lines are rare, so the memory of this one is freed.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;

@@ -1,8 +1,10 @@
 //! Chains: the records between two branch points.
 //!
-//! Most records with several children are no branches (parallel calls, progress, hooks). What makes one is that two
-//! children lead to different *voices*, or to copies of one that lead to different voices. For each row the first three voices below it are kept, which is
-//! enough to leave out the answer that a branch point belongs to itself.
+//! Most records with several children are not branch points (parallel calls, progress, hooks). A
+//! *voice* is an input that opens a turn, an interruption, or an answer. A record is a branch point
+//! if two children lead to different voices, or to copies of one voice that lead to different
+//! voices. For each row the first three voices below it are kept, which is enough to leave out the
+//! answer that a branch point itself belongs to.
 
 use std::ops::Range;
 
@@ -18,7 +20,7 @@ use crate::table::{AnswerId, RowId, Table};
 pub struct ChainId(pub u32);
 
 impl ChainId {
-    /// As an index.
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -29,11 +31,11 @@ impl ChainId {
 pub struct Chain {
     /// How it begins.
     pub start: Start,
-    /// Whether it is of a sub-agent.
-    pub is_side: bool,
-    /// The first of its rows, which the others hang on.
+    /// Whether it belongs to a sub-agent.
+    pub is_sidechain: bool,
+    /// The first of its rows, the ancestor of the others.
     pub first: RowId,
-    /// The last step in it.
+    /// The last row in it that is a step of the conversation.
     pub last: RowId,
     pub(super) rows: Range<usize>,
 }
@@ -43,34 +45,34 @@ pub struct Chain {
 pub enum Start {
     /// With nothing before it.
     Root,
-    /// With nothing before it, because what it names is not in the file.
+    /// With nothing before it, because the parent that it names is not in the file.
     Lost,
-    /// With nothing before it, because its parents go round.
+    /// With nothing before it, because its parent links form a cycle.
     Loop,
-    /// As one of several ways to go on from that row.
+    /// As one of several branches that continue from that row.
     Branch(RowId),
-    /// After a compaction; the last row before it.
+    /// After a compaction; the row is the last one before it.
     Compaction(RowId),
-    /// The same, but nothing says which row was the last.
+    /// After a compaction; the row is probably the last one before it.
     CompactionGuess(RowId),
-    /// As a sidechain that hangs on that row.
-    Side(RowId),
+    /// As a sidechain whose parent is that row.
+    Sidechain(RowId),
 }
 
 impl Start {
-    /// The row that it goes on from.
+    /// The row that it continues from.
     pub fn after(self) -> Option<RowId> {
         match self {
             Start::Root | Start::Lost | Start::Loop => None,
             Start::Branch(row)
             | Start::Compaction(row)
             | Start::CompactionGuess(row)
-            | Start::Side(row) => Some(row),
+            | Start::Sidechain(row) => Some(row),
         }
     }
 }
 
-/// Who hangs on whom, from the top.
+/// The children of each row.
 #[derive(Debug)]
 pub(super) struct Tree {
     /// Where the children of each row begin in `children`.
@@ -80,7 +82,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The children of each row, in file order.
+    /// Collects the children of each row, in file order.
     pub(super) fn new(links: &[Link]) -> Tree {
         let mut starts = vec![0; links.len() + 1];
         let mut roots = Vec::new();
@@ -126,7 +128,7 @@ fn rows(count: usize) -> impl Iterator<Item = RowId> {
     (0..u32::try_from(count).unwrap_or(u32::MAX)).map(RowId)
 }
 
-/// Somebody who goes on with the conversation.
+/// An input or an answer that continues the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Voice {
     Input(RowId),
@@ -147,7 +149,7 @@ impl Voices {
         }
     }
 
-    /// The nearest two that are not this answer: who goes on, and who after that.
+    /// The nearest two voices except this answer: the one that continues, and the one after that.
     fn beside(self, answer: Option<AnswerId>) -> Way {
         let answer_voice = answer.map(Voice::Answer);
         let mut others = self.0.into_iter().flatten().filter(|voice| Some(*voice) != answer_voice);
@@ -155,10 +157,11 @@ impl Voices {
     }
 }
 
-/// Who goes on from a record, and who after that.
+/// The voice that continues from a record, and the one after that.
 type Way = [Option<Voice>; 2];
 
-/// Whether two ways part: other voices, or one voice whose copies lead to others.
+/// Whether two continuations branch: their voices differ, or are one voice whose copies lead to
+/// different ones.
 fn part(one: Way, other: Way) -> bool {
     match (one, other) {
         ([Some(one), after], [Some(other), later]) => {
@@ -174,17 +177,17 @@ fn voice(table: &Table, id: RowId) -> Option<Voice> {
     row.answer.map(Voice::Answer).or_else(|| speaks.then_some(Voice::Input(id)))
 }
 
-/// The voices at and below each row. A sidechain does not speak for what it hangs on.
+/// The voices at and below each row. The voices of a sidechain do not count for its parent.
 fn voices(table: &Table, links: &[Link], tree: &Tree) -> Vec<Voices> {
     let mut voices = vec![Voices::default(); links.len()];
     for row in tree.down().into_iter().rev() {
-        // A repeat says nothing new.
+        // A repeated record says nothing new.
         let mut row_voices = Voices::default();
         if links[row.index()].is_step() {
             row_voices.add(voice(table, row));
         }
         for child in tree.children(row) {
-            if table.row(*child).is_side == table.row(row).is_side {
+            if table.row(*child).is_sidechain == table.row(row).is_sidechain {
                 let below = voices[child.index()].0;
                 for voice in below {
                     row_voices.add(voice);
@@ -196,7 +199,7 @@ fn voices(table: &Table, links: &[Link], tree: &Tree) -> Vec<Voices> {
     voices
 }
 
-/// What [`chains`] finds.
+/// The result of [`chains`].
 pub(super) struct Division {
     pub(super) order: Vec<RowId>,
     pub(super) chain_of: Vec<ChainId>,
@@ -208,7 +211,7 @@ pub(super) struct Division {
 pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
     let voices = voices(table, links, tree);
     let mut found =
-        Finding { table, chain_of: vec![ChainId(u32::MAX); links.len()], chains: Vec::new() };
+        ChainSearch { table, chain_of: vec![ChainId(u32::MAX); links.len()], chains: Vec::new() };
     let mut branches = Vec::new();
     let mut order = Vec::with_capacity(links.len());
     let mut open: Vec<RowId> = Vec::new();
@@ -229,7 +232,7 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
         order.push(row);
         let parent_row = table.row(row);
         let on = |child: RowId| {
-            if table.row(child).is_side == parent_row.is_side {
+            if table.row(child).is_sidechain == parent_row.is_sidechain {
                 voices[child.index()].beside(parent_row.answer)
             } else {
                 [None, None]
@@ -238,7 +241,7 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
         let children = tree.children(row);
         let mut ahead = children.iter().map(|child| on(*child)).filter(|way| way[0].is_some());
         let first = ahead.next().unwrap_or_default();
-        // The first whose voice goes on to another stands for all copies of that voice.
+        // The first continuation whose voice leads to another represents all copies of that voice.
         let mut lead = first;
         let is_branch = ahead.any(|way| {
             let parts = part(lead, way);
@@ -260,11 +263,12 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
         for child in children {
             let link = links[child.index()];
             let way = on(*child);
-            // A copy that leads nowhere, of a voice that goes on elsewhere, is no way of its own.
+            // A copy that leads nowhere, of a voice that continues elsewhere, is not a branch of
+            // its own.
             let is_way = way[0].is_some_and(|voice| way[1].is_some() || !goes_on.contains(&voice));
             let chain = match way {
-                _ if table.row(*child).is_side != parent_row.is_side => {
-                    found.begin(*child, Start::Side(row))
+                _ if table.row(*child).is_sidechain != parent_row.is_sidechain => {
+                    found.begin(*child, Start::Sidechain(row))
                 }
                 _ if link.is_compaction() => {
                     let guess = matches!(link, Link::CompactionGuess(_));
@@ -280,7 +284,7 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
             found.chain_of[child.index()] = chain;
             if way[0].is_some() { loud.push(*child) } else { quiet.push(*child) }
         }
-        // What leads nowhere comes first, then the way on.
+        // Children that lead nowhere come first, then those that continue.
         open.extend(loud.drain(..).rev());
         open.extend(quiet.drain(..).rev());
     }
@@ -290,22 +294,22 @@ pub(super) fn chains(table: &Table, links: &[Link], tree: &Tree) -> Division {
     Division { order, chain_of, chains, branches }
 }
 
-struct Finding<'a> {
+struct ChainSearch<'a> {
     table: &'a Table,
     chain_of: Vec<ChainId>,
     chains: Vec<Chain>,
 }
 
-impl Finding<'_> {
+impl ChainSearch<'_> {
     fn begin(&mut self, first: RowId, start: Start) -> ChainId {
         let id = ChainId(u32::try_from(self.chains.len()).unwrap_or(u32::MAX));
-        let is_side = self.table.row(first).is_side;
-        self.chains.push(Chain { start, is_side, first, last: first, rows: 0..0 });
+        let is_sidechain = self.table.row(first).is_sidechain;
+        self.chains.push(Chain { start, is_sidechain, first, last: first, rows: 0..0 });
         self.chain_of[first.index()] = id;
         id
     }
 
-    /// The chains by their first rows, whatever order they were found in.
+    /// The chains in the order of their first rows, whatever order they were found in.
     fn numbered(self) -> (Vec<ChainId>, Vec<Chain>) {
         let mut by_first: Vec<usize> = (0..self.chains.len()).collect();
         by_first.sort_unstable_by_key(|chain| self.chains[*chain].first);

@@ -1,41 +1,42 @@
-//! What each record hangs on.
+//! The parent of each record.
 
 use hashbrown::HashMap;
 
+use crate::cycles::cycles;
 use crate::entry::Kind;
 use crate::input::Input;
-use crate::loops::loops;
 use crate::table::{Boundary, Id, Row, RowId, Table};
 
-/// What a record hangs on, and how that is known.
+/// The parent of a record, and how it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// On nothing: it says so itself.
+    /// None: the record says so itself.
     Root,
-    /// On nothing: the parent that it names is not in the file, and nothing stands before it.
+    /// None: the parent that it names is not in the file, and no record is before it.
     Lost,
-    /// On nothing: its parents lead back to it.
+    /// None: its parent links form a cycle.
     Loop,
-    /// On the record that it names.
+    /// The record that it names.
     Parent(RowId),
-    /// On the record before it: the one that it names is not in the file.
+    /// The record before it, because the one that it names is not in the file.
     Bridged(RowId),
-    /// On the record before it: the dialect has no ids.
+    /// The record before it, because the dialect has no ids.
     Order(RowId),
-    /// On the last answer of the turn before: the record that it names is progress of that turn.
+    /// The last answer of the turn before, because the record that it names is progress of that
+    /// turn.
     Behind(RowId),
-    /// On the last record before the compaction.
+    /// The last record before the compaction.
     Compaction(RowId),
-    /// The same, but nothing says which record that was.
+    /// Probably the last record before the compaction: nothing says which one that was.
     CompactionGuess(RowId),
-    /// It has the id of an earlier record.
+    /// The earlier record with the same id.
     Repeat(RowId),
-    /// It has no id and is no part of the conversation.
+    /// The record before it; it has no id and is not part of the conversation.
     Aside(RowId),
 }
 
 impl Link {
-    /// What it hangs on.
+    /// The parent, if there is one.
     pub fn parent(self) -> Option<RowId> {
         match self {
             Link::Root | Link::Lost | Link::Loop => None,
@@ -50,7 +51,7 @@ impl Link {
         }
     }
 
-    /// Whether it starts anew after a compaction.
+    /// Whether it begins anew after a compaction.
     pub fn is_compaction(self) -> bool {
         matches!(self, Link::Compaction(_) | Link::CompactionGuess(_))
     }
@@ -61,7 +62,7 @@ impl Link {
     }
 }
 
-/// The first row of each id that is a record's own.
+/// The first row with each id, for ids that are a record's own.
 pub(super) fn index(table: &Table) -> Vec<Option<RowId>> {
     let mut index = vec![None; table.ids.len()];
     for (id, row) in table.numbered() {
@@ -74,19 +75,19 @@ pub(super) fn index(table: &Table) -> Vec<Option<RowId>> {
     index
 }
 
-/// What each row hangs on. No loops are left.
+/// The parent of each row, without cycles.
 pub(super) fn links(table: &Table, index: &[Option<RowId>]) -> Vec<Link> {
     let mut boundaries = table.boundaries.iter().peekable();
-    // The steps before a record in the file, of the main conversation and of sidechains.
+    // The last step before a record in the file, of the main conversation and of sidechains.
     let mut before: [Option<RowId>; 2] = [None, None];
     let (mut last, mut first) = (None, None);
-    // Records that name one parent which is not there hang on one place.
+    // Records that name the same missing parent get the same parent instead.
     let mut bridges: HashMap<Id, RowId> = HashMap::new();
     let mut early = Vec::new();
     let mut links = Vec::with_capacity(table.rows().len());
     for (id, row) in table.numbered() {
         let boundary = boundaries.next_if(|boundary| boundary.row == id);
-        let side = usize::from(row.is_side);
+        let side = usize::from(row.is_sidechain);
         let link = match row.uuid {
             Some(uuid) if index[uuid.index()] != Some(id) => {
                 Link::Repeat(index[uuid.index()].unwrap_or(id))
@@ -112,18 +113,18 @@ pub(super) fn links(table: &Table, index: &[Option<RowId>]) -> Vec<Link> {
         }
         links.push(link);
     }
-    // What came before there was anything to hang on goes with the first step, or with the first of them.
+    // Records before the first step become children of it; without any step, of the first of them.
     let first = first.or(early.first().copied());
     for id in early.into_iter().filter(|id| Some(*id) != first) {
         links[id.index()] = first.map_or(Link::Root, Link::Aside);
     }
-    for cut in loops(links.len(), |row| links[row].parent().map(RowId::index)) {
+    for cut in cycles(links.len(), |row| links[row].parent().map(RowId::index)) {
         links[cut] = Link::Loop;
     }
     links
 }
 
-/// What a record with an id of its own hangs on.
+/// The parent of a record that has an id of its own.
 fn named(
     row: &Row,
     boundary: Option<&Boundary>,

@@ -1,9 +1,10 @@
-//! Prompts that hang on the progress of a call.
+//! Prompts whose parent is the progress of a call.
 //!
-//! Some clients (2.1.81 in an editor) hang the next prompt on the last `progress` record of a call of
-//! the turn before, though that turn went on: its call has a result, and answers follow. Nobody went
-//! back there. Such a prompt hangs on the last of these answers. Invariants: who opens which turn stays
-//! as it was, so no loop comes of it; time is linear.
+//! Some clients (2.1.81 in an editor) make the last `progress` record of a call of the turn before
+//! the parent of the next prompt, although that turn continued: its call has a result, and answers
+//! follow. The user did not go back there. Such a prompt becomes a child of the last of these
+//! answers. Invariants: which record opens which turn does not change, so no cycle arises; time is
+//! linear.
 
 use hashbrown::HashSet;
 
@@ -13,13 +14,13 @@ use crate::content::BlockKind;
 use crate::entry::Kind;
 use crate::table::{Id, RowId, Table};
 
-/// Hangs such prompts on the answers that they follow.
+/// Makes such prompts children of the answers that they follow.
 pub(super) fn reattach(table: &Table, links: &mut [Link]) {
     let progress = |link: Link| match link {
         Link::Parent(parent) if table.row(parent).kind == Kind::Progress => Some(parent),
         _ => None,
     };
-    let opens = |row: RowId| table.row(row).opens() && !table.row(row).is_side;
+    let opens = |row: RowId| table.row(row).opens() && !table.row(row).is_sidechain;
     let asked: Vec<(RowId, RowId)> = table
         .numbered()
         .filter(|(row, _)| opens(*row))
@@ -29,7 +30,7 @@ pub(super) fn reattach(table: &Table, links: &mut [Link]) {
         return;
     }
     let results: HashSet<Id> = table
-        .parts()
+        .blocks()
         .iter()
         .filter(|part| part.kind == BlockKind::ToolResult)
         .filter_map(|part| part.id)
@@ -39,8 +40,8 @@ pub(super) fn reattach(table: &Table, links: &mut [Link]) {
     let last = last_answers(table, links, &order);
     for (row, parent) in asked {
         let Some(call) = above[parent.index()] else { continue };
-        let is_answered = table.parts_of(call).any(|part| {
-            let part = table.part(part);
+        let is_answered = table.blocks_of(call).any(|part| {
+            let part = table.block(part);
             part.kind == BlockKind::ToolUse && part.id.is_some_and(|id| results.contains(&id))
         });
         let Some(answer) = last[call.index()].filter(|_| is_answered) else { continue };
@@ -52,7 +53,7 @@ pub(super) fn reattach(table: &Table, links: &mut [Link]) {
     }
 }
 
-/// For each progress record, what it hangs on, apart from other progress.
+/// For each progress record, its nearest ancestor that is not progress.
 fn above_progress(table: &Table, links: &[Link], order: &[RowId]) -> Vec<Option<RowId>> {
     let mut above: Vec<Option<RowId>> = vec![None; links.len()];
     for row in order.iter().filter(|row| table.row(**row).kind == Kind::Progress) {
@@ -65,8 +66,8 @@ fn above_progress(table: &Table, links: &[Link], order: &[RowId]) -> Vec<Option<
     above
 }
 
-/// For each record, the last answer at or below it in its turn: no other one of the turn hangs on it,
-/// and of several such it is the newest.
+/// For each record, the last answer at or below it in its turn: one that no other answer of the
+/// turn is below, and of several such answers the newest.
 fn last_answers(table: &Table, links: &[Link], order: &[RowId]) -> Vec<Option<RowId>> {
     let mut last: Vec<Option<RowId>> = vec![None; links.len()];
     for row in order.iter().rev().copied() {
@@ -78,7 +79,7 @@ fn last_answers(table: &Table, links: &[Link], order: &[RowId]) -> Vec<Option<Ro
             last[row.index()] = Some(row);
         }
         let Some(parent) = link.parent().filter(|_| {
-            link.is_step() && !link.is_compaction() && !known.opens() && !known.is_side
+            link.is_step() && !link.is_compaction() && !known.opens() && !known.is_sidechain
         }) else {
             continue;
         };

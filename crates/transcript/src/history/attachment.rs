@@ -1,7 +1,8 @@
-//! What a client sends of an attachment.
+//! What a client sends for an attachment.
 //!
-//! The newest client stores with each what it sent; older ones make the text anew, of the types that they know. The words of
-//! the product itself are given in short: who compares takes reminders out.
+//! The newest client stores with each attachment what it sent. Older clients create the text again,
+//! for the types that they know. The product's own texts are abbreviated here; a comparison with a
+//! real client must leave reminders out.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,13 +18,13 @@ use crate::table::RowId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) text: String,
-    /// It goes into the one message of role `system` behind the user's.
+    /// It goes into the single message with the role `system` after the user's.
     pub(super) to_system: bool,
-    /// It stands beside a result, never in it.
+    /// It goes next to a tool result, never into it.
     pub(super) is_beside: bool,
 }
 
-/// What a reminder begins with.
+/// How a reminder begins.
 const REMINDER: &str = "<system-reminder>";
 
 impl Sent {
@@ -31,7 +32,7 @@ impl Sent {
         self.text.trim_start().starts_with(REMINDER)
     }
 
-    /// Leaves no more of the text than says whether it is a reminder, and whether it is blank.
+    /// Shortens the text so that it only shows whether it is a reminder, and whether it is blank.
     pub(super) fn shorten(&mut self) {
         if self.is_reminder() {
             self.text = String::from(REMINDER);
@@ -41,8 +42,8 @@ impl Sent {
     }
 }
 
-/// What is sent of attachments, in short, once somebody has read them: by what a client sends of
-/// them, which is the same for many versions.
+/// Cache of what is sent for attachments, shortened. The key contains the rule for attachments,
+/// which many versions share.
 #[derive(Debug, Default)]
 pub(crate) struct Told(Mutex<HashMap<(RowId, Attachments), Vec<Sent>>>);
 
@@ -52,7 +53,7 @@ impl Told {
         rules.attachments == Attachments::No || self.known().contains_key(&(row, rules.attachments))
     }
 
-    /// What is sent of an attachment: what was read of it, or what is known.
+    /// What is sent for an attachment: the cached texts, or the ones just read.
     pub(super) fn in_short(&self, row: RowId, rules: Rules, mut read: Vec<Sent>) -> Vec<Sent> {
         read.iter_mut().for_each(Sent::shorten);
         self.known().entry((row, rules.attachments)).or_insert(read).clone()
@@ -63,7 +64,7 @@ impl Told {
     }
 }
 
-/// What is sent of an attachment, one entry a text.
+/// What is sent for an attachment, one entry per text.
 pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
     let Some(attachment) = entry.get("attachment").and_then(Json::object) else {
         return Vec::new();
@@ -79,7 +80,7 @@ pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
     }
 }
 
-/// What was stored as sent.
+/// The texts that were stored as sent.
 fn stored(entry: &Entry<'_>, attachment: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> {
     let is_system = entry.get("renderedRole").is_some_and(|role| role.is("system"));
     let is_queued = attachment.get("type").is_some_and(|name| name.is("queued_command"));
@@ -95,7 +96,7 @@ fn stored(entry: &Entry<'_>, attachment: &Object<'_>, rendered: Json<'_>) -> Vec
     found
 }
 
-/// A reminder without its tags.
+/// The text of a reminder, without its tags.
 fn untagged(text: &str) -> &str {
     let inner = text.trim().strip_prefix(REMINDER);
     inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(text, str::trim)
@@ -105,7 +106,7 @@ pub(super) fn reminder(text: &str) -> String {
     format!("{REMINDER}\n{text}\n</system-reminder>")
 }
 
-/// What a client makes of the types that it knows.
+/// The texts that a client creates for the attachment types that it knows.
 fn known(attachment: &Object<'_>, rules: Rules) -> Vec<String> {
     let text = |name: &str| attachment.text(name).unwrap_or_default();
     let words = |name: &str| {

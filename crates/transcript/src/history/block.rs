@@ -1,38 +1,38 @@
 //! Blocks of messages that are about to be sent.
 //!
-//! A block is the file's own bytes until something has to be changed in it; then only that member changes. So fields that nobody knows
-//! are sent as they are.
+//! A block consists of the file's own bytes. If something in it must change, only that member
+//! changes. So unknown fields are sent as they are.
 
 use std::borrow::Cow;
 
 use crate::content::{self, BlockKind};
 use crate::json::{Json, Shape, quote};
-use crate::table::{BlockId, Filling, Id, Ids, Part};
+use crate::table::{BlockId, BlockRow, Filling, Id, Ids};
 
-/// One block.
+/// A block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     raw: Cow<'static, [u8]>,
     kind: BlockKind,
-    /// What it holds, as far as that decides what becomes of it.
+    /// Whether it is blank, and other properties of its content that decide how clients treat it.
     filling: Filling,
-    /// The call that it is, or that it answers.
+    /// The id of the call that it is, or that it answers.
     call: Option<Id>,
-    /// Where it comes from; nothing if it is made up.
+    /// Its block in the file; `None` if it is made up.
     origin: Option<BlockId>,
 }
 
-/// Which call it is. One without an id is like any other without.
+/// The id of a call. All calls without an id are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallId(pub(crate) Option<Id>);
 
-/// What stands for the bytes of a block in an outline.
+/// Placeholders for the bytes of a block in an outline.
 const TEXT: &[u8] = br#"{"type":"text","text":"..."}"#;
 const BLANK: &[u8] = br#"{"type":"text","text":" "}"#;
 const EMPTY: &[u8] = br#"{"type":"text","text":""}"#;
 const OTHER: &[u8] = br#"{"type":"..."}"#;
 
-/// What a text says.
+/// Whether a text is empty, blank or neither.
 fn filling(text: &str) -> Filling {
     match text.trim_start() {
         "" if text.is_empty() => Filling::None,
@@ -42,7 +42,7 @@ fn filling(text: &str) -> Filling {
 }
 
 impl Block {
-    /// A block as it stands in the file; a string becomes a text block.
+    /// A block as it is in the file; a string becomes a text block.
     pub(super) fn read(block: content::Block<'_>) -> Block {
         if block.is_string() {
             return Block::text(&block.text().unwrap_or_default());
@@ -54,8 +54,8 @@ impl Block {
         Block { raw: raw.into(), kind, filling: Filling::Some, call: None, origin: None }
     }
 
-    /// A block without its bytes: enough to know what becomes of it.
-    pub(super) fn outline(part: &Part) -> Block {
+    /// A block without its bytes: enough to know how clients treat it.
+    pub(super) fn outline(part: &BlockRow) -> Block {
         let raw = match (part.kind, part.filling) {
             (BlockKind::Text, Filling::Some) => TEXT,
             (BlockKind::Text, Filling::Blank) => BLANK,
@@ -65,8 +65,8 @@ impl Block {
         Block::new(raw, part.kind)
     }
 
-    /// The same, with what the table knows of it.
-    pub(super) fn of(self, origin: BlockId, part: &Part) -> Block {
+    /// The same block, with what the table knows about it.
+    pub(super) fn of(self, origin: BlockId, part: &BlockRow) -> Block {
         Block { call: part.id, origin: Some(origin), filling: part.filling, ..self }
     }
 
@@ -76,7 +76,7 @@ impl Block {
         Block { filling: filling(text), ..Block::new(raw.into_bytes(), BlockKind::Text) }
     }
 
-    /// A text that the client puts into an answer.
+    /// A text block that the client inserts into an answer.
     pub(super) fn filler(text: &str) -> Block {
         let raw = format!(r#"{{"type":"text","text":{},"citations":[]}}"#, quote(text));
         Block::new(raw.into_bytes(), BlockKind::Text)
@@ -107,7 +107,7 @@ impl Block {
         &self.raw
     }
 
-    /// The same, given away.
+    /// The block as JSON, by value.
     pub fn into_raw(self) -> Vec<u8> {
         self.raw.into_owned()
     }
@@ -133,12 +133,12 @@ impl Block {
         Some(self.json().get("text").and_then(Json::text).unwrap_or_default().into_owned())
     }
 
-    /// Whether it is a text block of nothing but white space.
+    /// Whether it is a text block with only white space, or empty.
     pub(crate) fn is_blank(&self) -> bool {
         self.kind == BlockKind::Text && self.filling != Filling::Some
     }
 
-    /// Whether it is a text block of nothing.
+    /// Whether it is an empty text block.
     pub(super) fn is_empty(&self) -> bool {
         self.kind == BlockKind::Text && self.filling == Filling::None
     }
@@ -148,32 +148,33 @@ impl Block {
         self.filling == Filling::Unsigned
     }
 
-    /// What it holds.
+    /// The properties of its content that decide how clients treat it.
     pub(super) fn filling(&self) -> Filling {
         self.filling
     }
 
-    /// The call of one of the client's tools that it is, or that it answers.
+    /// The id of the call that it is, or that it answers, if it is a call of one of the client's
+    /// tools.
     pub(crate) fn call(&self) -> Option<CallId> {
         matches!(self.kind, BlockKind::ToolUse | BlockKind::ToolResult).then_some(CallId(self.call))
     }
 
-    /// A text that a call is given.
+    /// A string in the input of a call, by its name.
     pub fn input(&self, name: &str) -> Option<String> {
         self.json().get("input")?.get(name)?.text().map(Cow::into_owned)
     }
 
-    /// The block of the file that it comes from; nothing if it is made up.
+    /// Its block in the file; `None` if it is made up.
     pub fn origin(&self) -> Option<BlockId> {
         self.origin
     }
 
-    /// Whether it stands for its bytes only: then nobody asks what they say.
+    /// Whether it is a placeholder without its own bytes, so that its text does not matter.
     fn is_outline(&self) -> bool {
         matches!(self.raw, Cow::Borrowed(_))
     }
 
-    /// The same with another text.
+    /// The block with another text.
     pub(super) fn with_text(&self, text: &str) -> Block {
         if self.is_outline() {
             return self.clone();
@@ -181,13 +182,13 @@ impl Block {
         Block { filling: filling(text), ..self.with("text", quote(text).as_bytes()) }
     }
 
-    /// The same with other bytes.
+    /// The block with other bytes.
     pub(super) fn with_raw(&self, raw: Vec<u8>) -> Block {
         let Block { kind, filling, call, origin, .. } = *self;
         Block { raw: raw.into(), kind, filling, call, origin }
     }
 
-    /// The same with another member.
+    /// The block with one member changed.
     pub(super) fn with(&self, name: &str, value: &[u8]) -> Block {
         let raw = self
             .json()
@@ -196,7 +197,7 @@ impl Block {
         self.with_raw(raw)
     }
 
-    /// Whether a result has a place for reminders in it.
+    /// Whether reminders can be put into this result.
     pub(super) fn takes_reminders(&self, lists_too: bool) -> bool {
         match self.json().get("content").map(Json::shape) {
             None | Some(Shape::Null | Shape::String) => true,
@@ -205,7 +206,7 @@ impl Block {
         }
     }
 
-    /// A result with reminders in it: behind its text, or as more blocks.
+    /// A result with reminders: after its text, or as additional blocks.
     pub(super) fn with_reminders(&self, reminders: &[String]) -> Block {
         if self.is_outline() {
             return self.clone();
@@ -222,9 +223,9 @@ impl Block {
         self.with("content", quote(&texts.join("\n\n")).as_bytes())
     }
 
-    /// Lone halves of surrogate pairs replaced, as the newest client does.
-    pub(super) fn mended(mut self) -> Block {
-        if let Some(mended) = crate::json::mend_surrogates(&self.raw) {
+    /// Replaces unpaired surrogates, as the newest client does.
+    pub(super) fn without_surrogates(mut self) -> Block {
+        if let Some(mended) = crate::json::replace_surrogates(&self.raw) {
             self.raw = mended.into();
         }
         self

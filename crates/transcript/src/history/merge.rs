@@ -1,4 +1,5 @@
-//! From records to messages: attachments move, neighbours are joined, answers come together by their ids.
+//! From records to messages: attachments move, consecutive messages are joined, and the records of
+//! an answer are joined by its id.
 
 use hashbrown::HashMap;
 
@@ -9,7 +10,7 @@ use super::{AnswerName, Line, Message, Role};
 use crate::content::BlockKind;
 use crate::entry::Kind;
 
-/// The messages that records make.
+/// Turns records into messages.
 pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
     let mut merging = Merging {
         rules,
@@ -17,7 +18,7 @@ pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
         answers: HashMap::new(),
         to_result: Vec::new(),
         to_system: Vec::new(),
-        settled: 0,
+        done: 0,
         open_from: 0,
     };
     for line in moved_up(lines) {
@@ -36,10 +37,11 @@ pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
     merging.messages
 }
 
-/// Attachments go up past what the user and the system say, to just behind the last answer or result, in their order.
+/// Moves attachments up, past what the user and the system say, to just after the last answer or
+/// result. Their order stays.
 fn moved_up(lines: Vec<Line>) -> Vec<Line> {
     let mut moved: Vec<Line> = Vec::with_capacity(lines.len());
-    // What attachments go past.
+    // Lines that attachments move past.
     let mut passed: Vec<Line> = Vec::new();
     for line in lines {
         if line.kind == Kind::Attachment {
@@ -58,14 +60,14 @@ fn moved_up(lines: Vec<Line>) -> Vec<Line> {
 struct Merging {
     rules: Rules,
     messages: Vec<Message>,
-    /// The last message of each answer.
+    /// For each answer, the index of its last message.
     answers: HashMap<AnswerName, usize>,
-    /// How many messages were looked at, and the first that an answer may be joined to.
-    settled: usize,
+    /// How many messages were examined, and the first one that an answer may be joined to.
+    done: usize,
     open_from: usize,
-    /// Reminders for the result that the last message ends in.
+    /// Reminders for the result at the end of the last message.
     to_result: Vec<String>,
-    /// Texts for the message of role `system` behind the user's.
+    /// Texts for the message with the role `system` after the user's.
     to_system: Vec<String>,
 }
 
@@ -97,7 +99,7 @@ impl Merging {
             return;
         };
         if last.is_attachment && last.blocks.len() == 1 && !last.is_joined {
-            // Behind an answer every text is a message of its own.
+            // After an answer, each text is a message of its own.
             let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
             message.is_attachment = true;
             self.messages.push(message);
@@ -117,7 +119,7 @@ impl Merging {
         }
     }
 
-    /// Puts the reminders that wait into the result that the last message ends in.
+    /// Puts the waiting reminders into the result at the end of the last message.
     fn end_result(&mut self) {
         let reminders = std::mem::take(&mut self.to_result);
         let last = self.messages.last_mut().and_then(|last| last.blocks.last_mut());
@@ -141,28 +143,28 @@ impl Merging {
         self.messages[at].blocks.extend(line.blocks);
     }
 
-    /// The first message of those at the end that an answer may be joined across. Only the last message can still change, so what is known of the others
-    /// is kept.
+    /// The first message that an answer may be joined to: nothing from there to the end stops the
+    /// search. Only the last message can still change, so the result for the others is cached.
     fn open_from(&mut self) -> usize {
         let stops = |message: &Message| match message.role {
             Role::Assistant => !self.rules.joins_across,
             Role::User => !message.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult),
             Role::System => false,
         };
-        // An answer that stops the search may be the one that is looked for.
+        // An answer that stops the search may itself be the one to join.
         let after = |at: usize, message: &Message| match message.role {
             Role::Assistant => at,
             _ => at + 1,
         };
-        let settled = self.messages.len().saturating_sub(1);
-        for (at, message) in self.messages.iter().enumerate().take(settled).skip(self.settled) {
+        let done = self.messages.len().saturating_sub(1);
+        for (at, message) in self.messages.iter().enumerate().take(done).skip(self.done) {
             if stops(message) {
                 self.open_from = after(at, message);
             }
         }
-        self.settled = settled;
+        self.done = done;
         match self.messages.last() {
-            Some(last) if stops(last) => after(settled, last),
+            Some(last) if stops(last) => after(done, last),
             _ => self.open_from,
         }
     }
@@ -176,7 +178,7 @@ impl Merging {
     }
 }
 
-/// Adds what the user says to what was said before.
+/// Adds a user's blocks to the user message before them.
 pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
     message.is_string = false;
     message.is_joined = true;

@@ -1,7 +1,7 @@
-//! How each client version rebuilds a conversation: its rules, as data.
+//! The rules by which each client version rebuilds a conversation, as data.
 //!
-//! From observation of eight versions (the columns of the table in `docs/history.md`). A version in between goes by the next newer
-//! column, one newer than all by the newest.
+//! They come from observation of eight versions (the columns of the table in `docs/history.md`). A
+//! version in between follows the next newer column; a version newer than all follows the newest.
 
 use crate::table::{Filling, Placed};
 
@@ -13,61 +13,61 @@ pub struct Rules {
     pub version: [u32; 3],
     /// A line `null` ends the reading.
     pub null_ends: bool,
-    /// Of two objects on one line the first is read; else none.
+    /// If a line contains two objects, the first is read; otherwise none.
     pub reads_glued: bool,
-    /// Half of a surrogate pair is sent as U+FFFD; else as it is.
-    pub mends_surrogates: bool,
-    /// A newline is written first where the file does not end in one.
+    /// An unpaired surrogate is sent as U+FFFD; otherwise unchanged.
+    pub replaces_surrogates: bool,
+    /// If the file does not end with a newline, the client writes one first.
     pub ends_lines: bool,
-    /// Notifications are told apart from what people say.
+    /// Notifications are marked, so that the model can tell them from user input.
     pub marks_notifications: bool,
     /// `progress` records are links of the chain.
     pub progress_links: bool,
-    /// A repeated id moves to its last place; else it stays in its first.
+    /// A repeated id moves to its last place; otherwise it stays at its first.
     pub repeats_move: bool,
-    /// What a record hangs on whose parent is missing.
+    /// The parent of a record whose own parent is missing.
     pub bridge: Bridge,
-    /// Which record the conversation goes on from.
+    /// The record that the conversation continues from.
     pub leaf: Leaf,
-    /// When it is refused for want of a time.
+    /// When the client refuses the session because a time is missing.
     pub timeless: Timeless,
-    /// `progress` can be the leaf.
+    /// A `progress` record can be the leaf.
     pub progress_leaf: bool,
-    /// A loop of parents is broken; else the client hangs.
+    /// A cycle of parent links is broken; otherwise the client hangs.
     pub breaks_loops: bool,
-    /// What a compaction keeps word for word.
+    /// What a compaction keeps verbatim.
     pub kept: Keeps,
-    /// Lost siblings are brought back.
+    /// How lost siblings are recovered.
     pub siblings: Siblings,
-    /// Open calls at the end get a result, and those of an unfinished last turn are sent.
+    /// Open calls at the end get a result, and open calls of an unfinished last turn are sent.
     pub closes_calls: bool,
-    /// An open call drops its whole record; else only its block.
+    /// An open call drops its whole record; otherwise only its block.
     pub open_drops_record: bool,
-    /// Answers of nothing but thinking are dropped.
+    /// Answers with only thinking are dropped.
     pub drops_thinking_only: bool,
-    /// Blank answers are dropped, empty ones filled.
+    /// Blank answers are dropped, and empty ones are filled.
     pub drops_blank: bool,
-    /// What decides whether a filler is written before the next prompt.
+    /// Which record decides whether a filler is inserted before the next prompt.
     pub fill: Fill,
-    /// "Continue from where you left off." is written before the filler.
+    /// "Continue from where you left off." is inserted before the filler.
     pub says_continue: bool,
     /// Which attachments are sent.
     pub attachments: Attachments,
-    /// Answers that stand for API errors are sent.
+    /// Answers that represent API errors are sent.
     pub sends_errors: bool,
-    /// `system/local_command` is sent as text of the user.
+    /// `system/local_command` is sent as user text.
     pub sends_local_commands: bool,
     /// Images become the text `[image]`.
     pub drops_images: bool,
-    /// When results go to the front of a message.
+    /// When tool results move to the front of a message.
     pub results_first: ResultsFirst,
-    /// A newline where text meets text.
+    /// A newline is inserted where two texts are joined.
     pub seams: bool,
-    /// Answers are joined across answers of another id.
+    /// Records of an answer are joined even if answers with other ids are between them.
     pub joins_across: bool,
     /// Thinking of another model is dropped.
     pub drops_foreign_thinking: bool,
-    /// The plan is left out of calls of `ExitPlanMode`.
+    /// The plan is omitted from calls of `ExitPlanMode`.
     pub drops_plans: bool,
     /// Calls of `Task` are sent as calls of `Agent`.
     pub renames_tasks: bool,
@@ -79,78 +79,78 @@ pub struct Rules {
     pub pairing: Pairing,
     /// The result of a call `ID_2` is dropped if there is a call `ID`.
     pub joins_suffixed: bool,
-    /// What ends the client in calls that it looks into.
+    /// Which inputs of calls make the client exit.
     pub inputs: Inputs,
-    /// Blank blocks are dropped and neighbours joined again.
+    /// Blank blocks are dropped, and consecutive messages are joined again.
     pub drops_blank_blocks: bool,
 }
 
-/// What a record hangs on whose parent is missing.
+/// The parent of a record whose own parent is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bridge {
-    /// On nothing.
+    /// None.
     No,
-    /// On the newest that is not newer than it, and at most five seconds older.
+    /// The newest record that is not newer than this one, and at most five seconds older.
     Any,
-    /// The same, but on none of a sidechain, and on none that hangs on it.
+    /// Like `Any`, but never a record in a sidechain, and never a descendant.
     Main,
 }
 
-/// Which record the conversation goes on from.
+/// The record that the conversation continues from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
-    /// The newest; the first one, if that has no time.
+    /// The newest record; but the first one, if the first has no time.
     NewestOrFirst,
-    /// The newest of those that have a time.
+    /// The newest of the records that have a time.
     Newest,
-    /// The last end in the file, or below the record that `last-prompt` names.
+    /// The last end in the file, or the last one below the record that `last-prompt` names.
     LastEnd,
 }
 
-/// When a session is refused for want of a time.
+/// When the client refuses a session because a time is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeless {
     /// Never.
     Accepted,
-    /// If the leaf has none.
+    /// If the leaf has no time.
     Leaf,
-    /// If the last record of the user or of an answer on the chain has none; without any, if no
-    /// record of the chain has one.
+    /// If the last user or assistant record on the chain has no time; if the chain has no such
+    /// record, if no record on it has a time.
     LastSaid,
-    /// If the leaf or the first record of the chain has none.
+    /// If the leaf or the first record of the chain has no time.
     LeafOrRoot,
 }
 
-/// What a compaction keeps word for word.
+/// What a compaction keeps verbatim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
     /// Nothing.
     Nothing,
-    /// What `preservedSegment` names.
+    /// The records that `preservedSegment` names.
     Segment,
-    /// What `preservedMessages` names, else the segment.
+    /// The records that `preservedMessages` names, otherwise the segment.
     Messages,
 }
 
-/// How lost siblings are brought back.
+/// How lost siblings are recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Siblings {
     /// They stay lost.
     Lost,
-    /// Results by their times, before those on the chain.
+    /// Results are sorted by time, before those on the chain.
     ByTime,
-    /// Results by their places in the file, with their attachments.
+    /// Results are placed by their position in the file, with their attachments.
     ByPlace,
 }
 
-/// What decides whether a filler is written before the next prompt.
+/// Which record decides whether a filler is inserted before the next prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// The last record.
     Last,
     /// The last user, assistant or attachment record.
     LastSaid,
-    /// The last user or assistant record, less local commands.
+    /// The last user or assistant record, except local commands.
     LastSpoken,
 }
 
@@ -161,16 +161,16 @@ pub enum Attachments {
     No,
     /// Those whose types the client knows.
     Known,
-    /// What was stored as sent; else those that it knows.
+    /// What was stored as sent; otherwise those whose types the client knows.
     Rendered,
 }
 
-/// When results go to the front of a message.
+/// When tool results move to the front of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultsFirst {
     /// Never.
     Never,
-    /// Always, within one record too.
+    /// Always, even within one record.
     Always,
     /// When records are joined.
     OnJoining,
@@ -181,9 +181,9 @@ pub enum ResultsFirst {
 pub enum Calls {
     /// All.
     AsStored,
-    /// Of a call that has a `caller`, only the four that every call has.
+    /// If a call has a `caller`, only the four members that every call has.
     PlainWithCaller,
-    /// Only these four.
+    /// Only these four members.
     Plain,
 }
 
@@ -194,7 +194,7 @@ pub enum References {
     AsStored,
     /// None.
     Dropped,
-    /// None; those to tools that the client does not have are told apart.
+    /// None; the text that replaces them says whether the client has any of the tools.
     OfferedThenDropped,
     /// Those to tools that the client has.
     Offered,
@@ -205,31 +205,32 @@ pub enum References {
 pub enum Pairing {
     /// Not at all.
     No,
-    /// Missing results are made up, results without a call dropped.
+    /// Missing results are made up, and results without a call are dropped.
     Loose,
-    /// Also, what is there twice is dropped.
+    /// Also, duplicate calls and results are dropped.
     Strict,
 }
 
-/// What ends a client in the calls of `Read`, `Write` and `Edit` that it looks into on resuming.
+/// Which inputs make a client exit, in the calls of `Read`, `Write` and `Edit` that it examines
+/// when it resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Inputs {
     /// Nothing.
     Any,
-    /// A path of `Read` or `Write` that is not a text.
+    /// A path of `Read` or `Write` that is not a string.
     Paths,
-    /// Also contents of `Write` that are not a text.
+    /// Also contents of `Write` that are not a string.
     Contents,
-    /// Also a path of `Edit`.
+    /// Also a path of `Edit` that is not a string.
     Edits,
 }
 
-/// 1.0.128, the oldest that was observed.
+/// 1.0.128, the oldest version that was observed.
 const V1_0_128: Rules = Rules {
     version: [1, 0, 128],
     null_ends: false,
     reads_glued: false,
-    mends_surrogates: false,
+    replaces_surrogates: false,
     ends_lines: false,
     marks_notifications: false,
     progress_links: false,
@@ -336,7 +337,7 @@ const V2_1_325: Rules = Rules {
     version: [2, 1, 325],
     null_ends: false,
     reads_glued: true,
-    mends_surrogates: true,
+    replaces_surrogates: true,
     ends_lines: true,
     marks_notifications: true,
     repeats_move: true,
@@ -359,11 +360,11 @@ const V2_1_325: Rules = Rules {
     ..V2_1_100
 };
 
-/// All versions that were observed, the oldest first.
+/// All observed versions, oldest first.
 pub const OBSERVED: [Rules; 8] =
     [V1_0_128, V2_0_42, V2_0_50, V2_0_76, V2_1_29, V2_1_45, V2_1_100, V2_1_325];
 
-/// A version as numbers; nothing if it is none.
+/// A version as numbers; `None` if the text is not a version.
 pub(crate) fn parse_version(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
     let version = [parts.next()??, parts.next()??, parts.next()??];
@@ -371,24 +372,25 @@ pub(crate) fn parse_version(text: &str) -> Option<[u32; 3]> {
 }
 
 impl Rules {
-    /// The rules of a version: the next newer one that was observed, or the newest. Nothing if it is no version.
+    /// The rules of a version: those of the next newer observed version, or the newest. `None` if
+    /// the text is not a version.
     pub fn of(version: &str) -> Option<Rules> {
         let wanted = parse_version(version)?;
         let newer = OBSERVED.iter().find(|rules| rules.version >= wanted);
         Some(*newer.unwrap_or(&V2_1_325))
     }
 
-    /// The rules of the newest version that was observed.
+    /// The rules of the newest observed version.
     pub fn newest() -> Rules {
         V2_1_325
     }
 
-    /// Whether only the usual members of all calls are sent.
+    /// Whether only the usual members of calls are sent, for all calls.
     pub(crate) fn sends_plain_calls(&self) -> bool {
         self.calls == Calls::Plain
     }
 
-    /// Whether a record is read that stands there on its line.
+    /// Whether a record at that place on its line is read.
     pub(crate) fn reads(&self, placed: Placed) -> bool {
         match placed {
             Placed::Alone => true,
@@ -397,7 +399,7 @@ impl Rules {
         }
     }
 
-    /// Whether the client ends when it comes to a block that holds that.
+    /// Whether the client exits when it reads a block with such content.
     pub(crate) fn ends_on(&self, filling: Filling) -> bool {
         match filling {
             Filling::OddPath => self.inputs >= Inputs::Paths,
@@ -412,7 +414,7 @@ impl Rules {
         self.leaf == Leaf::LastEnd
     }
 
-    /// The version, as it is written.
+    /// The version as text, for example `2.1.325`.
     pub fn name(&self) -> String {
         let [major, minor, patch] = self.version;
         format!("{major}.{minor}.{patch}")

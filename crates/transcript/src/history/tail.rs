@@ -1,7 +1,9 @@
-//! Only as much of a file as a client would send from.
+//! Reads only the part of a file that a client would send from.
 //!
-//! After a compaction nothing before it is sent, apart from what the compaction keeps word for word. So the end of a file is enough, if it is sure that the
-//! rest would change nothing: no record behind the boundary hangs on one before it, and no earlier record names the leaf. Whatever is not sure is read whole.
+//! After a compaction, nothing before it is sent, except what the compaction keeps verbatim. So the
+//! end of the file is enough if it is certain that the rest would change nothing: no record after
+//! the boundary has a parent before it, and no earlier record names the leaf. If that is not
+//! certain, the whole file is read.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -19,10 +21,11 @@ use crate::file::{Backward, Body};
 use crate::json::Json;
 use crate::table::Id;
 
-/// A conversation with all that a client would send of it; not with all of the file, if the end is enough. It is not linked: its graph and its pairs are empty, as nothing that is sent depends
-/// on them.
+/// A conversation with everything that a client would send. If the end of the file is enough, the
+/// rest is not read. The conversation is not linked: its graph and its pairs are empty, because
+/// nothing that is sent depends on them.
 pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
-    // Clients that go by the newest time have to see all times.
+    // Clients that continue from the newest record have to see all times.
     if rules.leaf == Leaf::LastEnd
         && let Some(cut) = find_cut(path)?
         && let Some(conversation) = from(path, rules, &cut)?
@@ -32,13 +35,13 @@ pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
     Conversation::open_unlinked(path, 0)
 }
 
-/// Where the last compaction stands, and the first record that is needed for it.
+/// Offsets of the last compaction, and of the first record that it needs.
 struct Cut {
     boundary: u64,
     start: u64,
 }
 
-/// Looks from the end of a file for its last compaction and what that keeps.
+/// Searches backwards from the end of a file for the last compaction and the records that it keeps.
 fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
     let file = files::open(path)?;
     let mut lines = Backward::new(&file)?;
@@ -50,7 +53,8 @@ fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
         let Body::Held(bytes) = line.body else { return Ok(None) };
         match &mut cut {
             None => {
-                // Most sessions have none: that is found out faster for all that is left at once.
+                // Most sessions have no compaction. Searching the rest of the file at once finds
+                // that out faster.
                 if is_near && line.offset < near {
                     is_near = false;
                     if !holds(path, BOUNDARY, line.offset + line.len)? {
@@ -108,13 +112,13 @@ fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
 
 const BOUNDARY: &[u8] = b"\"compact_boundary\"";
 
-/// So much of the end of a file is looked through line by line at least.
+/// At least this much of the end of a file is searched line by line.
 const NEAR: u64 = 4 << 20;
 
-/// How far before a compaction the records that it keeps are looked for.
+/// How far before a compaction the records that it keeps are searched for.
 const FARTHEST: u64 = 32 << 20;
 
-/// The end of a file, if it is enough.
+/// The end of a file, if that is enough.
 fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>> {
     let conversation = Conversation::open_unlinked(path, cut.start)?;
     let table = &conversation.table;
@@ -127,7 +131,7 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     if hangs_before || names_before {
         return Ok(None);
     }
-    // A leaf that is named only in the part that was not read counts too.
+    // A leaf may be named only in the part that was not read.
     if table.named_leaf.is_none() && holds(path, b"last-prompt", cut.start)? {
         return Ok(None);
     }
@@ -136,12 +140,12 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
     let is_cut = notes.iter().any(|note| {
         matches!(note, super::Note::Compacted { boundary } if table.row(*boundary).offset == cut.boundary)
     });
-    // Whether anything is said before it matters if nothing is behind it.
+    // If nothing is said after the compaction, it matters what was said before.
     let is_said = chain.is_ok_and(|chain| chain.rows.iter().any(|row| is_message(table.row(*row))));
     Ok((is_said && is_cut).then_some(conversation))
 }
 
-/// Whether a name stands anywhere in the first bytes of a file. Both halves are looked through at once.
+/// Whether a name occurs in the first `end` bytes of a file. Both halves are searched in parallel.
 fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
     let middle = end / 2;
     thread::scope(|scope| {
@@ -153,7 +157,7 @@ fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
     })
 }
 
-/// Whether the name stands in that part of a file.
+/// Whether a name occurs in that part of a file.
 fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> io::Result<bool> {
     let mut file = files::open(path)?;
     file.seek(SeekFrom::Start(part.start))?;
@@ -170,7 +174,7 @@ fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> io::Result<bool> {
         if finder.find(&buffer[..filled]).is_some() {
             return Ok(true);
         }
-        // The name may lie across two reads.
+        // The name may span two reads.
         held = filled.min(name.len() - 1);
         buffer.copy_within(filled - held..filled, 0);
     }

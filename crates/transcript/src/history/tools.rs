@@ -1,6 +1,8 @@
-//! What a client changes in calls and results because of the tools that it has: new names, members of calls, references to tools.
+//! What a client changes in calls and results because of the tools that it has: tool names, members
+//! of calls, references to tools.
 //!
-//! Which tools there are depends on the machine (MCP servers, plugins). Here a client has its own and no others, as it was observed.
+//! Which tools there are depends on the machine (MCP servers, plugins). Here, a client has only its
+//! own tools, as it was observed.
 
 use std::sync::LazyLock;
 
@@ -11,7 +13,7 @@ use super::rules::{Calls, References, Rules};
 use crate::content::BlockKind;
 use crate::json::{Json, Shape, quote};
 
-/// The tool that starts sub-agents: as it was called, and as it is.
+/// The tool that starts sub-agents: its old and its new name.
 const TASK: [&str; 2] = ["Task", "Agent"];
 
 const GONE: &str = "[Tool references removed - tools no longer available]";
@@ -38,7 +40,7 @@ const OLDER: &[&str] = &[
     "EnterPlanMode",
 ];
 
-/// The tools of 2.1.325, those that it loads on demand among them.
+/// The tools of 2.1.325, including those that it loads on demand.
 const NEWEST: &[&str] = &[
     "Agent",
     "Bash",
@@ -71,7 +73,7 @@ const NEWEST: &[&str] = &[
     "WebSearch",
 ];
 
-/// What the newest client says behind references to tools.
+/// The text that the newest client adds after references to tools.
 pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
     let has_reference = |block: &Block| {
         if block.kind() != BlockKind::ToolResult || !may_refer(block) {
@@ -93,7 +95,8 @@ pub(super) fn fitted(block: Block, rules: Rules) -> Block {
     }
 }
 
-/// Nearly no result has references: those need not be taken apart.
+/// Whether a result may contain references to tools. Almost none does, and the others need not be
+/// parsed.
 fn may_refer(block: &Block) -> bool {
     REFERENCE.find(block.raw()).is_some()
 }

@@ -1,6 +1,6 @@
-//! Which records a client goes on from: parse, dedupe, leaf, chain.
+//! Which records a client continues with: parse, dedupe, leaf, chain.
 //!
-//! Works on the table alone. The steps and their order are those that were observed; each is one function.
+//! Works on the table alone. The steps and their order are as observed; each step is one function.
 
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
@@ -9,10 +9,10 @@ use hashbrown::{HashMap, HashSet};
 
 use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
+use crate::cycles::cycles;
 use crate::entry::Kind;
 use crate::input::Input;
 use crate::limit::{FARTHEST_UP, MOST_TRIED};
-use crate::loops::loops;
 use crate::table::{Boundary, Id, Row, RowId, Table};
 use crate::time::Time;
 
@@ -20,14 +20,14 @@ use crate::time::Time;
 pub(super) struct Tree<'a> {
     table: &'a Table,
     rules: Rules,
-    /// The records, in the order that the client has them.
+    /// The records, in the client's order.
     nodes: Vec<RowId>,
-    /// What each hangs on, as a place in `nodes`.
+    /// The parent of each, as an index into `nodes`.
     parents: Vec<Option<usize>>,
     by_id: ById,
 }
 
-/// The place of each id in a list; ids are small numbers.
+/// For each id, its index in a list; ids are small numbers.
 struct ById(Vec<Option<NonZeroU32>>);
 
 impl ById {
@@ -44,12 +44,12 @@ impl ById {
     }
 }
 
-/// What a client goes on from.
+/// The records that a client continues with.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     pub(super) leaf: Option<RowId>,
     pub(super) rows: Vec<RowId>,
-    /// The compaction that it begins behind.
+    /// The compaction that the chain follows.
     pub(super) boundary: Option<RowId>,
 }
 
@@ -58,8 +58,8 @@ impl<'a> Tree<'a> {
         let (nodes, by_id) = nodes(table, rules);
         let mut parents = parents(table, rules, &nodes, &by_id, remarks);
         if rules.breaks_loops && rules.leaf == Leaf::LastEnd {
-            // Before the first record of each, so that it has an end.
-            for cut in loops(parents.len(), |node| parents[node]) {
+            // Cuts each cycle before its first record, so that it has an end.
+            for cut in cycles(parents.len(), |node| parents[node]) {
                 parents[cut] = None;
             }
         }
@@ -70,7 +70,8 @@ impl<'a> Tree<'a> {
         self.table.row(self.nodes[node])
     }
 
-    /// The records from the root, or from the last compaction, to the leaf, and what the client adds to them.
+    /// The records from the root, or from the last compaction, to the leaf, and those that the
+    /// client adds.
     pub(super) fn chain(&self, notes: &mut Vec<Note>) -> Result<Chain, Refusal> {
         let leaf = self.leaf()?;
         let mut chain = self.walk(leaf)?;
@@ -109,14 +110,14 @@ impl<'a> Tree<'a> {
     fn leaf(&self) -> Result<usize, Refusal> {
         let is_candidate = |node: usize| {
             let row = self.row(node);
-            !row.is_marked_side && (self.rules.progress_leaf || row.kind != Kind::Progress)
+            !row.says_sidechain && (self.rules.progress_leaf || row.kind != Kind::Progress)
         };
         let candidates: Vec<usize> =
             (0..self.nodes.len()).filter(|node| is_candidate(*node)).collect();
         let first = *candidates.first().ok_or(Refusal::Nothing)?;
         let newest = || {
             let timed = candidates.iter().filter(|node| self.row(**node).time.is_some());
-            // Of equals the first.
+            // Of several with the same time, the first.
             timed.copied().reduce(|best, node| {
                 if self.row(node).time > self.row(best).time { node } else { best }
             })
@@ -132,10 +133,10 @@ impl<'a> Tree<'a> {
         let is_progress = |node: usize| self.row(node).kind == Kind::Progress;
         let mut has_child = vec![false; self.nodes.len()];
         for node in (0..self.nodes.len()).filter(|node| !is_progress(*node)) {
-            if self.row(node).is_marked_side {
+            if self.row(node).says_sidechain {
                 continue;
             }
-            // What hangs on progress hangs on what that hangs on.
+            // The children of a `progress` record count as children of its parent.
             let mut at = self.parents[node];
             while let Some(here) = at.filter(|here| !has_child[*here]) {
                 has_child[here] = true;
@@ -143,7 +144,8 @@ impl<'a> Tree<'a> {
             }
         }
         let named = self.table.named_leaf.and_then(|id| self.by_id.get(id));
-        // Whether a message, and whether the named record, is on the way up from each; found once for each.
+        // Whether there is a message, and whether the named record is, on the path up from a node;
+        // determined once per node.
         let mut known: Vec<Option<[bool; 2]>> = vec![None; self.nodes.len()];
         let mut above = |node: usize| {
             let mut way = Vec::new();
@@ -167,18 +169,18 @@ impl<'a> Tree<'a> {
             }
             found
         };
-        // A name for something on whose way nothing was said names nothing.
+        // A named record counts only if there is a message on the path up from it.
         let named = named.filter(|node| above(*node)[0]);
         let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
         let found = ends.clone().find(|node| {
             let [has_message, below] = above(*node);
             has_message && (named.is_none() || below)
         });
-        // Local commands alone are resumed too.
+        // A session with only local commands is resumed too.
         found.or_else(|| ends.next().filter(|_| named.is_none())).ok_or(Refusal::NoEnd)
     }
 
-    /// From the leaf to a root, turned round.
+    /// The path from the leaf up to a root, reversed.
     fn walk(&self, leaf: usize) -> Result<Vec<usize>, Refusal> {
         let mut chain = Vec::new();
         let mut seen = vec![false; self.nodes.len()];
@@ -197,7 +199,7 @@ impl<'a> Tree<'a> {
         Ok(chain)
     }
 
-    /// Cuts the chain behind its last compaction.
+    /// Cuts the chain after its last compaction.
     fn cut(&self, chain: &mut Vec<usize>, notes: &mut Vec<Note>) -> Option<&'a Boundary> {
         let boundary = |node: &usize| self.table.boundary(self.nodes[*node]);
         let at = chain.iter().rposition(|node| boundary(node).is_some())?;
@@ -207,7 +209,7 @@ impl<'a> Tree<'a> {
         found
     }
 
-    /// Puts back what the compaction keeps word for word.
+    /// Inserts the records that the compaction keeps verbatim.
     fn keep(&self, boundary: &Boundary, chain: &mut Vec<usize>, notes: &mut Vec<Note>) {
         let node = |id: &Id| self.by_id.get(*id);
         let messages = boundary.messages.as_ref().filter(|_| self.rules.kept == Keeps::Messages);
@@ -242,7 +244,8 @@ impl<'a> Tree<'a> {
         chain.splice(at..at, kept);
     }
 
-    /// Brings back the records of answers on the chain that hang beside it, and the results of their calls.
+    /// Recovers records beside the chain that belong to answers on it, and the results of their
+    /// calls.
     fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, notes: &mut Vec<Note>) {
         let on: HashSet<usize> = chain.iter().copied().collect();
         let is_off = |node: &usize| {
@@ -274,7 +277,7 @@ impl<'a> Tree<'a> {
             last.extend(answer(*node).map(|id| (id, at)));
         }
         let mut whole = Vec::with_capacity(chain.len());
-        // Results that wait for their places, and the answer that they are of.
+        // Results that wait for their place, and the answer that they belong to.
         let mut waiting: (Option<Id>, Vec<usize>) = (None, Vec::new());
         let mut count = 0;
         for (at, node) in chain.iter().enumerate() {
@@ -323,14 +326,14 @@ impl<'a> Tree<'a> {
         *chain = whole;
     }
 
-    /// Takes those that stand before a record in the file.
+    /// Takes those that precede a record in the file.
     fn before(&self, waiting: &mut Vec<usize>, node: usize) -> Vec<usize> {
         let split = waiting.iter().position(|other| self.nodes[*other] > self.nodes[node]);
         let rest = waiting.split_off(split.unwrap_or(waiting.len()));
         std::mem::replace(waiting, rest)
     }
 
-    /// Results with the attachments that hang on them.
+    /// Appends results, with the attachments below them.
     fn put(whole: &mut Vec<usize>, results: Vec<usize>, hanging: &HashMap<usize, Vec<usize>>) {
         for result in results {
             let mut open = vec![result];
@@ -342,14 +345,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The record that a client resumes from; nothing if there is none. The one rule for it: whoever
-/// shows, checks or changes a session asks here.
+/// The record that a client resumes from; `None` if there is none. This is the only implementation
+/// of that rule: everything that shows, checks or changes a session uses it.
 pub(crate) fn leaf(table: &Table, rules: Rules) -> Option<RowId> {
     let tree = Tree::new(table, rules, &mut Vec::new());
     tree.leaf().ok().map(|node| tree.nodes[node])
 }
 
-/// Whether it is something said.
+/// Whether the record is a message.
 pub(super) fn is_message(row: &Row) -> bool {
     matches!(row.kind, Kind::User | Kind::Assistant)
 }
@@ -358,10 +361,10 @@ pub(super) fn is_result(row: &Row) -> bool {
     row.kind == Kind::User && row.input == Some(Input::ToolResult)
 }
 
-/// The records that the client takes for links, each id once.
+/// The records that the client uses as links, each id once.
 fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, ById) {
     let mut slots: Vec<Option<RowId>> = Vec::new();
-    // Records without an id share one.
+    // Records without an id share one slot.
     let mut nameless: Option<usize> = None;
     let mut by_id = ById::new(table);
     for (id, row) in table.numbered() {
@@ -399,7 +402,7 @@ fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, ById) {
     (nodes, by_id)
 }
 
-/// What each record hangs on.
+/// The parent of each record.
 fn parents(
     table: &Table,
     rules: Rules,
@@ -429,19 +432,21 @@ fn parents(
     parents
 }
 
-/// The records that a gap may be bridged to, by time; of equal ones the last in the file first.
+/// The records that a gap may be bridged to, by time; of several with the same time, the last in
+/// the file comes first.
 fn times(table: &Table, rules: Rules, nodes: &[RowId]) -> Vec<(Time, usize)> {
     let known = nodes.iter().enumerate().filter_map(|(node, id)| {
         let row = table.row(*id);
-        let is_side = rules.bridge == Bridge::Main && row.is_marked_side;
-        (row.kind != Kind::Progress && !is_side).then_some((row.time?, node))
+        let is_sidechain = rules.bridge == Bridge::Main && row.says_sidechain;
+        (row.kind != Kind::Progress && !is_sidechain).then_some((row.time?, node))
     });
     let mut times: Vec<(Time, usize)> = known.collect();
     times.sort_unstable_by_key(|(time, node)| (*time, Reverse(*node)));
     times
 }
 
-/// The newest record that is not newer than that time, and not much older; of equal ones the first in the file.
+/// The newest record that is not newer than `time`, and not much older; of several with the same
+/// time, the first in the file.
 fn bridge(
     time: Option<Time>,
     times: &[(Time, usize)],
@@ -453,10 +458,10 @@ fn bridge(
     near.map(|(_, node)| *node).take(MOST_TRIED).find(|node| is_fit(*node))
 }
 
-/// How much older a record may be that a gap is bridged to, in milliseconds.
+/// How much older the record that a gap is bridged to may be, in milliseconds.
 const BRIDGED: i64 = 5_000;
 
-/// Whether one record hangs on another, as far as that is looked for.
+/// Whether one record is a descendant of another, as far up as the search goes.
 fn hangs_on(parents: &[Option<usize>], below: usize, above: usize) -> bool {
     let mut at = parents[below];
     for _ in 0..FARTHEST_UP {

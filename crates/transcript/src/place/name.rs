@@ -1,7 +1,8 @@
-//! A session by the name that a person gives it.
+//! Finds a session by the name that the user gives.
 //!
-//! A path, an id, the beginning of an id, or a title, tried in this order; the first that fits anything decides. A
-//! name that fits several sessions is an error that lists them: nothing is guessed.
+//! A path, an id, the beginning of an id, or a title, tried in this order; the first kind that
+//! matches anything decides. A name that matches several sessions is an error that lists them:
+//! nothing is guessed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,51 +10,51 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::{Home, Listed, Session};
-use crate::glance::glance;
+use crate::preview::preview;
 
-/// Sessions that one name fits.
+/// The sessions that one name matches.
 pub type Candidates = Vec<Session>;
 
-/// Why a name leads to no session.
+/// Why a name does not lead to a session.
 #[derive(Debug, Error)]
 pub enum NameError {
-    /// Nothing has that name.
-    #[error("no session is called `{name}`")]
+    /// No session has that name.
+    #[error("no session is named `{name}`")]
     NotFound {
         /// The name.
         name: String,
     },
-    /// It is the name of a file, and there is none.
+    /// It is the name of a file that does not exist.
     #[error("there is no file `{name}`")]
     NoFile {
         /// The name.
         name: String,
     },
-    /// More than one session has it.
-    #[error("`{name}` fits {} sessions", candidates.len())]
+    /// It matches more than one session.
+    #[error("`{name}` matches {} sessions", candidates.len())]
     Ambiguous {
         /// The name.
         name: String,
         /// The sessions, newest first.
         candidates: Candidates,
     },
-    /// The file is there, but cannot be looked at.
+    /// The file exists, but cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// Whether a name can only be meant as a path.
+/// Whether a name can only be a path.
 pub fn is_path(name: &str) -> bool {
     let is_jsonl = Path::new(name).extension().is_some_and(|ending| ending == "jsonl");
     is_jsonl || name.starts_with(['/', '.']) || Path::new(name).is_absolute()
 }
 
-/// Finds the session that a name means.
+/// Finds the session that a name refers to.
 pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     let path = Path::new(name);
     match Session::at(path) {
@@ -70,7 +71,7 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     let fits: [&dyn Fn(&Session) -> bool; 3] = [
         &|session| session.id == name,
         &|session| !name.is_empty() && session.id.starts_with(name),
-        &|session| glance(&session.path).is_ok_and(|seen| seen.title.as_deref() == Some(name)),
+        &|session| preview(&session.path).is_ok_and(|seen| seen.title.as_deref() == Some(name)),
     ];
     for fit in fits {
         let mut candidates: Candidates =

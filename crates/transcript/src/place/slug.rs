@@ -1,15 +1,16 @@
 //! The name of a project's folder.
 //!
-//! Exactly as the client makes it, because a session in a folder of another name is not found. There is
-//! no way back: many paths have the same name.
+//! Exactly as the client makes it, because the client does not find a session in a folder of
+//! another name. A name cannot be converted back: many paths have the same name.
 
 use std::fmt::Write;
 
 /// Longest name before the client cuts it.
 const LONGEST: usize = 200;
 
-/// The folder name that clients since 2.1.100 give to a working directory: every UTF-16 unit that is no
-/// ASCII letter or digit becomes `-`; a name over 200 is cut there, and a hash of the path is added.
+/// The folder name that clients since 2.1.100 give to a working directory: every UTF-16 unit that
+/// is not an ASCII letter or digit becomes `-`; a name longer than 200 characters is cut there, and
+/// a hash of the path is added.
 ///
 /// ```
 /// assert_eq!(transcript::place::slug("/home/dev/my.app"), "-home-dev-my-app");
@@ -25,8 +26,8 @@ pub fn slug(cwd: &str) -> String {
     name
 }
 
-/// The folder name that older clients give: never cut. One over 255 bytes cannot be made on most
-/// systems, and they wrote nothing then.
+/// The folder name that older clients give: never cut. Most systems cannot create one longer than
+/// 255 bytes, and these clients wrote nothing in that case.
 pub fn slug_uncut(cwd: &str) -> String {
     cwd.encode_utf16()
         .map(|unit| match u8::try_from(unit) {
@@ -36,7 +37,8 @@ pub fn slug_uncut(cwd: &str) -> String {
         .collect()
 }
 
-/// The client's string hash: 31 times the sum so far plus the next UTF-16 unit, in 32 bits, no sign.
+/// The client's string hash: for each UTF-16 unit, 31 times the sum so far plus the unit, in 32
+/// bits; at the end the absolute value.
 fn hash(text: &str) -> u32 {
     let sum = text
         .encode_utf16()

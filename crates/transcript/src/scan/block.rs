@@ -1,24 +1,24 @@
 //! The inner loop of reading: where in sixteen bytes a string may end.
 //!
-//! Strings are nine tenths of a transcript, so this decides how fast it is read. `wide` gives the vector
-//! instructions that every processor of a platform has, and plain code where there are none.
+//! Strings are nine tenths of a transcript, so this decides how fast it is read. `wide` uses the
+//! vector instructions that every processor of a platform has, and plain code where there are none.
 
 use wide::u8x16;
 
-/// How many bytes are looked at at once.
+/// How many bytes one vector instruction checks.
 pub(super) const SIZE: usize = 16;
-/// How many are looked at together: a bit for each fits into a number.
+/// How many bytes are checked together: one bit for each fits into a `u64`.
 pub(super) const MANY: usize = 64;
 
-/// Where the first byte stands that cannot be part of a string as it is: a quote, a backslash or a
-/// control character.
+/// The index of the first byte that cannot be in a string without an escape, or that ends it: a
+/// quote, a backslash or a control character.
 #[inline]
 pub(super) fn first(block: &[u8; SIZE]) -> Option<usize> {
     let found = specials(block);
     (found != 0).then(|| found.trailing_zeros() as usize)
 }
 
-/// Where all of them stand: a bit for each.
+/// All such bytes, as one bit each.
 #[inline]
 pub(super) fn special(blocks: &[u8; MANY]) -> u64 {
     let mut found = 0;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Bytes near the ones looked for, so that signs and carries are tried.
+        /// Bytes near the special ones, to test signs and carries.
         #[test]
         fn finds_what_a_plain_search_finds(block in prop::array::uniform16(prop::sample::select(
             vec![0_u8, 0x1f, 0x20, 0x21, b'"', 0x23, b'[', b'\\', b']', b'a', 0x7f, 0x80, 0xa2, 0xdc, 0xff],

@@ -1,25 +1,26 @@
-//! Finds which of some hundred short words a text has, and where.
+//! Finds which of some hundred short words a text contains, and where.
 //!
-//! Each word is looked for by its key, the rarest three bytes in it. A table says for each two bytes
-//! in which groups of keys they are: nearly always two neighbours have none in common, which is
-//! faster to see than an automaton over so many words goes. Case counts only where a word wants it.
+//! Each word is found by its key, the rarest three bytes in it. A table gives, for each pair of
+//! bytes, the groups of keys that contain it. Nearly always, two consecutive pairs have no group in
+//! common, and that test is faster than an automaton over so many words. Case matters only for
+//! words that require it.
 
 use hashbrown::HashMap;
 
 use super::table::Anchor;
 
-/// The shortest anchor that can be found.
+/// The length of the shortest anchor that can be found.
 pub(super) const SHORTEST: usize = 3;
 
-/// What an anchor is looked for by.
+/// The three bytes by which an anchor is found.
 type Key = [u8; SHORTEST];
 
-/// What finds the anchors.
+/// Finds anchors in a text.
 #[derive(Debug)]
 pub(super) struct Finder {
-    /// For each two bytes the groups in which a key begins or ends with them, as bits.
+    /// For each pair of bytes, the groups that have a key beginning or ending with it, as bits.
     groups: Box<[u16; 1 << 16]>,
-    /// The anchors of a key: their number, and where in it the key stands.
+    /// For each key, its anchors: the index of the anchor, and the offset of the key in it.
     anchors: HashMap<u32, Vec<(usize, usize)>>,
 }
 
@@ -34,7 +35,7 @@ impl Finder {
             let rank = |(_, bytes): &(usize, &[u8])| rank(bytes);
             let windows = anchor.text.windows(SHORTEST).enumerate();
             let Some((before, bytes)) = windows.min_by_key(rank) else { continue };
-            // In all cases: a bit for each byte.
+            // All combinations of case: one bit per byte.
             let cases = if anchor.any_case { 1 << SHORTEST } else { 1 };
             for case in 0..cases {
                 let mut key = Key::default();
@@ -43,7 +44,7 @@ impl Finder {
                     key[place] = if is_upper { byte.to_ascii_uppercase() } else { *byte };
                 }
                 let known = finder.anchors.entry(number_of(key)).or_default();
-                // A byte that is no letter is the same in all cases.
+                // A byte that is not a letter is the same in both cases.
                 if known.last() != Some(&(number, before)) {
                     known.push((number, before));
                 }
@@ -55,7 +56,8 @@ impl Finder {
         finder
     }
 
-    /// Tells of each anchor: its number, and where it begins. Something has to stand behind it.
+    /// Calls `tell` for each anchor with its index and its offset. At least one byte must follow
+    /// the anchor.
     pub(super) fn each(&self, anchors: &[Anchor], text: &[u8], mut tell: impl FnMut(usize, usize)) {
         let mut from = 0;
         while let Some(at) = self.next(text, from) {
@@ -64,8 +66,8 @@ impl Finder {
         }
     }
 
-    /// The next place, from this one on, where a key may stand. Many are looked at together: nearly
-    /// always there is nothing. Apart from what is then done, so that the loop stays in registers.
+    /// The next place, from `from` on, where a key may be. Many places are examined together,
+    /// because nearly always there is none. Not inlined, so that the loop stays in registers.
     #[inline(never)]
     fn next(&self, text: &[u8], mut from: usize) -> Option<usize> {
         while let Some(bytes) = text.get(from..).and_then(|rest| rest.first_chunk::<LOADED>()) {
@@ -74,7 +76,7 @@ impl Finder {
             }
             from += PLACES;
         }
-        // What is left, as if zeros followed.
+        // The rest, padded with zeros.
         let rest = text.get(from..).filter(|rest| rest.len() > SHORTEST)?;
         let mut bytes = [0; LOADED];
         bytes[..rest.len()].copy_from_slice(rest);
@@ -82,7 +84,7 @@ impl Finder {
         is_any.then(|| from + self.first(&bytes))
     }
 
-    /// The first of some places where a key may stand. Apart from the loop, too.
+    /// The first of some places where a key may be. Not inlined into the loop either.
     #[inline(never)]
     fn first(&self, bytes: &[u8; LOADED]) -> usize {
         let mut at = 0;
@@ -92,14 +94,14 @@ impl Finder {
         at
     }
 
-    /// The groups of which a key may stand at that place.
+    /// The groups that may have a key at that place.
     #[inline]
     fn groups_at(&self, bytes: &[u8; LOADED], at: usize) -> u16 {
         self.groups[pair([bytes[at], bytes[at + 1]])]
             & self.groups[pair([bytes[at + 1], bytes[at + 2]])]
     }
 
-    /// The anchors whose key stands there: their numbers, and where they begin.
+    /// The anchors whose key is at that place: their indexes and offsets.
     #[inline]
     fn at<'a>(
         &'a self,
@@ -107,7 +109,7 @@ impl Finder {
         text: &'a [u8],
         at: usize,
     ) -> impl Iterator<Item = (usize, usize)> {
-        // Something has to stand behind an anchor.
+        // At least one byte must follow an anchor.
         let bytes = text[at..].first_chunk();
         let key = bytes.map(|&[first, second, third, _]| number_of([first, second, third]));
         let known = key.and_then(|key| self.anchors.get(&key));
@@ -125,7 +127,7 @@ impl Finder {
     }
 }
 
-/// How many places are looked at together, and how many bytes are read for that.
+/// How many places are examined together, and how many bytes that takes.
 const PLACES: usize = 16;
 const LOADED: usize = PLACES + SHORTEST - 1;
 
@@ -134,21 +136,21 @@ fn pair(bytes: [u8; 2]) -> usize {
     usize::from(u16::from_le_bytes(bytes))
 }
 
-/// A key as a number, which is hashed faster.
+/// A key as a number, which hashes faster.
 fn number_of([first, second, third]: Key) -> u32 {
     u32::from_le_bytes([first, second, third, 0])
 }
 
-/// The group of a key. Of many ways to make groups the one by which what is common in sessions is
-/// least taken for a key.
+/// The group of a key. Of many possible groupings, this one has the fewest false matches in typical
+/// sessions.
 fn group(key: Key) -> u16 {
     let [first, second, third] = key.map(u32::from);
     1 << ((2 * first + 9 * second + third) % 16)
 }
 
-/// How common three bytes are in what sessions hold, roughly.
+/// Roughly how common three bytes are in sessions.
 fn rank(bytes: &[u8]) -> u32 {
-    /// Those of some anchors that are much more common than their letters.
+    /// Parts of anchors that are much more common than their letters suggest.
     const COMMON: [&[u8]; 21] = [
         b"-cl", b"bas", b"ck.", b"cre", b"cur", b"den", b"edi", b"ent", b"et_", b"glo", b"ipp",
         b"k-p", b"k_p", b"ks/", b"oks", b"ook", b"red", b"ret", b"tra", b"uff", b"web",

@@ -1,12 +1,12 @@
-//! Where words begin, in text as it is and in text that was escaped for something else.
+//! Where words begin, in plain text and in text that was escaped.
 //!
-//! A key rarely stands alone: it follows a colour code, a percent escape of an address, an escape
-//! of JSON in JSON. The last letters of these belong to the escape, not to the word behind it.
+//! A key often follows a colour code, a percent escape in a URL, or an escape of nested JSON. The
+//! last letters of these belong to the escape, not to the word after it.
 
-/// How much before a word can be an escape.
+/// How many bytes before a word can be an escape.
 const LOOK_BACK: usize = 24;
 
-/// Whether a word can begin there: what stands before is no letter and no digit, or ends an escape.
+/// Whether a word can begin there: the byte before is not a letter or digit, or it ends an escape.
 pub(super) fn begins(text: &[u8], at: usize) -> bool {
     let before = &text[at.saturating_sub(LOOK_BACK)..at];
     match before.last() {
@@ -17,11 +17,11 @@ pub(super) fn begins(text: &[u8], at: usize) -> bool {
 
 /// Whether these bytes end with an escape.
 fn ends_escape(before: &[u8]) -> bool {
-    // `\n`, and whatever else is one letter.
+    // `\n`, and every other escape of one letter.
     if let [.., b'\\', _] = before {
         return true;
     }
-    // `%3D`, `=3D` of mail, `\x1b`.
+    // `%3D`, `=3D` in mail, `\x1b`.
     if let [.., first, second] = before
         && first.is_ascii_hexdigit()
         && second.is_ascii_hexdigit()
@@ -38,7 +38,7 @@ fn ends_escape(before: &[u8]) -> bool {
             return true;
         }
     }
-    // `[0;32m`, with or without the byte that terminals want before it; `(B` with it.
+    // `[0;32m`, with or without the escape byte before it; `(B` only with it.
     let [rest @ .., last] = before else { return false };
     if !last.is_ascii_alphabetic() {
         return false;
@@ -53,17 +53,17 @@ fn ends_escape(before: &[u8]) -> bool {
     rest[..rest.len() - numbers].ends_with(b"[")
 }
 
-/// A text in which letters, digits and signs stand for themselves, and where each part of it comes
-/// from.
+/// A text with escapes of printable ASCII decoded, and a map from it to its source.
 #[derive(Debug)]
 pub(super) struct Plain {
     pub(super) text: Vec<u8>,
-    /// From where in `text` on which bytes of the source stand there.
+    /// Pairs of an offset in `text` and the offset in the source where the bytes from there on come
+    /// from.
     from: Vec<(usize, usize)>,
 }
 
 impl Plain {
-    /// The text without escapes (`\u0067`, of whatever depth) of printable ASCII; nothing if it has
+    /// Decodes the escapes (`\u0067`, nested to any depth) of printable ASCII; `None` if there are
     /// none.
     pub(super) fn of(source: &[u8]) -> Option<Plain> {
         let mut plain = Plain { text: Vec::new(), from: vec![(0, 0)] };
@@ -84,7 +84,7 @@ impl Plain {
         Some(plain)
     }
 
-    /// Where in the source that place of the text is.
+    /// The offset in the source for an offset in the text.
     pub(super) fn source(&self, at: usize) -> usize {
         let part = self.from.partition_point(|(start, _)| *start <= at).saturating_sub(1);
         let (start, source) = self.from[part];
@@ -92,7 +92,7 @@ impl Plain {
     }
 }
 
-/// The printable character that two hexadecimal digits stand for.
+/// The printable character that two hexadecimal digits encode.
 pub(super) fn printable(text: &[u8], at: usize) -> Option<u8> {
     let digits = std::str::from_utf8(text.get(at..at + 2)?).ok()?;
     let byte = u8::from_str_radix(digits, 16).ok()?;

@@ -1,29 +1,29 @@
-//! Passwords that are given to commands.
+//! Passwords in the arguments of commands.
 
 use std::ops::Range;
 
 use super::words;
 
-/// So far behind the name of a command its options are looked for.
+/// How far after the name of a command its options are searched.
 const COMMAND: usize = 1 << 10;
 
-/// What may stand between an option and its value.
+/// What may be between an option and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
     None,
     Any,
 }
 
-/// The command line that begins before that place: to the end of the line, or of a pipe.
+/// The rest of a command line from that place on: to the end of the line.
 fn line(text: &[u8], from: usize) -> &[u8] {
     let rest = &text[from..text.len().min(from + COMMAND)];
-    // A backslash goes on with the line.
+    // A backslash continues the line.
     let ends = |at: &usize| rest[*at] == b'\n' && !rest[..*at].ends_with(b"\\");
     let end = (0..rest.len()).find(ends).unwrap_or(rest.len());
     &rest[..end]
 }
 
-/// The value of an option: a word, in quotes or not; from where to where.
+/// The range of an option's value: a word, with or without quotes.
 fn value(line: &[u8], mut at: usize, gap: Gap) -> Option<Range<usize>> {
     let spaces = line[at..].iter().take_while(|byte| matches!(byte, b' ' | b'=')).count();
     if gap == Gap::None && spaces > 0 {
@@ -43,7 +43,7 @@ fn value(line: &[u8], mut at: usize, gap: Gap) -> Option<Range<usize>> {
     (len > 0).then_some(at..at + len)
 }
 
-/// Whether somebody would mind if others read it.
+/// Whether a value looks like a real password.
 fn is_password(value: &[u8]) -> bool {
     value.len() >= 4
         && !b"$<{%-@/".contains(&value[0])

@@ -1,17 +1,17 @@
-//! Texts on their way out of the program, without their secrets.
+//! Removes secrets from texts before they leave the program.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::around::{KEY_LINE, is_key_char};
+use super::context::{KEY_LINE, is_key_char};
 use super::{Redactor, Secret};
 use crate::json::{quote, unescape};
 
-/// How often a text is looked through: what hides one secret may lay open the border of another.
+/// How often a text is searched: hiding one secret may expose the boundary of another.
 const ROUNDS: usize = 4;
 
-/// Hides secrets and counts them; or lets everything through.
+/// Hides secrets and counts them, or lets everything through.
 #[derive(Debug, Default)]
 pub struct Mask<'a> {
     redactor: Option<&'a Redactor>,
@@ -19,19 +19,19 @@ pub struct Mask<'a> {
     key: KeyLines,
 }
 
-/// Whether strings of JSON are the lines of a key, one string a line: diffs are kept like that.
+/// Whether the strings of JSON are lines of a key, one string per line, as diffs are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum KeyLines {
     #[default]
     None,
-    /// The line that begins a key was there.
+    /// The first line of a key was found.
     Begun,
-    /// And lines of it.
+    /// Lines of its body were found too.
     Within,
 }
 
 impl<'a> Mask<'a> {
-    /// Hides what it finds.
+    /// Hides the secrets that the redactor finds.
     pub fn new(redactor: &'a Redactor) -> Self {
         Mask { redactor: Some(redactor), ..Mask::default() }
     }
@@ -46,13 +46,13 @@ impl<'a> Mask<'a> {
         &self.hidden
     }
 
-    /// A text without its secrets: `[redacted github-token]`.
+    /// The text with its secrets replaced, for example by `[redacted github-token]`.
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         self.text_in(None, text)
     }
 
-    /// The same for JSON, which stays JSON: its strings are decoded, and written anew if they had
-    /// secrets.
+    /// The same for JSON, which stays JSON: strings are decoded, and encoded again if they
+    /// contained secrets.
     pub fn json<'t>(&mut self, json: &'t str) -> Cow<'t, str> {
         if self.redactor.is_none() {
             return Cow::Borrowed(json);
@@ -64,7 +64,7 @@ impl<'a> Mask<'a> {
         Cow::Owned(String::from_utf8(shown).unwrap_or_default())
     }
 
-    /// A string without the line of a key that it is; nothing if it is none.
+    /// The replacement for a string that is a line of a key; `None` if it is not one.
     fn line_of_key(&mut self, text: &str) -> Option<String> {
         self.redactor?;
         let has = |word: &str| text.contains(word);
@@ -84,7 +84,7 @@ impl<'a> Mask<'a> {
                     &text[..text.len() - text.trim_start_matches(['+', '-', ' ', '\t']).len()];
                 return Some(format!("{before}[redacted private-key]"));
             }
-            // What a key says of itself stands before its lines.
+            // A key's headers are before its lines.
             if !line.is_empty() && !has(": ") {
                 self.key = KeyLines::None;
             }
@@ -120,8 +120,8 @@ pub(super) fn replaced(text: &str, found: &[Secret<'_>]) -> String {
     shown
 }
 
-/// Takes JSON as it is written, piece by piece, and passes it on without the secrets in its
-/// strings. Holds one string at a time.
+/// A writer that takes JSON in pieces of any size and passes it on without the secrets in its
+/// strings. Keeps one string in memory at a time.
 #[derive(Debug)]
 pub struct JsonMask<'m, 'a, W> {
     mask: &'m mut Mask<'a>,
@@ -130,12 +130,12 @@ pub struct JsonMask<'m, 'a, W> {
 }
 
 impl<'m, 'a, W: Write> JsonMask<'m, 'a, W> {
-    /// Passes it on to `out`.
+    /// Passes the JSON on to `out`.
     pub fn new(mask: &'m mut Mask<'a>, out: W) -> Self {
         JsonMask { mask, strings: Strings::default(), out }
     }
 
-    /// Writes what is still held.
+    /// Writes the rest.
     pub fn finish(mut self) -> io::Result<W> {
         let (mask, out) = (&mut *self.mask, &mut self.out);
         let mut outcome = Ok(());
@@ -169,7 +169,7 @@ fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &Piece<'_>) -> io::Res
     match piece {
         Piece::Between(bytes) => out.write_all(bytes),
         Piece::Open(bytes) => {
-            // Cut off: what it would have been nobody knows.
+            // The string is cut off, so it is not known what it would have been.
             let text = String::from_utf8_lossy(bytes);
             out.write_all(b"\"")?;
             out.write_all(mask.text(&text).as_bytes())
@@ -189,7 +189,7 @@ fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &Piece<'_>) -> io::Res
     }
 }
 
-/// The kinds of the secrets in JSON, one for each.
+/// The kind of each secret in JSON.
 pub(super) fn kinds_in_json<'r>(redactor: &'r Redactor, json: &[u8]) -> Vec<&'r str> {
     let mut kinds = Vec::new();
     let mut take = |piece: Piece<'_>| {
@@ -209,23 +209,23 @@ pub(super) fn kinds_in_json<'r>(redactor: &'r Redactor, json: &[u8]) -> Vec<&'r 
 /// A piece of JSON.
 #[derive(Debug)]
 enum Piece<'a> {
-    /// What stands between strings.
+    /// The bytes between strings.
     Between(&'a [u8]),
-    /// A string, without its quotes, and the name of the member whose value it is.
+    /// A string without its quotes, and the name of the member whose value it is.
     String { bytes: &'a [u8], member: Option<&'a str> },
-    /// The beginning of a string without an end.
+    /// The beginning of a string that has no end.
     Open(&'a [u8]),
 }
 
-/// Splits JSON into strings and what stands between, also if it comes in parts. What is no JSON
-/// loses no byte.
+/// Splits JSON into strings and the bytes between them, also if it arrives in pieces. No byte is
+/// lost, even if the input is not JSON.
 #[derive(Debug, Default)]
 struct Strings {
     /// The string that is being read.
     open: Option<Vec<u8>>,
-    /// A backslash was the last byte.
+    /// The last byte was a backslash.
     is_escaped: bool,
-    /// A string of which it is not known yet whether it names a member, and the white space behind
+    /// A complete string that may turn out to be the name of a member, and the white space after
     /// it.
     held: Option<(Vec<u8>, Vec<u8>)>,
     /// The name of the member whose value comes next.
@@ -253,7 +253,7 @@ impl Strings {
         }
     }
 
-    /// Takes what stands between strings, up to the next one.
+    /// Takes the bytes between strings, up to the next string.
     fn between(&mut self, bytes: &[u8], take: &mut impl FnMut(Piece<'_>)) -> usize {
         if let Some((string, spaces)) = &mut self.held {
             let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -281,7 +281,7 @@ impl Strings {
         end.map_or(bytes.len(), |end| end + 1)
     }
 
-    /// Gives what is still held.
+    /// Emits the rest.
     fn finish(&mut self, take: &mut impl FnMut(Piece<'_>)) {
         if let Some((string, spaces)) = self.held.take() {
             let member = self.member.take();
@@ -294,7 +294,7 @@ impl Strings {
     }
 }
 
-/// Where a string ends; nothing if it goes on.
+/// Where a string ends; `None` if it continues.
 fn ends(bytes: &[u8], is_escaped: &mut bool) -> Option<usize> {
     let mut at = 0;
     if std::mem::take(is_escaped) {

@@ -1,32 +1,32 @@
-//! Whether what stands behind an anchor has the form of a secret.
+//! Whether the text after an anchor has the form of a secret.
 
 use std::cell::Cell;
 use std::ops::{Range, RangeInclusive};
 
 use super::border::begins;
-use super::{around, command, words};
+use super::{command, context, words};
 
-/// How a secret goes on.
+/// The form of a secret after its anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// These one after the other. Weak: words can look like that, too.
+    /// These parts one after the other. Weak: ordinary words can have that form too.
     Parts { parts: Vec<Part>, is_weak: bool },
-    /// A rule of its own.
+    /// A rule that is implemented in code.
     Rule(Rule),
 }
 
-/// A piece of a secret.
+/// A part of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// So many characters, as many as there are.
+    /// A run of these characters, as long as possible; its length must be in the range.
     Run(Class, RangeInclusive<usize>),
     /// The same before the anchor.
     Before(Class, RangeInclusive<usize>),
     Sign(u8),
 }
 
-/// A text that is looked through. Remembers how far the last run of each class goes: texts made of
-/// anchors would be gone through again for each of them.
+/// A text that is searched. Remembers where the last run of each class ends; otherwise a text full
+/// of anchors would be scanned again for each of them.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
     pub(super) bytes: &'a [u8],
@@ -38,7 +38,7 @@ impl<'a> Text<'a> {
         Text { bytes, runs: Default::default() }
     }
 
-    /// How many characters of that class stand there.
+    /// The length of the run of that class at an offset.
     pub(super) fn run(&self, class: Class, at: usize) -> usize {
         let known = &self.runs[class as usize];
         let [start, end] = known.get();
@@ -53,7 +53,7 @@ impl<'a> Text<'a> {
 
 const CLASSES: usize = Class::Url as usize + 1;
 
-/// Characters.
+/// A class of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Alnum,
@@ -104,18 +104,18 @@ impl Class {
         }
     }
 
-    /// How many bytes of these a text begins with.
+    /// How many bytes of this class a text begins with.
     pub(super) fn run(self, text: &[u8]) -> usize {
         text.iter().take_while(|byte| self.has(**byte)).count()
     }
 
-    /// How many it ends with, at most so many.
+    /// How many bytes of this class a text ends with, at most `most`.
     pub(super) fn run_before(self, text: &[u8], most: usize) -> usize {
         text.iter().rev().take(most).take_while(|byte| self.has(**byte)).count()
     }
 }
 
-/// What cannot be said by characters and numbers.
+/// Forms that cannot be expressed as character classes and lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Discord,
@@ -133,7 +133,7 @@ pub(super) enum Rule {
     Sshpass,
     Redis,
     Assigned,
-    /// No secret: a letter that is written as an escape.
+    /// Not a secret: a letter that is written as an escape.
     Escape,
 }
 
@@ -162,22 +162,22 @@ impl Rule {
 }
 
 impl Shape {
-    /// The secret that is announced there.
+    /// The secret that an anchor announces.
     pub(super) fn place(&self, text: &Text<'_>, anchor: Range<usize>) -> Option<Range<usize>> {
         let bytes = text.bytes;
         match self {
             Shape::Parts { parts, is_weak } => by_parts(text, anchor, parts, *is_weak),
             Shape::Rule(rule) => match rule {
-                Rule::PrivateKey => around::private_key(bytes, anchor),
-                Rule::Putty => around::putty(bytes, anchor),
+                Rule::PrivateKey => context::private_key(bytes, anchor),
+                Rule::Putty => context::putty(bytes, anchor),
                 Rule::Jwt => jwt(text, anchor.start),
-                Rule::Url => around::url(bytes, anchor.end),
-                Rule::Cookie => around::cookie(bytes, anchor),
-                Rule::Bearer => around::bearer(text, anchor.end),
-                Rule::Basic => around::basic(bytes, anchor.end),
-                Rule::Authorization => around::authorization(bytes, anchor.end),
-                Rule::Assigned => around::assigned(bytes, anchor),
-                // No secret, what is looked for without an anchor, and what there may be several of.
+                Rule::Url => context::url(bytes, anchor.end),
+                Rule::Cookie => context::cookie(bytes, anchor),
+                Rule::Bearer => context::bearer(text, anchor.end),
+                Rule::Basic => context::basic(bytes, anchor.end),
+                Rule::Authorization => context::authorization(bytes, anchor.end),
+                Rule::Assigned => context::assigned(bytes, anchor),
+                // Not secrets, found without an anchor, or possibly several per anchor.
                 Rule::Escape
                 | Rule::Discord
                 | Rule::Telegram
@@ -189,7 +189,7 @@ impl Shape {
         }
     }
 
-    /// The passwords that are given to a command of that name.
+    /// The passwords in the arguments of a command.
     pub(super) fn in_command(&self, text: &[u8], end: usize) -> Vec<Range<usize>> {
         match self {
             Shape::Rule(Rule::Curl) => command::curl(text, end),
@@ -232,16 +232,16 @@ fn by_parts(
     // A dot at the end ends a sentence.
     end -= bytes[anchor.end..end].iter().rev().take_while(|byte| **byte == b'.').count();
     let is_word = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
-    // Where nearly all of it stands before the anchor, that is looked at.
+    // If nearly all of the secret is before the anchor, that part is examined.
     let value = &bytes[if end - anchor.end < 8 { start } else { anchor.end }..end];
-    // Nothing before a sign can be a part of the same word.
+    // If the secret begins with a sign, nothing before it can be part of the same word.
     let is_part = is_word(end) || is_word(start) && !begins(bytes, start);
     let is_example = words::is_placeholder(value) || bytes[anchor.start..end].ends_with(b"EXAMPLE");
     let is_word = is_weak && is_doubtful(bytes, start..end, value);
     (!is_part && !is_example && !is_word).then_some(start..end)
 }
 
-/// Whether what a short prefix begins is more likely a word, or a part of base64.
+/// Whether what follows a short prefix is more likely a word, or part of base64.
 fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {
     let goes_on = |sign: Option<&u8>, next: Option<&u8>| {
         sign.is_some_and(|byte| b"+/".contains(byte)) && next.is_some_and(u8::is_ascii_alphanumeric)
@@ -252,21 +252,22 @@ fn is_doubtful(text: &[u8], place: Range<usize>, value: &[u8]) -> bool {
         || words::reads_as_words(value) && !value.iter().any(u8::is_ascii_digit)
 }
 
-/// Where something of so many characters begins that ends there: with a border before it.
+/// Where a run of `count` characters that ends at `end` begins, with a word boundary before it.
 fn back(text: &[u8], end: usize, class: Class, count: &RangeInclusive<usize>) -> Option<usize> {
     let run = class.run_before(&text[..end], (*count.end()).min(LONGEST_BEFORE));
     let mut starts = (*count.start()..=run).rev().map(|count| end - count);
-    // The letter of an escape is a part of it only if nothing else fits.
+    // The letter of an escape counts as part of the run only if nothing else fits.
     let is_escape = |start: usize| text[..start].ends_with(b"\\");
     let mut fits = starts.clone().filter(|start| begins(text, *start));
     fits.find(|start| !is_escape(*start)).or_else(|| starts.find(|start| begins(text, *start)))
 }
 
-/// Nothing is longer that stands before its anchor.
+/// Nothing before an anchor is longer than this.
 const LONGEST_BEFORE: usize = 256;
 
-/// The secrets that no anchor announces, with their rules. Tokens of Discord have two dots so far
-/// apart, tokens of Telegram a digit so far before a colon, where times of day have none.
+/// The secrets that no anchor announces, with their rules. Discord tokens have two dots at a fixed
+/// distance. Telegram tokens have a digit at a fixed distance before a colon, where times of day
+/// have none.
 pub(super) fn unannounced(text: &[u8]) -> Vec<(Rule, Range<usize>)> {
     const DOTS: usize = 7;
     const DIGITS: usize = 6;
@@ -290,10 +291,10 @@ pub(super) fn unannounced(text: &[u8]) -> Vec<(Rule, Range<usize>)> {
     found
 }
 
-/// Tells of all pairs of bytes that stand so far apart: the place of the first.
+/// Calls `tell` with the offset of the first byte of each pair at that distance.
 #[inline]
 fn pairs(text: &[u8], apart: usize, is_pair: impl Fn(u8, u8) -> bool, mut tell: impl FnMut(usize)) {
-    /// So many are looked at together: nearly always there is nothing.
+    /// This many places are examined together, because nearly always there is no match.
     const CHUNK: usize = 64;
     let Some(others) = text.get(apart..) else { return };
     let is_any = |firsts: &[u8], others: &[u8]| {
@@ -315,7 +316,7 @@ fn pairs(text: &[u8], apart: usize, is_pair: impl Fn(u8, u8) -> bool, mut tell: 
     }
 }
 
-/// Three parts, of which the first is a number in base64 and the second has six characters.
+/// Three parts: the first is a number in base64, the second has six characters.
 fn discord_at(text: &[u8], dot: usize) -> Option<Range<usize>> {
     let run = Class::Word.run_before(&text[..dot], 30);
     let starts = (23..=run).rev().map(|count| dot - count);
@@ -334,7 +335,7 @@ fn telegram_at(text: &[u8], colon: usize) -> Option<Range<usize>> {
     (34..=36).contains(&run).then_some(start..colon + 1 + run)
 }
 
-/// Parts with dots between, the first of them JSON.
+/// Parts separated by dots; the first is JSON.
 fn jwt(text: &Text<'_>, start: usize) -> Option<Range<usize>> {
     let bytes = text.bytes;
     if !begins(bytes, start) {

@@ -1,4 +1,4 @@
-//! The kinds of secrets: `data/secrets.txt`, read once.
+//! The kinds of secrets: `data/secrets.txt`, parsed once.
 
 use std::sync::LazyLock;
 
@@ -7,32 +7,32 @@ use super::shape::{Class, Part, Rule, Shape};
 
 const TEXT: &str = include_str!("../../data/secrets.txt");
 
-/// What announces a secret.
+/// A text that announces a secret.
 #[derive(Debug)]
 pub(super) struct Anchor {
     pub(super) kind: &'static str,
-    /// In small letters, if case does not count.
+    /// In lower case, if case does not matter.
     pub(super) text: Vec<u8>,
     pub(super) any_case: bool,
     pub(super) shape: Shape,
 }
 
-/// All of them.
+/// The parsed table.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct Patterns {
     pub(super) anchors: Vec<Anchor>,
     pub(super) finder: Finder,
-    /// Those that have no anchor.
+    /// Indexes of the rows without an anchor.
     pub(super) unannounced: Vec<usize>,
 }
 
-pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    // That all lines can be read is tested.
+pub(super) static TABLE: LazyLock<Patterns> = LazyLock::new(|| {
+    // A test checks that all lines can be parsed.
     let anchors: Vec<Anchor> = TEXT.lines().filter_map(read).flatten().collect();
     let finder = Finder::new(&anchors);
     let has_none = |number: &usize| anchors[*number].text.is_empty();
     let unannounced = (0..anchors.len()).filter(has_none).collect();
-    Table { anchors, finder, unannounced }
+    Patterns { anchors, finder, unannounced }
 });
 
 /// The names of the kinds, in the order of the table.
@@ -46,7 +46,7 @@ pub fn kinds() -> Vec<&'static str> {
     names
 }
 
-/// The anchors of a line; nothing if it has none, or cannot be read.
+/// The anchors of a line; `None` if it has none or cannot be parsed.
 pub(super) fn read(line: &'static str) -> Option<Vec<Anchor>> {
     let mut words = line.split_whitespace();
     let kind = words.next().filter(|word| !word.starts_with('#'))?;

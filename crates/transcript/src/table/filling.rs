@@ -1,7 +1,8 @@
-//! What blocks hold, as far as that decides what becomes of them.
+//! Finds what is wrong with the contents of blocks, as far as that decides what a client does with
+//! them.
 //!
-//! Found once, while the table is read, so that whoever rebuilds a request without its texts knows as
-//! much as whoever reads them.
+//! Determined once, while the table is read, so that a request can be rebuilt without the texts as
+//! exactly as with them.
 
 use super::Filling;
 use crate::content::{Block, BlockKind};
@@ -19,16 +20,18 @@ impl Filling {
         }
     }
 
-    /// Clients up to 2.1.100 look into the calls of these tools when they resume, and end if they
-    /// find another type than they expect. Of `Read` only if all of a file was asked for.
+    /// Clients up to 2.1.100 inspect the calls of these tools when they resume, and exit if a value
+    /// has another type than they expect. They inspect `Read` only if the call asked for the whole
+    /// file.
     fn of_call(block: &Block<'_>, name: &str) -> Filling {
         let Some(input) = block.get("input") else { return Filling::Some };
-        // Nearly always the path comes first, and is a text: then a long one need not be read.
+        // The path nearly always comes first and is a text. In that case a long input need not be
+        // parsed.
         let is_plain = input.raw().starts_with(br#"{"file_path":""#)
             && (name != "Write"
                 || memchr::memmem::find(input.raw(), br#"","content":""#).is_some());
         let Some(input) = input.object().filter(|_| !is_plain) else { return Filling::Some };
-        // What counts as false to the client counts as missing.
+        // A value that is falsy to the client counts as missing.
         let is_given = |name: &str| {
             let value = input.get(name).map(Json::raw);
             !matches!(value, None | Some(b"null" | b"false" | b"0" | br#""""#))
@@ -48,7 +51,7 @@ impl Filling {
 
     fn of_text(block: &Block<'_>) -> Filling {
         let raw = if block.is_string() { Some(block.json()) } else { block.get("text") };
-        // Most begin with a letter: then the rest need not be looked at.
+        // Most texts begin with a letter. In that case the rest need not be read.
         if let Some([b'"', first, ..]) = raw.map(Json::raw)
             && first.is_ascii_graphic()
             && !matches!(first, b'"' | b'\\')

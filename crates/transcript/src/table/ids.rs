@@ -1,7 +1,7 @@
-//! Names, each kept once.
+//! Interned names: each text is kept once.
 //!
-//! Transcripts repeat ids: every record names its own and its parent's. Texts stand one behind the other in
-//! one buffer; an [`Id`] is a number. Invariant: equal texts have equal ids.
+//! Transcripts repeat ids: every record has its own and its parent's. The texts follow each other
+//! in one buffer; an [`Id`] is a number. Invariant: equal texts have equal ids.
 
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
@@ -10,17 +10,17 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::limit::LONGEST_NAME;
 
-/// A text that was kept.
+/// The number of an interned text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(NonZeroU32);
 
 impl Id {
-    /// Its number, from 0: ids can be indices.
+    /// The number as an index, from 0.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 
-    /// As a number.
+    /// The number itself, from 1.
     pub(crate) fn number(self) -> u32 {
         self.0.get()
     }
@@ -30,11 +30,11 @@ impl Id {
     }
 }
 
-/// The texts that were kept.
+/// The interned texts.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
     texts: String,
-    /// Where each text ends.
+    /// Where each text ends in `texts`.
     ends: Vec<usize>,
     table: HashTable<Id>,
     hasher: DefaultHashBuilder,
@@ -51,13 +51,13 @@ impl Ids {
         self.ends.is_empty()
     }
 
-    /// All texts, by their ids.
+    /// All texts, in the order of their ids.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.texts[start..*end])
     }
 
-    /// Makes room for so many more.
+    /// Reserves memory for that many more texts.
     pub(super) fn reserve(&mut self, more: usize) {
         let Ids { texts, ends, table, hasher } = self;
         let each = texts.len() / ends.len().max(1);
@@ -71,7 +71,7 @@ impl Ids {
         text(&self.texts, &self.ends, id)
     }
 
-    /// The id of a text that was kept before.
+    /// The id of a text, if it was interned before.
     pub fn find(&self, wanted: &str) -> Option<Id> {
         self.find_hashed(wanted, self.hasher.hash_one(wanted))
     }
@@ -80,7 +80,8 @@ impl Ids {
         self.table.find(hash, |id| self.text(*id) == wanted).copied()
     }
 
-    /// Keeps a text. Nothing if it is too long for a name, or if four billion others were kept before.
+    /// Interns a text. `None` if it is too long for a name, or if there are four billion texts
+    /// already.
     pub fn keep(&mut self, wanted: &str) -> Option<Id> {
         if wanted.len() > LONGEST_NAME {
             return None;

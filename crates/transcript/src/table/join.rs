@@ -1,6 +1,7 @@
-//! A long file read in parts, at once, and put together.
+//! Reads a long file in parts, in parallel, and joins them.
 //!
-//! Each part is read as if it were a file: its ids, rows and blocks have numbers of their own. Invariant: what comes out is what reading the file in one go gives.
+//! Each part is read as if it were a file: its ids, rows and blocks have numbers of their own.
+//! Invariant: the result equals that of reading the file in one go.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,14 +12,16 @@ use memchr::memchr;
 
 use super::read::{Reading, Watch};
 use super::{
-    Answer, AnswerId, BlockId, Boundary, Id, Part, Row, RowId, Started, StartedBy, Table, Usage,
+    Answer, AnswerId, BlockId, BlockRow, Boundary, Id, ReportedUsage, Row, RowId, Started,
+    StartedBy, Table,
 };
 use crate::file::{From, Lines};
 use crate::limit::{HELD_LINE, PART, READ_BLOCK};
 use crate::threads::{self, lock};
 
 impl Table {
-    /// Reads a file from a byte on, which begins a line, while somebody looks on. A long one is read by several threads.
+    /// Reads a file from byte offset `start`, where a line begins, and shows each line and record
+    /// to `watch`. Several threads read a long file.
     pub(crate) fn read_file(file: &File, start: u64, watch: &mut impl Watch) -> io::Result<Table> {
         let end = file.metadata()?.len();
         let threads = threads::count();
@@ -28,7 +31,7 @@ impl Table {
         Table::read_parts(file, [start, end], count, threads, watch)
     }
 
-    /// Reads a file in so many parts, by so many threads.
+    /// Reads a file in `count` parts with that many threads.
     fn read_parts(
         file: &File,
         [start, end]: [u64; 2],
@@ -44,7 +47,7 @@ impl Table {
                 _ => {}
             }
         }
-        // The last part goes on to the end, wherever that is by then.
+        // The last part reaches to the end, wherever that is by then.
         bounds.push(u64::MAX);
         if bounds.len() == 2 {
             return Table::read_watched(Lines::from(From::new(file, start), start, 0), watch);
@@ -57,7 +60,7 @@ impl Table {
             let Some(part_watch) = lock(&watches).pop() else { return };
             let part = read_part(file, bounds[at], bounds[at + 1], part_watch);
             *lock(&slots[at]) = Some(part);
-            // If another is at it, it goes on reading.
+            // If another thread is joining parts already, this one reads the next part.
             if let Ok(mut whole) = whole.try_lock() {
                 whole.take();
             }
@@ -69,7 +72,7 @@ impl Table {
     }
 }
 
-/// The parts that are put together by now.
+/// The parts that were joined so far.
 struct Whole<'a, W> {
     slots: &'a [Slot<W>],
     taken: usize,
@@ -78,7 +81,7 @@ struct Whole<'a, W> {
 }
 
 impl<W: Watch> Whole<'_, W> {
-    /// Takes in the parts that come next and were read.
+    /// Joins the next parts, as far as they were read.
     fn take(&mut self) {
         while let Some(part) = self.slots.get(self.taken).and_then(|slot| lock(slot).take()) {
             self.taken += 1;
@@ -97,7 +100,7 @@ impl<W: Watch> Whole<'_, W> {
     }
 }
 
-/// A part that was read, once it was.
+/// A part, once it was read.
 type Slot<W> = Mutex<Option<io::Result<(Reading, W)>>>;
 
 fn read_part<W: Watch>(
@@ -110,7 +113,8 @@ fn read_part<W: Watch>(
     Ok((Reading::read(lines, &mut watch)?, watch))
 }
 
-/// Where the first line begins behind a byte; nothing if none does for long.
+/// The offset of the first line that begins after a byte; `None` if none begins within `HELD_LINE`
+/// bytes.
 fn line_after(file: &File, from: u64) -> io::Result<Option<u64>> {
     let mut reader = From::new(file, from);
     let mut buffer = vec![0; READ_BLOCK];
@@ -128,7 +132,7 @@ fn line_after(file: &File, from: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// The numbers of one part as those of the whole.
+/// Converts the numbers of one part to those of the whole.
 struct Numbers {
     ids: Vec<Option<Id>>,
     rows: u32,
@@ -146,7 +150,7 @@ impl Numbers {
         RowId(row.0.saturating_add(self.rows))
     }
 
-    fn usage(&self, mut usage: Usage) -> Usage {
+    fn usage(&self, mut usage: ReportedUsage) -> ReportedUsage {
         for id in [&mut usage.tier, &mut usage.speed, &mut usage.geo] {
             *id = self.id(*id);
         }
@@ -155,7 +159,8 @@ impl Numbers {
 }
 
 impl Reading {
-    /// Makes room for so many parts like this one: growing bit by bit would move everything again and again.
+    /// Reserves memory for that many parts like this one, so that growing step by step does not
+    /// copy everything again and again.
     fn with_room(mut self, parts: usize) -> Reading {
         let table = &mut self.table;
         table.ids.reserve(table.ids.len() * (parts - 1));
@@ -165,7 +170,7 @@ impl Reading {
         self
     }
 
-    /// Puts the part behind this one to it.
+    /// Appends the next part.
     fn append(&mut self, behind: Reading) {
         let ids = behind.table.ids.all().map(|text| self.table.ids.keep(text)).collect();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -223,7 +228,8 @@ impl Reading {
         numbers.answers.push(id);
     }
 
-    /// Gives which rows have the id of one before them that was not known to have it, and that one.
+    /// Appends the rows of the next part. For each that has the id of an earlier row, and was not
+    /// known to repeat one, returns that row.
     fn append_rows(&mut self, rows: Vec<Row>, numbers: &Numbers) -> Vec<Option<RowId>> {
         let mut repeats = Vec::with_capacity(rows.len());
         for (at, row) in (numbers.rows..).map(RowId).zip(rows) {
@@ -248,7 +254,7 @@ impl Reading {
         repeats
     }
 
-    fn append_parts(&mut self, parts: Vec<Part>, repeats: &[Option<RowId>], numbers: &Numbers) {
+    fn append_parts(&mut self, parts: Vec<BlockRow>, repeats: &[Option<RowId>], numbers: &Numbers) {
         for part in parts {
             let repeated = repeats[part.row.index()];
             let row = numbers.row(part.row);
@@ -256,7 +262,7 @@ impl Reading {
             let is_there = |first| self.table.has_part(first, part.hash);
             let is_repeat = part.is_repeat || (!is_answer && repeated.is_some_and(is_there));
             let (id, name) = (numbers.id(part.id), numbers.id(part.name));
-            self.table.parts.push(Part { row, id, name, is_repeat, ..part });
+            self.table.parts.push(BlockRow { row, id, name, is_repeat, ..part });
         }
     }
 
@@ -267,7 +273,7 @@ impl Reading {
         }
         for started in behind.started {
             let Some(agent) = numbers.id(Some(started.agent)) else { continue };
-            // Of progress the first one tells.
+            // Of progress records, the first one counts.
             if started.by == StartedBy::Progress && self.seen.contains(&agent) {
                 continue;
             }
@@ -285,7 +291,7 @@ impl Reading {
         table.named_leaf = numbers.id(behind.named_leaf).or(table.named_leaf);
         let null = behind.null_line.map(|line| line + numbers.lines);
         table.null_line = table.null_line.or(null);
-        // Where the last line is long, the part behind it is empty.
+        // After a long last line, the next part is empty.
         table.end = table.end.max(behind.end);
         table.damaged += behind.damaged;
         table.bare += behind.bare;

@@ -4,7 +4,7 @@ use testkit::session::Script;
 
 use super::*;
 
-/// All of a table that can be compared.
+/// Everything of a table that can be compared.
 fn shown(table: &Table) -> String {
     let ids: Vec<&str> = table.ids.all().collect();
     format!(
@@ -52,7 +52,8 @@ fn damaged_parts_are_the_whole() {
     }
 }
 
-/// What lies across parts: an answer, one without an id, an id again, a prompt in the queue, progress of an agent.
+/// Things that span parts: an answer, one without an id, a repeated id, a prompt in the queue,
+/// progress of an agent.
 #[test]
 fn what_lies_across_parts_comes_together() {
     let queue = |operation: &str| {

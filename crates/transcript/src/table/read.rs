@@ -1,6 +1,7 @@
-//! From records to rows.
+//! Turns records into rows.
 //!
-//! One pass in file order. What a row needs from its text is taken here and the text forgotten.
+//! One pass in file order. What a row needs from its texts is extracted here, and the texts are
+//! dropped.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
@@ -11,8 +12,8 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 use memchr::memmem::Finder;
 
 use super::{
-    Answer, AnswerId, BlockId, Boundary, Filling, Id, KeptMessages, KeptSegment, Part, Placed, Row,
-    RowId, Started, StartedBy, Table, row_id,
+    Answer, AnswerId, BlockId, BlockRow, Boundary, Filling, Id, KeptMessages, KeptSegment, Placed,
+    Row, RowId, Started, StartedBy, Table, row_id,
 };
 use crate::content::{BlockKind, Message};
 use crate::entry::{Entry, Kind};
@@ -21,12 +22,12 @@ use crate::input::{Input, attached_prompt};
 use crate::json::{Json, Shape};
 
 impl Table {
-    /// Reads all records there are.
+    /// Reads all records of a source.
     pub fn read<R: Read>(lines: Lines<R>) -> io::Result<Table> {
         Table::read_watched(lines, &mut ())
     }
 
-    /// Reads all records there are, while somebody looks on.
+    /// Reads all records of a source, and shows each line and record to `watch`.
     pub(crate) fn read_watched<R: Read>(
         lines: Lines<R>,
         watch: &mut impl Watch,
@@ -36,7 +37,7 @@ impl Table {
 }
 
 impl Reading {
-    /// Reads what lines there are; what is known only at the end is still open.
+    /// Reads all lines of a source. What is known only at the end of the file is still missing.
     pub(super) fn read<R: Read>(mut lines: Lines<R>, watch: &mut impl Watch) -> io::Result<Self> {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
@@ -59,30 +60,33 @@ impl Reading {
     }
 }
 
-/// Whether it may tell of an agent: most results and most progress are long, and do not.
+/// Whether a value may name an agent. A cheap test first: most results and most progress data are
+/// long, and do not.
 fn names_agent(json: &Json<'_>) -> bool {
     AGENT.find(json.raw()).is_some()
 }
 
-/// What the name of a member that names an agent begins with, and its kind of progress too.
+/// How the names of members that name an agent begin, and also the name of an agent's progress
+/// type.
 static AGENT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"agent"));
 
-/// How many blocks of a record are compared with those of one that has its id.
+/// How many blocks of a record are compared with those of an earlier record with the same id.
 const COMPARED: usize = 256;
 
-/// Looks on while a table is read, so that a file is gone through once.
+/// Sees each line and record while a table is read, so that the file is read only once.
 pub(crate) trait Watch: Send {
-    /// One that looks for the same and has seen nothing yet: for another part, or another file.
+    /// A new one of the same kind that has seen nothing yet: for another part, or another file.
     fn another(&self) -> Self;
-    /// The next line.
+    /// Called for each line.
     fn line(&mut self, line: &Line<'_>);
-    /// One of its records.
+    /// Called for each record of the line.
     fn record(&mut self, record: &Record<'_>, placed: Placed);
-    /// Takes in what another saw in the part behind, whose lines were counted from 1; before it there are so many.
+    /// Adds what another one saw in the next part, whose lines were counted from 1. Before that
+    /// part there are `lines` lines.
     fn append(&mut self, behind: Self, lines: u64);
 }
 
-/// Nobody.
+/// Ignores everything.
 impl Watch for () {
     fn another(&self) {}
     fn line(&mut self, _: &Line<'_>) {}
@@ -90,34 +94,35 @@ impl Watch for () {
     fn append(&mut self, (): (), _: u64) {}
 }
 
-/// A table that is being read, and what is known for that time only.
+/// A table while it is being read, with what is needed only until then.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) table: Table,
     pub(super) answers: HashMap<Id, AnswerId>,
-    /// The answer that goes on if a record has no `message.id`.
+    /// The answer that a record without a `message.id` continues.
     pub(super) running: Option<AnswerId>,
-    /// Whether anything told which answer runs. If not, one that was begun without an id may be one of the part before.
+    /// Whether this part of the file has shown which answer is running. If not, an answer that
+    /// begins here without an id (`headless`) may belong to the part before.
     pub(super) is_told: bool,
     pub(super) headless: Option<AnswerId>,
     /// The first record of each id.
     pub(super) first: HashMap<Id, RowId>,
     /// Sub-agents whose progress was seen.
     pub(super) seen: HashSet<Id>,
-    /// What was said, as hashes, and where.
+    /// The hashes of user texts and attached prompts, with their records.
     pub(super) text_hashes: Vec<(u64, RowId)>,
     /// What happened to the queue.
     pub(super) queue: Vec<(RowId, Queued)>,
-    /// The last id of each kind, as it stands.
+    /// The last id of each kind, with its raw bytes.
     recent: [(Vec<u8>, Option<Id>); 3],
 }
 
-/// Kinds of ids that come again at once.
+/// Kinds of ids that often occur several times in a row.
 const UUID: usize = 0;
 const SESSION: usize = 1;
 const MESSAGE: usize = 2;
 
-/// What happens to the queue of prompts; they are hashes.
+/// What happens to the queue of prompts. The numbers are hashes of prompts.
 #[derive(Clone, Copy)]
 pub(super) enum Queued {
     Put(u64),
@@ -127,9 +132,9 @@ pub(super) enum Queued {
 }
 
 impl Table {
-    /// Whether a row has a block that says that.
+    /// Whether a row has a block with that hash.
     pub(super) fn has_part(&self, row: RowId, hash: u64) -> bool {
-        self.parts_of(row).take(COMPARED).any(|part| self.part(part).hash == hash)
+        self.blocks_of(row).take(COMPARED).any(|part| self.block(part).hash == hash)
     }
 }
 
@@ -150,7 +155,8 @@ impl Reading {
             return;
         }
         let input = entry.input();
-        // Most records hang on the one before them, in the same session, often of the same answer.
+        // Most records are children of the one before them, in the same session, often of the same
+        // answer.
         let parent = self.name_again(UUID, entry.get("parentUuid"));
         let uuid = self.name_as(UUID, entry.get("uuid"));
         let session = entry.get("sessionId").or_else(|| entry.get("session_id"));
@@ -174,8 +180,8 @@ impl Reading {
             is_native: entry
                 .get("type")
                 .is_some_and(|json| !json.is("human") && !json.is("tool_result")),
-            is_marked_side: entry.flag("isSidechain"),
-            is_side: entry.flag("isSidechain"),
+            says_sidechain: entry.flag("isSidechain"),
+            is_sidechain: entry.flag("isSidechain"),
             is_repeat: uuid.is_some_and(|uuid| self.first.contains_key(&uuid)),
             ends_turn: entry.flag("toolEndsTurn"),
             is_string: entry
@@ -196,19 +202,20 @@ impl Reading {
         self.table.rows.push(row);
     }
 
-    /// The text of a value as an id. An empty text is none: gateways fill fields in with it.
+    /// Interns the text of a value. An empty text counts as none, because gateways fill fields with
+    /// it.
     fn name(&mut self, value: Option<Json<'_>>) -> Option<Id> {
         let text = value?.text()?;
         if text.is_empty() { None } else { self.table.ids.keep(&text) }
     }
 
-    /// The same for an id that is likely to be the last one of a kind.
+    /// Like `name`, for an id that is likely to be the last one of its kind.
     fn name_again(&mut self, kind: usize, value: Option<Json<'_>>) -> Option<Id> {
         let (raw, id) = &self.recent[kind];
         if value.is_some_and(|value| value.raw() == raw) { *id } else { self.name(value) }
     }
 
-    /// The same for an id that is the last one of its kind from now on.
+    /// Like `name`, for an id that becomes the last one of its kind.
     fn name_as(&mut self, kind: usize, value: Option<Json<'_>>) -> Option<Id> {
         let id = self.name_again(kind, value);
         let (raw, last) = &mut self.recent[kind];
@@ -259,11 +266,11 @@ impl Reading {
             let kind = block.kind();
             let get = |name: &str| block.get(name);
             let hash = match kind {
-                // Equal for a string and for a block of the same text.
+                // Equal for a string and for a block with the same text.
                 BlockKind::Text if row.answer.is_none() => {
                     digest(block.text().as_deref().unwrap_or_default())
                 }
-                // Where the client numbers blocks, equal ones of different numbers are two.
+                // If the client numbers blocks, equal blocks with different numbers are two.
                 _ => digest(&(index, block.json().raw())),
             };
             let call = match kind {
@@ -271,7 +278,7 @@ impl Reading {
                 _ if kind.is_result() => self.name(get("tool_use_id")),
                 _ => None,
             };
-            // Of answers this is told by the chain that they stand in, later.
+            // For answers, this depends on their chain and is determined later.
             let is_repeat = row.answer.is_none()
                 && repeated.is_some_and(|first| self.table.has_part(first, hash));
             let name = if kind.is_call() { self.name(get("name")) } else { None };
@@ -286,20 +293,29 @@ impl Reading {
                 self.table.prompts.push((number, digest(&*prompt)));
             }
             let is_error = kind.is_result() && get("is_error").and_then(Json::bool) == Some(true);
-            // Where it stands, so that it can be read alone; a condensed record is read as a whole.
+            // Its offset, so that it can be read alone. A condensed record is read as a whole.
             let raw = block.json().raw();
             let at = (raw.as_ptr() as usize).wrapping_sub(entry.raw().as_ptr() as usize);
             let is_held = !row.is_long() && at.saturating_add(raw.len()) <= entry.raw().len();
             let place = [at, raw.len()].map(|number| u32::try_from(number).unwrap_or_default());
             let place = if is_held { place } else { [0, 0] };
             let filling = Filling::of(&block, self.table.text(name));
-            let part =
-                Part { row: id, kind, id: call, name, is_repeat, is_error, filling, hash, place };
+            let part = BlockRow {
+                row: id,
+                kind,
+                id: call,
+                name,
+                is_repeat,
+                is_error,
+                filling,
+                hash,
+                place,
+            };
             self.table.parts.push(part);
         }
     }
 
-    /// What records tell beside the conversation.
+    /// Reads what a record contains besides the conversation.
     fn aside(&mut self, entry: &Entry<'_>, known: &Row, row: RowId) {
         if let Some(from) = entry.get("forkedFrom")
             && let Some(session) = self.name(from.get("sessionId"))
@@ -325,8 +341,9 @@ impl Reading {
         }
     }
 
-    /// Follows the queue: what is taken out becomes a record, what is removed goes to the model while it works (without any other record
-    /// up to 2.1.45), and `popAll` gives all back to the person.
+    /// Records an operation on the queue. A prompt that is dequeued becomes a record; one that is
+    /// removed goes to the model while it works (without any other record up to 2.1.45); `popAll`
+    /// returns all prompts to the input field.
     fn queue(&mut self, entry: &Entry<'_>, row: RowId) {
         let content = entry.text("content");
         let hash = content.as_deref().map(digest);
@@ -345,8 +362,8 @@ impl Reading {
         self.queue.extend(queued.map(|queued| (row, queued)));
     }
 
-    /// The prompts that left the queue, and whether they were removed; and records of the user by
-    /// which others left it that no `dequeue` took out.
+    /// Returns the prompts that left the queue, each with whether it was removed; and the user
+    /// records of prompts that left the queue without a `dequeue`.
     fn left(&self) -> (Vec<(RowId, u64, bool)>, HashSet<RowId>) {
         let mut waiting: VecDeque<(RowId, u64)> = VecDeque::new();
         let mut left = Vec::new();
@@ -369,7 +386,7 @@ impl Reading {
                 Queued::Take => {
                     left.extend(waiting.pop_front().map(|(row, hash)| (row, hash, false)));
                 }
-                // The oldest that was not said.
+                // The oldest one that has no user record yet.
                 Queued::Remove(None) => {
                     while let Some((put, hash)) = waiting.pop_front() {
                         let prompts = prompts.entry(hash).or_default();
@@ -399,11 +416,12 @@ impl Reading {
     pub(super) fn finish(mut self) -> Table {
         // In a sub-agent's own file nothing is a sidechain.
         let mut steps = self.table.rows.iter().filter(|row| row.uuid.is_some()).peekable();
-        self.table.is_agent = steps.peek().is_some() && steps.all(|row| row.is_side);
+        self.table.is_agent = steps.peek().is_some() && steps.all(|row| row.is_sidechain);
         if self.table.is_agent {
-            self.table.rows.iter_mut().for_each(|row| row.is_side = false);
+            self.table.rows.iter_mut().for_each(|row| row.is_sidechain = false);
         }
-        // What left the queue and was said later has a record of its own, each one once.
+        // A prompt that left the queue and was said later has a record of its own. Each record
+        // counts once.
         let (left, taken) = self.left();
         let mut places: HashMap<u64, VecDeque<RowId>> =
             left.iter().map(|(_, hash, _)| (*hash, VecDeque::new())).collect();
@@ -426,7 +444,7 @@ impl Reading {
         self.table
     }
 
-    /// Which sub-agent a result tells of.
+    /// Records which sub-agent a result names.
     fn started(&mut self, entry: &Entry<'_>, input: Option<Input>, row: RowId) {
         if input == Some(Input::Notification) {
             let text = entry.message().and_then(Message::first_text);
@@ -451,7 +469,7 @@ impl Reading {
             return;
         };
         let Some(agent) = self.name(data.get("agentId")) else { return };
-        // There is one for every step of the agent.
+        // Each step of an agent has one.
         if self.seen.insert(agent) {
             let call = self.name(entry.get("parentToolUseID"));
             self.table.started.push(Started { row, agent, call, by: StartedBy::Progress });
@@ -509,7 +527,7 @@ impl Reading {
     }
 }
 
-/// A value as a number. The same in every table.
+/// A hash, stable within this process only (seeded at random). Never store it.
 pub(crate) fn digest<T: Hash + ?Sized>(value: &T) -> u64 {
     static STATE: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
     STATE.hash_one(value)

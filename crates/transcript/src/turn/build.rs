@@ -1,7 +1,7 @@
-//! From rows in order to turns.
+//! Divides rows in order into turns.
 //!
-//! A [`Builder`] goes through the rows of a path or of a chain. It is used for all chains of a table one after the other, the live ones
-//! first, so that it can see to it that an answer that stands in two of them counts once.
+//! A [`Builder`] reads the rows of a path or of a chain. One builder is used for all chains of a
+//! table, the live ones first, so that an answer that is in two of them counts once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,38 +12,39 @@ use crate::input::Input;
 use crate::table::{AnswerId, BlockId, RowId, Table};
 use crate::time::Time;
 
-/// Makes turns of rows.
+/// Divides rows into turns.
 #[derive(Debug)]
 pub struct Builder<'a> {
     table: &'a Table,
     pairs: &'a Pairs,
-    /// Which answers were counted.
+    /// The answers that were counted already.
     counted: HashSet<AnswerId>,
-    /// Where each answer of this run was put: turn and step.
+    /// Where each answer of this run is: turn and step.
     placed: HashMap<AnswerId, (usize, usize)>,
 }
 
 /// One run: a path or a chain.
 struct Run {
     turns: Vec<Turn>,
-    /// What stands in front of the next opening.
+    /// The rows before the next opening.
     ahead: Vec<RowId>,
-    /// A compaction is in front of it.
+    /// A compaction is among them.
     is_cut: bool,
-    /// Nothing was asked before.
+    /// No turn was opened before.
     is_first: bool,
-    /// The turn that runs takes more.
+    /// The current turn is still open for more rows.
     is_running: bool,
     last_time: Option<Time>,
 }
 
 impl<'a> Builder<'a> {
-    /// For the rows of a table.
+    /// Creates a builder for the rows of a table.
     pub fn new(table: &'a Table, pairs: &'a Pairs) -> Self {
         Builder { table, pairs, counted: HashSet::new(), placed: HashMap::new() }
     }
 
-    /// The turns in these rows, which go on from another, if they are not the beginning.
+    /// The turns in these rows. `after` is the row that they continue from, if they are not the
+    /// beginning.
     pub fn turns(
         &mut self,
         after: Option<RowId>,
@@ -61,7 +62,8 @@ impl<'a> Builder<'a> {
         for id in rows {
             self.row(&mut run, id);
         }
-        // What nobody came for goes with the last turn, unless that is over or there is none; then it is one, if it says anything.
+        // Rows that no opening followed belong to the last turn. If that has ended, or there is
+        // none, they form a turn of their own, if they say anything.
         let says = run.ahead.iter().any(|row| self.table.row(*row).input.is_some());
         if says && (run.turns.is_empty() || run.is_cut) {
             self.open(&mut run, None);
@@ -77,8 +79,8 @@ impl<'a> Builder<'a> {
         let row = self.table.row(id);
         match (row.kind, row.input) {
             (Kind::User, _) if row.is_repeat => {
-                // The same again, unless something is new in it.
-                let mut parts = self.table.parts_of(id).map(|block| self.table.part(block));
+                // The same again, unless something in it is new.
+                let mut parts = self.table.blocks_of(id).map(|block| self.table.block(block));
                 let fresh = parts.any(|part| !part.is_repeat);
                 if fresh && row.input == Some(Input::ToolResult) {
                     self.results(run, id);
@@ -98,7 +100,7 @@ impl<'a> Builder<'a> {
             (_, Some(Input::ToolResult)) => self.results(run, id),
             (_, Some(Input::Preface)) => run.ahead.push(id),
             (_, Some(Input::Summary)) => cut(run, id),
-            // What a hook or the client says belongs to the turn that runs, or to the next.
+            // What a hook or the client says belongs to the running turn, or else to the next one.
             (_, Some(Input::Meta | Input::Hook)) if !run.is_running => run.ahead.push(id),
             (_, Some(_)) => self.within(run, id, Some(Step::Said(id))),
             (Kind::Assistant, None) => self.answer(run, id),
@@ -109,7 +111,8 @@ impl<'a> Builder<'a> {
             (Kind::QueueOperation, None) if self.table.unsaid.binary_search(&id).is_ok() => {
                 self.within(run, id, Some(Step::Said(id)));
             }
-            // Progress, titles, snapshots: part of no turn, but they must not stand outside of one.
+            // Progress, titles, snapshots: not a step of any turn, but inside the row range of the
+            // running one.
             _ if run.is_running && row.uuid.is_some() => self.within(run, id, None),
             _ => {}
         }
@@ -118,7 +121,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether somebody did something here: not hooks, notes of the client, what stands ahead of a prompt, or a filler.
+    /// Whether a person or the model acted here: not hooks, notes of the client, what comes ahead
+    /// of a prompt, or a filler.
     fn is_doing(&self, id: RowId) -> bool {
         let row = self.table.row(id);
         match (row.kind, row.input) {
@@ -132,7 +136,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether a record goes on with the prompt before it: old clients wrote one prompt as several records of one time.
+    /// Whether a record continues the prompt before it: old clients wrote one prompt as several
+    /// records with the same time.
     fn is_same_prompt(&self, run: &Run, id: RowId) -> bool {
         let Some(turn) = run.turns.last().filter(|_| run.is_running && run.ahead.is_empty()) else {
             return false;
@@ -148,7 +153,7 @@ impl<'a> Builder<'a> {
             && one.time == other.time
     }
 
-    /// Begins a turn, with what opens it, if anything does.
+    /// Begins a turn, with the row that opens it, if there is one.
     fn open(&self, run: &mut Run, with: Option<RowId>) {
         let summed_up =
             || run.ahead.iter().any(|row| self.table.row(*row).input == Some(Input::Summary));
@@ -184,12 +189,13 @@ impl<'a> Builder<'a> {
             let is_input = self.table.row(id).input.is_some();
             let Some(turn) = run.turns.last_mut() else { return };
             turn.steps.push(if is_input { Step::Said(id) } else { Step::Event(id) });
-            // What stands in front may be much older: the turn begins with its opening.
+            // These rows may be much older, so they do not count for the time of the turn.
             turn.rows = [turn.rows[0].min(id), turn.rows[1].max(id)];
         }
     }
 
-    /// Puts a row into the turn that runs; one begins if none does. What only notes something waits for the next.
+    /// Adds a row to the running turn, and begins a turn if none is running. Rows that only note
+    /// something wait for the next turn instead.
     fn within(&self, run: &mut Run, id: RowId, step: Option<Step>) {
         if !run.is_running {
             if matches!(step, None | Some(Step::Event(_))) {
@@ -205,7 +211,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Notes that a row is in a turn.
+    /// Extends the range and the times of a turn to a row.
     fn touch(&self, turn: &mut Turn, id: RowId) {
         turn.rows = [turn.rows[0].min(id), turn.rows[1].max(id)];
         if let Some(time) = self.table.row(id).time.filter(|_| self.is_doing(id)) {
@@ -222,8 +228,8 @@ impl<'a> Builder<'a> {
         self.within(run, id, None);
         let Some(turn) = run.turns.last_mut() else { return };
         let mut beside = false;
-        for block in self.table.parts_of(id) {
-            let part = self.table.part(block);
+        for block in self.table.blocks_of(id) {
+            let part = self.table.block(block);
             if !part.kind.is_result() {
                 beside |= !part.is_repeat;
             } else if self.pairs.of(block).is_none() && !part.is_repeat {
@@ -238,7 +244,7 @@ impl<'a> Builder<'a> {
     fn answer(&mut self, run: &mut Run, id: RowId) {
         let Some(answer) = self.table.row(id).answer else { return };
         let table = self.table;
-        let fresh = table.parts_of(id).filter(|block| !table.part(*block).is_repeat);
+        let fresh = table.blocks_of(id).filter(|block| !table.block(*block).is_repeat);
         if let Some((turn, step)) = self.placed.get(&answer).copied()
             && let Some(Step::Answer { blocks, .. }) =
                 run.turns.get_mut(turn).and_then(|turn| turn.steps.get_mut(step))
@@ -297,7 +303,7 @@ impl<'a> Builder<'a> {
         let Some(last) = last_answer else {
             return match turn.input {
                 None if is_orphan => Outcome::Open,
-                // A command of the user's own is text for the model.
+                // A custom command of the user is text for the model.
                 Some(Input::Command) if is_expanded && !is_printed => Outcome::Unanswered,
                 None | Some(Input::Command | Input::Shell | Input::Memory | Input::Summary) => {
                     Outcome::Local
@@ -314,31 +320,33 @@ impl<'a> Builder<'a> {
         Outcome::Answered
     }
 
-    /// Whether something has to come after the last answer: the result of a call, or the answer to results.
+    /// Whether something must follow the last answer: the result of a call, or the answer to
+    /// results.
     fn waits(&self, turn: &Turn, last: AnswerId) -> bool {
         let of_last = |step: &&Step| matches!(step, Step::Answer { id, .. } if *id == last);
         let Some(Step::Answer { blocks, .. }) = turn.steps.iter().rfind(of_last) else {
             return false;
         };
-        let row = |block: &BlockId| self.table.part(*block).row;
-        let calls = || blocks.iter().filter(|block| self.table.part(**block).kind.is_call());
+        let row = |block: &BlockId| self.table.block(*block).row;
+        let calls = || blocks.iter().filter(|block| self.table.block(**block).kind.is_call());
         let results = || calls().filter_map(|call| self.pairs.of(*call));
-        let settles = |result: BlockId| {
-            let part = self.table.part(result);
-            // The API goes on by itself after its own tools.
+        let ends_call = |result: BlockId| {
+            let part = self.table.block(result);
+            // The API continues by itself after its own tools.
             part.kind == BlockKind::ServerToolResult || self.table.row(part.row).ends_turn
         };
-        // In dialects without ids all answers of a turn are one: what stands behind the last result is the last word.
+        // In dialects without ids, all answers of a turn are one: a block after the last result
+        // ends it.
         let last_call = calls().map(row).max();
         let last_result = results().map(|result| row(&result)).max();
         let last_word = blocks.iter().map(row).max();
         let goes_on = last_word > last_result && last_word > last_call;
         let is_open = calls().any(|call| self.pairs.of(*call).is_none());
-        is_open || (last_call.is_some() && !goes_on && !results().all(settles))
+        is_open || (last_call.is_some() && !goes_on && !results().all(ends_call))
     }
 }
 
-/// Ends the turn that runs at a compaction.
+/// Ends the running turn at a compaction.
 fn cut(run: &mut Run, id: RowId) {
     if run.is_running
         && let Some(turn) = run.turns.last_mut()

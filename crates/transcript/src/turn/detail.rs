@@ -1,7 +1,7 @@
-//! What the steps of a turn say, read from the file.
+//! The texts of the steps of a turn, read from the file.
 //!
-//! One row at a time: what is held is what one record holds. A record that is too long to hold has its long texts cut, and that
-//! is told ([`Piece::is_cut`]).
+//! Reads one row at a time, so that no more than one record is in memory. If a record is too long
+//! for memory, its long texts are cut, and [`Piece::is_cut`] is set.
 
 use std::io;
 
@@ -16,83 +16,84 @@ use crate::tool;
 /// One block, to be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it stands; nothing for what is no block.
+    /// The block in the table; `None` for a piece that is not a block.
     pub block: Option<BlockId>,
-    /// What it says.
+    /// Its contents.
     pub what: What,
-    /// Its record is too long to hold, and what it says may have lost its middle.
+    /// Its record is too long for memory, so the middle of its texts may be missing.
     pub is_cut: bool,
 }
 
-/// What a block says.
+/// The contents of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// Text.
     Text(String),
-    /// Thinking; empty where the client keeps only the signature.
+    /// Thinking; empty if the client keeps only the signature.
     Thinking(String),
     /// Thinking that only the API can read.
     Redacted,
-    /// A call of a tool: its name and input.
+    /// A tool call: its name and input.
     Call(String, Vec<u8>),
-    /// A picture or document: what it is, its media type, and how many bytes of base64 or text it has.
+    /// An image or a document: its type, its media type, and its size in bytes of base64 or text.
     Media(String, String, usize),
-    /// Anything else, as it stands in the file.
+    /// Anything else: its type, and its bytes as they are in the file.
     Other(String, Vec<u8>),
 }
 
-/// What a call was and what came of it.
+/// A call and its result.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What it was asked, as it stands in the file.
+    /// Its input, as JSON, as it is in the file.
     pub input: Vec<u8>,
-    /// The same in a few words.
+    /// Its input in a few words.
     pub about: String,
-    /// What came of it; nothing if no result is in the file.
+    /// Its result; `None` if there is none in the file.
     pub result: Option<Answered>,
     /// The file that it touched.
     pub touched: Option<Touched>,
-    /// A record of it is too long to hold, and its texts may have lost their middle.
+    /// One of its records is too long for memory, so the middle of its texts may be missing.
     pub is_cut: bool,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// Where it stands.
+    /// Its block in the table.
     pub block: BlockId,
     /// Whether it is an error.
     pub is_error: bool,
-    /// What the model was told.
+    /// The result as the model got it.
     pub pieces: Vec<Piece>,
-    /// The client's own result, as it stands in the file.
+    /// The client's own result, as JSON, as it is in the file.
     pub structured: Option<Vec<u8>>,
     /// That in a few words.
     pub outcome: Option<String>,
-    /// From call to result, in milliseconds.
+    /// The time from the call to the result, in milliseconds.
     pub duration: Option<i64>,
 }
 
 impl Conversation {
-    /// What blocks say, in their order.
+    /// The contents of these blocks, in their order.
     pub fn pieces(&self, blocks: &[BlockId]) -> io::Result<Vec<Piece>> {
         let mut found = Vec::with_capacity(blocks.len());
         for block in blocks {
-            let is_cut = self.table.row(self.table.part(*block).row).is_long();
+            let is_cut = self.table.row(self.table.block(*block).row).is_long();
             let read = self.look_at(*block, |content_block| content_block.map(what))?;
             found.extend(read.map(|what| Piece { block: Some(*block), what, is_cut }));
         }
         Ok(found)
     }
 
-    /// What a record says beside results: a message, a queued prompt, an event of the client.
+    /// The contents of a record, except results: a message, a queued prompt, an event of the
+    /// client.
     pub fn pieces_of(&self, row: RowId) -> io::Result<Vec<Piece>> {
-        let block_ids: Vec<BlockId> = self.table.parts_of(row).collect();
+        let block_ids: Vec<BlockId> = self.table.blocks_of(row).collect();
         if !block_ids.is_empty() {
             let beside = block_ids.into_iter().filter(|block| {
-                let part = self.table.part(*block);
+                let part = self.table.block(*block);
                 !part.is_repeat && !part.kind.is_result()
             });
             return self.pieces(&beside.collect::<Vec<_>>());
@@ -109,7 +110,7 @@ impl Conversation {
 
     /// A call with its result.
     pub fn call(&self, block: BlockId) -> io::Result<Call> {
-        let part = self.table.part(block);
+        let part = self.table.block(block);
         let tool = self.table.text(part.name).unwrap_or_default().to_owned();
         let input =
             self.look_at(block, |content_block| Some(content_block?.get("input")?.raw().to_vec()))?;
@@ -132,23 +133,23 @@ impl Conversation {
         } else {
             touched(&tool, json, structured.map(Json::trusted), &output)
         };
-        let is_long = |block: BlockId| self.table.row(self.table.part(block).row).is_long();
+        let is_long = |block: BlockId| self.table.row(self.table.block(block).row).is_long();
         let is_cut = is_long(block) || self.pairs.of(block).is_some_and(is_long);
         Ok(Call { is_cut, about: tool::about(&tool, json), touched, result, tool, input })
     }
 
-    /// A result: what the model was told, and what the client knows.
+    /// A result: as the model got it, and the client's own as JSON.
     pub fn result(&self, block: BlockId) -> io::Result<(Vec<Piece>, Option<Vec<u8>>)> {
-        let part = self.table.part(block);
+        let part = self.table.block(block);
         let is_cut = self.table.row(part.row).is_long();
         let pieces = self.look_at(block, |content_block| {
             let inner =
                 content_block.into_iter().flat_map(|outer| outer.inner().collect::<Vec<_>>());
             inner.map(|inner| Piece { block: None, what: what(inner), is_cut }).collect()
         })?;
-        // One structured result for several results is nobody's.
+        // One structured result for several results cannot be assigned to any of them.
         let mut results =
-            self.table.parts_of(part.row).filter(|one| self.table.part(*one).kind.is_result());
+            self.table.blocks_of(part.row).filter(|one| self.table.block(*one).kind.is_result());
         let is_alone = results.next().is_some() && results.next().is_none();
         let structured = if is_alone {
             self.look(part.row, |entry| entry.get("toolUseResult").map(|json| json.raw().to_vec()))?
@@ -160,14 +161,14 @@ impl Conversation {
 
     fn answered(&self, tool: &str, call: BlockId, result: BlockId) -> io::Result<Answered> {
         let (pieces, structured) = self.result(result)?;
-        let time = |block: BlockId| self.table.row(self.table.part(block).row).time;
+        let time = |block: BlockId| self.table.row(self.table.block(block).row).time;
         let between =
             time(result).zip(time(call)).map(|(end, start)| end.0.saturating_sub(start.0));
         let json = structured.as_deref().map(Json::trusted);
         let outcome = json.filter(|json| json.shape() == Shape::Object);
         Ok(Answered {
             block: result,
-            is_error: self.table.part(result).is_error,
+            is_error: self.table.block(result).is_error,
             outcome: outcome.and_then(|json| tool::outcome(tool, json)),
             duration: between.filter(|taken| *taken >= 0),
             pieces,
@@ -209,7 +210,7 @@ fn what(block: Block<'_>) -> What {
     }
 }
 
-/// What a record without a message says.
+/// The contents of a record without a message.
 fn aside(entry: &Entry<'_>) -> Option<What> {
     let text = |value: Option<Json<'_>>| Some(What::Text(value?.text()?.into_owned()));
     let whole = |name: &str| {

@@ -1,7 +1,8 @@
-//! Calls and their results.
+//! Pairs calls with their results.
 //!
-//! Paired by id over the whole file: first a result with a call on the very record that it hangs on, then the rest in file order, so that
-//! ids that are used again pair one by one. Invariant: a block has at most one partner, and is its partner's.
+//! Paired by id over the whole file: first each result with a call in its parent record, then the
+//! rest in file order, so that ids that are used again pair one by one. Invariant: a block has at
+//! most one partner, and is the partner of that one.
 
 use hashbrown::HashMap;
 
@@ -14,32 +15,33 @@ pub struct Pairs {
     partners: Vec<Option<BlockId>>,
 }
 
-/// How many blocks of a record are searched for a call; calls behind them pair in order just as well.
+/// How many blocks of a record are searched for a call. Calls after them pair in file order just as
+/// well.
 const SEARCHED: usize = 64;
 
 impl Pairs {
     /// Pairs the calls and results of a table.
     pub fn new(table: &Table) -> Pairs {
-        let mut pairs = Pairs { partners: vec![None; table.parts().len()] };
+        let mut pairs = Pairs { partners: vec![None; table.blocks().len()] };
         let mut rows: HashMap<Id, RowId> = HashMap::new();
         let mut waiting: HashMap<Id, Vec<BlockId>> = HashMap::new();
         for block in blocks(table, BlockKind::is_call).rev() {
-            let part = table.part(block);
+            let part = table.block(block);
             rows.extend(table.row(part.row).uuid.map(|uuid| (uuid, part.row)));
             if let Some(id) = part.id {
                 waiting.entry(id).or_default().push(block);
             }
         }
         for result in blocks(table, BlockKind::is_result) {
-            let hangs_on = table.row(table.part(result).row).parent.and_then(|id| rows.get(&id));
+            let hangs_on = table.row(table.block(result).row).parent.and_then(|id| rows.get(&id));
             let call = hangs_on.and_then(|row| {
-                let mut near = table.parts_of(*row).take(SEARCHED);
+                let mut near = table.blocks_of(*row).take(SEARCHED);
                 near.find(|call| pairs.fits(table, *call, result))
             });
             pairs.join(call, result);
         }
         for result in blocks(table, BlockKind::is_result) {
-            let id = table.part(result).id;
+            let id = table.block(result).id;
             if pairs.of(result).is_none()
                 && let Some(calls) = id.and_then(|id| waiting.get_mut(&id))
             {
@@ -53,7 +55,7 @@ impl Pairs {
     }
 
     fn fits(&self, table: &Table, call: BlockId, result: BlockId) -> bool {
-        let (call_part, result_part) = (table.part(call), table.part(result));
+        let (call_part, result_part) = (table.block(call), table.block(result));
         call_part.kind.is_call()
             && !call_part.is_repeat
             && call_part.id.is_some()
@@ -68,30 +70,30 @@ impl Pairs {
         }
     }
 
-    /// The result of a call, the call of a result.
+    /// The result of a call, or the call of a result.
     pub fn of(&self, block: BlockId) -> Option<BlockId> {
         self.partners[block.index()]
     }
 
-    /// The results that answer no call.
+    /// The results without a call.
     pub fn orphans(&self, table: &Table) -> Vec<BlockId> {
         blocks(table, BlockKind::is_result).filter(|block| self.of(*block).is_none()).collect()
     }
 
-    /// The calls that have no result.
+    /// The calls without a result.
     pub fn open(&self, table: &Table) -> Vec<BlockId> {
         blocks(table, BlockKind::is_call).filter(|block| self.of(*block).is_none()).collect()
     }
 }
 
-/// The blocks of a kind that are no repeats, in file order.
+/// The blocks of a kind that are not repeats, in file order.
 fn blocks(
     table: &Table,
     wanted: fn(BlockKind) -> bool,
 ) -> impl DoubleEndedIterator<Item = BlockId> {
-    let numbers = 0..u32::try_from(table.parts().len()).unwrap_or(u32::MAX);
+    let numbers = 0..u32::try_from(table.blocks().len()).unwrap_or(u32::MAX);
     numbers.map(BlockId).filter(move |block| {
-        let part = table.part(*block);
+        let part = table.block(*block);
         wanted(part.kind) && !part.is_repeat
     })
 }

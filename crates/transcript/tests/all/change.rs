@@ -1,4 +1,5 @@
-//! Changes on every real session, and on sessions made by chance: what comes out resumes as well as what went in.
+//! Changes of every real session, and of random sessions: the result resumes as well as the
+//! original.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,8 @@ use super::properties::{conversation, damage};
 
 const OLD: &str = "11111111-1111-4111-8111-111111111111";
 const NEW: &str = "22222222-2222-4222-8222-222222222222";
-/// The versions whose verdicts are compared. The last one does not know how newer sessions hang together: what it resumes fully it must go on to.
+/// The versions whose verdicts are compared. The last one cannot follow the parent links of newer
+/// sessions: only what it resumes fully must stay so.
 const VERSIONS: [&str; 4] = ["2.1.325", "2.1.100", "2.1.45", "2.0.76"];
 
 fn is_worse(version: &str, before: Verdict, after: Verdict) -> bool {
@@ -44,7 +46,7 @@ pub(super) fn made(
     (out, written)
 }
 
-/// All changes there are, by name.
+/// All kinds of changes, by name.
 fn changes(subject: &Subject) -> Vec<(&'static str, Change)> {
     let strip = |what: Strip| change::strip(subject, &what).unwrap();
     let mut all = vec![
@@ -80,10 +82,10 @@ fn proof_of(subject: &Subject) -> Proof {
     change::prove(subject, &change, change::Written::default(), subject).unwrap()
 }
 
-/// What is mended of a session, as the command does it.
+/// The repaired session, as the command writes it.
 pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
     let before = subject(bytes, rules);
-    let mended = change::mend(&before, rules, &mut tempfile::tempfile).unwrap();
+    let mended = change::repair(&before, rules, &mut tempfile::tempfile).unwrap();
     let (out, written) = made(mended.source.as_ref().unwrap_or(&before), &mended.change, None);
     let proof =
         change::prove(&before, &mended.change, mended.total(written), &subject(&out, rules))
@@ -91,7 +93,7 @@ pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
     (out, proof)
 }
 
-/// What people and the model say in what a version would send.
+/// The texts of people and of the model in what a version would send.
 fn sent_texts(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
     let of = subject(bytes, Rules::of(version).unwrap());
     let found =
@@ -101,7 +103,7 @@ fn sent_texts(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
     for block in found.messages.iter().flat_map(|message| &message.blocks) {
         let block: serde_json::Value = serde_json::from_slice(block.raw()).unwrap_or_default();
         let text = block["text"].as_str().unwrap_or_default().trim();
-        // What the client fills in where something is missing is nobody's word.
+        // What the client fills in where something is missing does not count.
         let is_made = ["(no content)", "[", "<system-reminder>", "Tool loaded."]
             .iter()
             .any(|made| text.starts_with(made));
@@ -112,7 +114,7 @@ fn sent_texts(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The first text that is sent before a change and not after it.
+/// The first text that is sent before a change but not after it.
 fn lost(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> Option<String> {
     // A text may be joined to another one.
     let is_there = |text: &String| {
@@ -121,7 +123,8 @@ fn lost(before: &BTreeMap<String, usize>, after: &BTreeMap<String, usize>) -> Op
     before.keys().find(|text| !is_there(text)).map(|text| text.chars().take(80).collect())
 }
 
-/// Sessions made by hand of which a change makes something worse for clients of which they show a fault.
+/// Sessions made by hand to show a fault of some clients, where a change makes something worse for
+/// these.
 const APART: [(&str, &str); 7] = [
     ("in_Read_number_beside", "a call that ends old clients is not sent by some, as it is open"),
     ("in_Read_number_compacted", "a call that ends old clients stands before a compaction"),
@@ -248,7 +251,7 @@ fn with_uuids(lines: &[String]) -> String {
     text
 }
 
-/// A session made by chance; every other one damaged.
+/// A random session; every other one is damaged.
 pub(super) fn chance(seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let steps = 4 + rng.below(30);
@@ -293,7 +296,7 @@ fn a_clone_names_no_old_id_and_hangs_together_as_before() {
                 }
             }
         }
-        // With the ids as they were it is the same file.
+        // With unchanged ids it is the same file.
         let (same, _) = made(&before, &change::clone(&before), None);
         assert_eq!(same, chance(seed).into_bytes(), "seed {seed}");
     }
@@ -328,17 +331,17 @@ fn strip_never_breaks_a_pair() {
         let after = subject(&out, Rules::newest());
         let paired = |of: &Subject| {
             let conversation = of.conversation();
-            let blocks = (0..u32::try_from(conversation.table.parts().len()).unwrap())
+            let blocks = (0..u32::try_from(conversation.table.blocks().len()).unwrap())
                 .map(transcript::table::BlockId);
             let halves = blocks.filter(|block| {
-                let part = conversation.table.part(*block);
+                let part = conversation.table.block(*block);
                 (part.kind.is_call() || part.kind.is_result())
                     && !part.is_repeat
                     && conversation.pairs.of(*block).is_none()
             });
             halves
                 .filter_map(|block| {
-                    conversation.table.text(conversation.table.part(block).id).map(str::to_owned)
+                    conversation.table.text(conversation.table.block(block).id).map(str::to_owned)
                 })
                 .collect::<std::collections::BTreeSet<_>>()
         };
@@ -380,7 +383,7 @@ fn repair_done_twice_does_nothing_and_never_loses_a_message() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Every finding is mended, or is one of those that no change of the file can mend.
+/// Every finding is fixed, or is one that no change of the file can fix.
 #[test]
 fn what_check_finds_is_mended_or_said_to_remain() {
     let mut text = String::new();
@@ -433,7 +436,8 @@ fn texts(text: &str) -> Vec<String> {
     sent_texts(text.as_bytes(), "2.1.325").into_keys().collect()
 }
 
-/// If nothing is left of what a compaction keeps, it keeps nothing: not all that stands before it.
+/// If nothing is left of the records that a compaction keeps, it keeps nothing, instead of
+/// everything before it.
 #[test]
 fn a_compaction_stays_one_when_what_it_keeps_is_stripped() {
     let metadata = r#""subtype":"compact_boundary","logicalParentUuid":"r1","compactMetadata":{"trigger":"auto","preTokens":9,"preservedSegment":{"headUuid":"c1","tailUuid":"r1","anchorUuid":"s1"},"preservedMessages":{"anchorUuid":"s1","uuids":["c1","r1"],"allUuids":["c1","r1"]}}"#;
@@ -451,7 +455,8 @@ fn a_compaction_stays_one_when_what_it_keeps_is_stripped() {
     assert!(out.contains(r#""uuids":[],"allUuids":[]"#) && !out.contains("preservedSegment"));
 }
 
-/// The text of an answer hangs beside the way, and its thinking, which is on it, goes.
+/// The text of an answer is beside the path to the leaf; its thinking, which is on the path, is
+/// removed.
 #[test]
 fn an_answer_beside_the_way_stays_when_its_thinking_goes() {
     let thinking = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
@@ -478,7 +483,7 @@ fn nothing_blank_is_left_of_what_was_said_beside_results() {
     assert_eq!(stripped(script.text(), &calls()).lines().count(), 2);
 }
 
-/// Beginnings without ids, or many of them: no loop without end.
+/// One or many roots without ids: no infinite loop.
 #[test]
 fn a_beginning_without_an_id_is_no_trouble() {
     let script = Script::new().call("c1", "-", "m1", "t1", "Read").result("r1", "c1", "t1", "x");
@@ -491,7 +496,7 @@ fn a_beginning_without_an_id_is_no_trouble() {
 
 #[test]
 fn what_is_sent_now_is_sent_after_a_repair() {
-    // The parent of two records is lost, and a call is open.
+    // The parent of two records is missing, and a call has no result.
     let script = Script::new()
         .prompt("p1", "-", "one")
         .call("c1", "p1", "m1", "t1", "Read")
@@ -501,7 +506,7 @@ fn what_is_sent_now_is_sent_after_a_repair() {
     let (out, _) = repaired(script.text().as_bytes(), Rules::newest());
     let found = texts(&String::from_utf8(out).unwrap());
     assert_eq!(found, ["last", "one", "the answer", "two"]);
-    // A record that is marked as a sub-agent's lies on the way.
+    // A record that is marked as a sub-agent's is on the path to the leaf.
     let marked = r#""isSidechain":true,"message":{"role":"user","content":"marked"}"#;
     let script = Script::new()
         .prompt("p1", "-", "one")
@@ -512,7 +517,7 @@ fn what_is_sent_now_is_sent_after_a_repair() {
     assert_eq!(texts(&String::from_utf8(out).unwrap()), ["last", "marked", "one"]);
 }
 
-/// Two mends of one record: the larger one counts.
+/// Two fixes of one record: the larger one counts.
 #[test]
 fn mends_of_one_record_do_not_get_in_each_others_way() {
     let blank = r#""message":{"role":"user","content":[{"type":"text","text":" ","zzz":1}]}"#;
@@ -521,7 +526,8 @@ fn mends_of_one_record_do_not_get_in_each_others_way() {
     assert_eq!(proof.after.verdict, Verdict::Full, "{}", String::from_utf8_lossy(&out));
 }
 
-/// Of several batches, each of several pieces, with what cannot be held between them: damage, a line that is too long, several records in a line, and no newline at the end.
+/// Several batches, each of several pieces, separated by what is not kept in memory: damage, a line
+/// that is too long, several records in a line, and no newline at the end.
 #[test]
 fn a_long_session_is_written_as_it_stands() {
     let snapshot = r#"{"type":"file-history-snapshot","messageId":"x","snapshot":{}}"#;
@@ -553,7 +559,7 @@ fn a_long_session_is_written_as_it_stands() {
     assert_eq!((written.dropped, written.altered, written.bytes), (900, 0, out.len() as u64));
     lines.retain(|line| line != snapshot);
     assert!(out == lines.join("\n").as_bytes());
-    // Every record is of the new session: two stand in one line, twice.
+    // Every record belongs to the new session: two records are in one line, twice.
     let mut ids = Renames::new(OLD, NEW);
     ids.learn(&from.conversation().table);
     let (out, _) = made(&from, &change::clone(&from), Some(&ids));

@@ -1,4 +1,4 @@
-//! Every code is shown by a session, and described; every file there is gets a verdict.
+//! Every code is shown by a session, and documented; every available file gets a verdict.
 
 pub(crate) mod sessions;
 
@@ -25,7 +25,7 @@ fn judged(code: Code, made: &Made) -> Report {
     for (name, bytes) in &made.agents {
         fs::create_dir_all(&agents).unwrap();
         if code == Code::AgentUnreadable {
-            // Whoever may read everything can still not read a link to nothing.
+            // Even a user who may read everything cannot read a broken link.
             std::os::unix::fs::symlink("nowhere", agents.join(name)).unwrap();
         } else {
             write(&agents.join(name), bytes);
@@ -104,7 +104,8 @@ fn edited_files_get_their_verdicts() {
     insta::assert_snapshot!("edited", all);
 }
 
-/// Whatever a file holds, it gets a verdict, and the counts add up; recordings of clients that ended well resume.
+/// Whatever a file contains, it gets a verdict, and the counts add up; recordings that ended
+/// normally resume.
 #[test]
 fn every_file_gets_a_verdict() {
     let mut counts = [0; 4];
@@ -128,7 +129,7 @@ fn every_file_gets_a_verdict() {
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
 }
 
-/// Damage of every kind: a verdict, no panic, and the secret is never told.
+/// Damage of every kind: a verdict, no panic, and the secret is never printed.
 #[test]
 fn damaged_files_get_a_verdict() {
     let secret = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";

@@ -1,4 +1,5 @@
-//! Turns of all real files: nothing is shown twice, nothing is dropped, every record is in one chain.
+//! The turns of all real files: nothing is shown twice, nothing is dropped, every record is in one
+//! chain.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,29 +9,29 @@ use transcript::conversation::Conversation;
 use transcript::table::BlockId;
 use transcript::turn::{Step, Turn};
 
-/// How often each block is shown, by the turns.
+/// How often each block is shown by these turns.
 fn shown(conversation: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>) {
     let mut count = |block: BlockId| *counts.entry(block).or_default() += 1;
     let is_result = |block: BlockId| {
         matches!(
-            conversation.table.part(block).kind,
+            conversation.table.block(block).kind,
             BlockKind::ToolResult | BlockKind::ServerToolResult
         )
     };
     for step in turns.iter().flat_map(|turn| &turn.steps) {
         match step {
             Step::Said(row) => {
-                let blocks = conversation.table.parts_of(*row).filter(|block| !is_result(*block));
+                let blocks = conversation.table.blocks_of(*row).filter(|block| !is_result(*block));
                 blocks
-                    .filter(|block| !conversation.table.part(*block).is_repeat)
+                    .filter(|block| !conversation.table.block(*block).is_repeat)
                     .for_each(&mut count);
             }
             Step::Answer { blocks, .. } => {
                 for block in blocks {
                     count(*block);
-                    // Results of tools that the API runs stand in the answer itself.
+                    // The results of tools that the API runs are in the answer itself.
                     if let Some(result) = conversation.pairs.of(*block)
-                        && conversation.table.part(result).kind == BlockKind::ToolResult
+                        && conversation.table.block(result).kind == BlockKind::ToolResult
                     {
                         count(result);
                     }
@@ -42,7 +43,7 @@ fn shown(conversation: &Conversation, turns: &[Turn], counts: &mut HashMap<Block
     }
 }
 
-/// How often each block is shown, by all turns there are.
+/// How often each block is shown by all turns.
 fn all_shown(conversation: &Conversation) -> HashMap<BlockId, u32> {
     let turns = conversation.turns();
     let mut counts = HashMap::new();
@@ -53,9 +54,9 @@ fn all_shown(conversation: &Conversation) -> HashMap<BlockId, u32> {
     counts
 }
 
-/// How many blocks are nowhere to be seen.
+/// How many blocks are not shown at all.
 pub(crate) fn lost(conversation: &Conversation) -> usize {
-    conversation.table.parts().iter().filter(|part| !part.is_repeat).count()
+    conversation.table.blocks().iter().filter(|part| !part.is_repeat).count()
         - all_shown(conversation).len()
 }
 
@@ -67,7 +68,7 @@ pub(crate) fn check(path: &Path) {
     }
     assert_eq!(chains, conversation.table.rows().len(), "{}", path.display());
     let counts = all_shown(&conversation);
-    for (at, part) in conversation.table.parts().iter().enumerate() {
+    for (at, part) in conversation.table.blocks().iter().enumerate() {
         let times = counts.get(&BlockId(u32::try_from(at).unwrap())).copied().unwrap_or(0);
         let row = conversation.table.row(part.row);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Every record that damage did not touch is given.
+//! Every record that damage did not touch is found.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use testkit::{RealFile, Rng, real_files};
 use transcript::file::{self, Lines, State};
 use transcript::limit::HELD_LINE;
 
-/// The records of a file: where each stands. Files that are damaged already are of no use here.
+/// The ranges of the records of a file. Files that are already damaged cannot be used here.
 fn records(file: &RealFile) -> Option<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let mut healthy = true;
@@ -23,7 +23,7 @@ fn records(file: &RealFile) -> Option<Vec<Range<usize>>> {
     (healthy && !found.is_empty()).then_some(found)
 }
 
-/// `longest` is the longest line that is held; others are condensed.
+/// `longest` is the longest line that is kept in memory; others are condensed.
 fn check(file: &RealFile, seed: u64, longest: usize) {
     let Some(records) = records(file) else { return };
     let mut rng = Rng::new(seed);
@@ -54,7 +54,7 @@ fn check(file: &RealFile, seed: u64, longest: usize) {
 #[test]
 fn untouched_records_survive_damage_of_every_kind() {
     for (number, file) in real_files().iter().enumerate() {
-        // Short files are quick, and damage hits more of them.
+        // Short files are fast, and damage hits more of them.
         let times = (400_000 / file.bytes.len().max(1)).clamp(3, 60);
         for seed in 0..times as u64 {
             let seed = seed * 10_000 + number as u64;
@@ -93,7 +93,7 @@ fn untouched_records_survive_a_cut_at_every_byte() {
                 at += record.len() + 1;
             }
             for (at, one) in &given {
-                // What a cut leaves of a record, or makes of two, may by chance be JSON.
+                // What a cut leaves of a record, or makes of two, may be JSON by chance.
                 let mended = *at < start && at + one.len() > start;
                 assert!(
                     mended || records.iter().any(|record| record == one),

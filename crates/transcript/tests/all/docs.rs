@@ -1,6 +1,6 @@
-//! `docs/format.md` says what `known.txt` says, and counts what the recordings hold.
+//! `docs/format.md` agrees with `schema.txt`, and with the counts of the recordings.
 //!
-//! `QUIPU_BLESS=1 cargo test -p transcript docs` writes the tables anew.
+//! `QUIPU_BLESS=1 cargo test -p transcript docs` writes the tables again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,8 +9,8 @@ use std::fs;
 use transcript::conversation::Conversation;
 use transcript::file::Lines;
 use transcript::inventory::Inventory;
-use transcript::known::{Place, places};
-use transcript::turn::seed;
+use transcript::schema::{Place, places};
+use transcript::turn::reference;
 
 fn section(title: &str, names: &[&Place], text: &mut String) {
     writeln!(text, "\n### {title}\n").unwrap();
@@ -68,7 +68,7 @@ fn tables() -> String {
 /// Sessions that are counted in both ways.
 const COUNTED: [&str; 5] = ["c_tools", "d_parallel", "e_agent", "g_compact", "i_busy"];
 
-/// The tables of seed 001, by its own algorithms and by ours: `001 / ours` where they may differ.
+/// Counts by stop reasons and by this crate: `theirs / ours` where they may differ.
 fn counts() -> String {
     let mut text = String::from(
         "\n| session | lines | user | assistant | end_turn, tool_use, stop_sequence, null | text, thinking, tool_use, tool_result | turns | \
@@ -90,7 +90,7 @@ fn counts() -> String {
             };
             let version = version.file_name().unwrap().to_string_lossy();
             let conversation = Conversation::open(&file.path).unwrap();
-            let one = seed::read(Lines::new(&file.bytes[..])).unwrap().one;
+            let one = reference::read(Lines::new(&file.bytes[..])).unwrap().stop_reason;
             let mut inventory = Inventory::default();
             let mut lines = Lines::new(&file.bytes[..]);
             while let Some(line) = lines.next_line().unwrap() {
@@ -106,7 +106,7 @@ fn counts() -> String {
                 found.live.len() + found.dead.iter().map(|(_, turns)| turns.len()).sum::<usize>();
             let calls = conversation
                 .table
-                .parts()
+                .blocks()
                 .iter()
                 .filter(|part| part.kind.is_call() && !part.is_repeat)
                 .count();
@@ -133,10 +133,10 @@ fn counts() -> String {
     text
 }
 
-/// One test: both parts are in one document.
+/// One test, because both parts are in one document.
 #[test]
 fn the_format_document_is_up_to_date() {
     let tests = "-p transcript docs";
-    testkit::compare("format.md", "made from known.txt", &tables(), tests);
-    testkit::compare("format.md", "counted by seed 001 and by us", &counts(), tests);
+    testkit::compare("format.md", "made from schema.txt", &tables(), tests);
+    testkit::compare("format.md", "counted by stop reasons and by us", &counts(), tests);
 }

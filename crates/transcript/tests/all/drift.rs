@@ -1,4 +1,4 @@
-//! Nothing in real files is unknown, and what is planted is found.
+//! Nothing in real files is unknown, and planted unknowns are found.
 
 use testkit::{RealFile, files_under, fixtures, real_files};
 use transcript::drift::{Drift, Novelty};
@@ -38,7 +38,7 @@ fn all_genuine_files_are_known() {
     assert_eq!(drift_of(&files), [""; 0]);
 }
 
-/// The hand-made files hold six things that no client writes.
+/// The hand-made files contain six things that no client writes.
 #[test]
 fn what_is_planted_is_found() {
     let edited = files_under(&[fixtures().join("edited")]);

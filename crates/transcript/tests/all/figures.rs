@@ -1,18 +1,20 @@
-//! The figures of published counts, on the files at hand: counted plainly from the JSON, and by our own reading.
+//! The figures of published counts, for the files at hand: counted plainly from the JSON, and by
+//! this crate.
 //!
-//! The snapshot has both, side by side. Where they count the same thing they must agree; where ours knows better, the name says why.
+//! The snapshot has both, side by side. If they count the same thing, they must agree; if this
+//! crate is more exact, the name says why.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use serde_json::Value;
+use transcript::agents::{Body, WithAgents};
 use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
-use transcript::family::{Body, Family};
 use transcript::graph::Link;
 use transcript::input::Input;
+use transcript::lineage::relatives;
 use transcript::place::{Session, sessions_in};
-use transcript::relative::relatives;
 
 /// Two counts of one thing.
 #[derive(Default)]
@@ -57,7 +59,7 @@ fn has_result(value: &Value) -> bool {
     blocks(value).iter().any(|block| is(block, "tool_result"))
 }
 
-/// A prompt, a command or an interrupt, as the published counts have it.
+/// A prompt, a command or an interrupt, as the published counts define it.
 fn speaks(value: &Value) -> bool {
     let text = blocks(value).iter().find_map(|block| Some(block["text"].as_str()?.to_owned()));
     let text = text.unwrap_or_default();
@@ -89,7 +91,7 @@ fn file(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
     of_sessions(figures, lines, conversation);
 }
 
-/// 27, 38 to 40, 46, 53, 55, 56: what else records tell.
+/// 27, 38 to 40, 46, 53, 55, 56: what else records contain.
 fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
     let table = &conversation.table;
     let mut held: HashSet<String> = HashSet::new();
@@ -100,7 +102,7 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
         twice += keys.iter().filter(|key| held.contains(*key)).count() as u64;
         held.extend(keys);
     }
-    let repeats = table.parts().iter().filter(|part| {
+    let repeats = table.blocks().iter().filter(|part| {
         part.is_repeat && table.row(part.row).kind == transcript::entry::Kind::Assistant
     });
     figures.add(
@@ -120,7 +122,7 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
         noted.count() as u64,
         count(table.rows().iter().map(|row| row.input == Some(Input::Notification))),
     );
-    // 46: the record that a result names as its source is the one that holds its call.
+    // 46: the record that a result names as its source is the one that contains its call.
     let uuids: HashMap<&str, &Value> =
         lines.iter().filter_map(|line| Some((line["uuid"].as_str()?, line))).collect();
     let mut right = 0;
@@ -140,8 +142,8 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
             })
             .unwrap();
         source.is_some_and(|source| {
-            table.parts_of(*row).filter_map(|block| conversation.pairs.of(block)).any(|call| {
-                table.text(table.row(table.part(call).row).uuid) == Some(source.as_str())
+            table.blocks_of(*row).filter_map(|block| conversation.pairs.of(block)).any(|call| {
+                table.text(table.row(table.block(call).row).uuid) == Some(source.as_str())
             })
         })
     });
@@ -152,7 +154,7 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
     );
     let sessions: HashSet<&str> =
         lines.iter().filter_map(|line| line["sessionId"].as_str()).collect();
-    let named = transcript::relative::named_sessions(table).len() as u64;
+    let named = transcript::lineage::named_sessions(table).len() as u64;
     figures.add("53 sessions that records name", sessions.len() as u64, named);
     let summaries = lines.iter().filter(|line| line["isCompactSummary"] == true);
     figures.add(
@@ -192,7 +194,7 @@ fn of_families(figures: &mut Figures, folder: &std::path::Path) {
     let (mut agents, mut joined, mut sides) = (0, 0, 0);
     for file in files.iter().filter(|file| is_session(&file.path)) {
         let session = Session::at(&file.path).unwrap();
-        let family = Family::open(&session).unwrap();
+        let family = WithAgents::open(&session).unwrap();
         let others = sessions_in(file.path.parent().unwrap());
         let related = relatives(&session, &family.main, &others);
         kin +=
@@ -200,7 +202,7 @@ fn of_families(figures: &mut Figures, folder: &std::path::Path) {
                 as u64;
         for agent in &family.agents {
             agents += u64::from(matches!(agent.body, Body::File(_)));
-            sides += u64::from(matches!(agent.body, Body::Side(_)));
+            sides += u64::from(matches!(agent.body, Body::Sidechain(_)));
             joined += u64::from(agent.start.is_some());
         }
     }
@@ -221,7 +223,7 @@ fn of_families(figures: &mut Figures, folder: &std::path::Path) {
     figures.add("52 pairs of sessions that share records", pairs.len() as u64, kin);
 }
 
-/// The records with ids, and where the first of each id is.
+/// The records with ids, and the index of the first one with each id.
 fn nodes(lines: &[Value]) -> (Vec<&Value>, HashMap<&str, usize>) {
     let nodes: Vec<&Value> = lines.iter().filter(|line| line["uuid"].is_string()).collect();
     let numbered = nodes.iter().enumerate().rev();
@@ -229,7 +231,7 @@ fn nodes(lines: &[Value]) -> (Vec<&Value>, HashMap<&str, usize>) {
     (nodes, place)
 }
 
-/// 15, 18 to 23: what hangs on what.
+/// 15, 18 to 23: parents and children.
 fn of_links(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
     let table = &conversation.table;
     let (nodes, place) = nodes(lines);
@@ -346,7 +348,7 @@ fn of_walks(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
         .collect();
     let turns = conversation.turns().live;
     let unpaired = turns.iter().flat_map(|turn| turn.calls(table)).filter(|call| {
-        let id = table.text(table.part(*call).id).map(|id| Value::from(id).to_string());
+        let id = table.text(table.block(*call).id).map(|id| Value::from(id).to_string());
         conversation.pairs.of(*call).is_none() && id.is_some_and(|id| given.contains(&id))
     });
     figures.add(
@@ -356,14 +358,14 @@ fn of_walks(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
     );
 }
 
-/// 24 to 34: answers and what they took.
+/// 24 to 34: answers and their usage.
 fn of_answers(figures: &mut Figures, lines: &[Value], conversation: &Conversation) {
     let table = &conversation.table;
     let answer_lines: Vec<&Value> = lines.iter().filter(|line| is(line, "assistant")).collect();
     let crowded = answer_lines.iter().filter(|line| blocks(line).len() > 1).count() as u64;
     let own_crowded = table
         .numbered()
-        .filter(|(row, known)| known.answer.is_some() && table.parts_of(*row).count() > 1);
+        .filter(|(row, known)| known.answer.is_some() && table.blocks_of(*row).count() > 1);
     figures.add("24 answer records with several blocks", crowded, own_crowded.count() as u64);
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, line) in lines.iter().enumerate().filter(|(_, line)| is(line, "assistant")) {
@@ -393,7 +395,7 @@ fn of_answers(figures: &mut Figures, lines: &[Value], conversation: &Conversatio
     let best: u64 =
         by_id.values().map(|at| at.iter().map(|at| output(&lines[*at])).max().unwrap()).sum();
     let ours: u64 =
-        table.answers().iter().filter_map(|answer| Some(answer.usage.as_ref()?.output)).sum();
+        table.answers().iter().filter_map(|answer| Some(answer.usage.as_ref()?.usage.output)).sum();
     figures.add(
         "34 output tokens summed over records (ours: over answers)",
         answer_lines.iter().map(|line| output(line)).sum(),
@@ -432,7 +434,7 @@ fn of_calls(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
     let (calls, results) = (ids("tool_use", "id"), ids("tool_result", "tool_use_id"));
     let call_set: HashSet<&String> = calls.iter().collect();
     let result_set: HashSet<&String> = results.iter().collect();
-    let parts = |wanted: BlockKind| table.parts().iter().filter(move |part| part.kind == wanted);
+    let parts = |wanted: BlockKind| table.blocks().iter().filter(move |part| part.kind == wanted);
     figures.add("43 calls", calls.len() as u64, parts(BlockKind::ToolUse).count() as u64);
     figures.add("43 results", results.len() as u64, parts(BlockKind::ToolResult).count() as u64);
     figures.add(
@@ -455,10 +457,11 @@ fn of_calls(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
         .filter(|line| matches!(line["type"].as_str(), Some("user" | "assistant")))
         .map(|line| blocks(line).len())
         .sum();
-    figures.add("all blocks", all as u64, table.parts().len() as u64);
+    figures.add("all blocks", all as u64, table.blocks().len() as u64);
 }
 
-/// The files of a folder whose lines are all whole, so that a plain reader sees what we see.
+/// The files of a folder whose lines are all whole, so that a plain reader reads the same as this
+/// crate.
 fn figures(folder: &std::path::Path) -> String {
     let mut figures = Figures::default();
     let (mut whole, mut broken) = (0, 0);

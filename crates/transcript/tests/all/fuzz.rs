@@ -1,6 +1,7 @@
-//! Mutated real files: no panic, no byte lost, and long lines read like short ones.
+//! Mutated real files: no panic, no byte lost, and long lines are read like short ones.
 //!
-//! A few seconds in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p transcript fuzz` for longer.
+//! A few seconds in the normal run; `QUIPU_FUZZ_SECONDS=600 cargo test -p transcript fuzz` for
+//! longer.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ fn seconds() -> u64 {
     std::env::var("QUIPU_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// Everything that can be asked of a value.
+/// Calls everything that can be asked of a value.
 fn ask(json: Json<'_>, depth: usize) {
     let _ = (json.text(), json.bool(), json.integer(), json.float());
     if depth == 0 {
@@ -67,7 +68,7 @@ fn read_all(bytes: &[u8]) {
     assert_eq!(end, bytes.len() as u64);
 }
 
-/// Lines that are condensed give the same records in the same places.
+/// Condensed lines have the same records at the same offsets.
 fn read_condensed(bytes: &[u8]) {
     let mut held = Lines::new(bytes);
     let mut condensed = Lines::new(bytes).holding(0);
@@ -77,7 +78,8 @@ fn read_condensed(bytes: &[u8]) {
         assert_eq!(offsets, (other.offset, other.len, other.ended));
         assert!(matches!(other.body, Body::Condensed(_)) || line.len == 0);
         let places = |line: &transcript::file::Line<'_>| -> Vec<_> {
-            // Where damage is divided may differ: much of it is not there to be looked at.
+            // Damage may be divided differently, because a condensed line does not contain all of
+            // it.
             line.records()
                 .filter_map(|record| {
                     Some((record.offset, record.len, record.state, record.entry?.kind()))
@@ -131,7 +133,7 @@ fn fuzz() {
     println!("{seed} mutated files");
 }
 
-/// Depth and length that would break a reader that recurses or holds everything.
+/// Depth and length that would break a reader that recurses or keeps everything in memory.
 #[test]
 fn hostile_input_is_only_input() {
     read_all("[".repeat(1_000_000).as_bytes());

@@ -1,4 +1,4 @@
-//! The oracle: what real clients sent on resume, and what we say that they send.
+//! The oracle: what real clients sent on resume, compared with what `history` predicts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -86,7 +86,7 @@ fn python(value: &Value) -> String {
                 };
                 format!("'{name}': {value}")
             };
-            // As they were written; a map here has them sorted.
+            // In the order in which they were written; this map sorts them.
             let mut members: Vec<_> = map.iter().collect();
             members.sort_by_key(|(name, _)| *name != "type");
             format!("{{{}}}", members.into_iter().map(member).collect::<Vec<_>>().join(", "))
@@ -118,7 +118,7 @@ fn edited_files_in_four_versions() {
     assert_eq!(count, 248);
 }
 
-/// Files made to find out one thing each, resumed with a prompt; what four versions sent.
+/// Files made to answer one question each, resumed with a prompt, and what four versions sent.
 #[test]
 fn observed_files_in_four_versions() {
     let folder = testkit::fixtures().join("observed");
@@ -134,7 +134,8 @@ fn observed_files_in_four_versions() {
     assert_eq!(expected.len(), 41);
 }
 
-/// Files made for one question each, and what genuine clients sent, message by message in short.
+/// Files made to answer one question each, and what genuine clients sent, one short line for each
+/// message.
 #[test]
 fn observed_files_line_by_line() {
     let folder = testkit::fixtures().join("observed");
@@ -166,10 +167,11 @@ fn observed_files_line_by_line() {
 /// How many files there are.
 const LINES: usize = 119;
 
-/// Known to differ, later: the filler behind an API error, and the order of an answer's calls and of siblings that are brought back.
+/// Cases that are known to differ: the filler after an API error; the order of an answer's calls
+/// and of recovered siblings.
 const LATER: [&str; 2] = ["om_then_error 2.1.100", "sib_copy_second_root 2.1.325"];
 
-/// Every resume that was recorded: the file as the client found it, and what it sent.
+/// Every recorded resume: the file as the client found it, and what it sent.
 #[test]
 fn recorded_resumes() {
     let Some(root) = testkit::shared("recordings") else { return };
@@ -194,12 +196,12 @@ fn recorded_resumes() {
     }
 }
 
-/// Without the texts the same becomes of every block, in every version, for every file there is.
+/// Without the texts, every block is treated the same, in every version, for every file.
 #[test]
 fn an_outline_has_the_same_shape() {
     let shape = |found: &History| {
         let message = |message: &transcript::history::Message| {
-            // Texts that the client puts behind references are not in an outline.
+            // Texts that the client adds after references are not in an outline.
             let blocks = message.blocks.iter().map(|block| (block.kind(), block.origin()));
             let blocks =
                 blocks.filter(|(kind, origin)| *kind != BlockKind::Text || origin.is_some());
@@ -223,7 +225,8 @@ fn an_outline_has_the_same_shape() {
     assert!(compared > 1000, "{compared}");
 }
 
-/// The end of a file gives the same as all of it, for every file there is, cut after every compaction's line and in between.
+/// The end of a file gives the same result as the whole file, for every file, cut after every
+/// compaction's line and in between.
 #[test]
 fn the_end_of_a_file_is_enough_or_is_not_taken() {
     let rules = Rules::newest();
@@ -259,7 +262,8 @@ fn the_end_of_a_file_is_enough_or_is_not_taken() {
 
 const CLASSES: [&str; 4] = ["2.0.76", "2.1.45", "2.1.100", "2.1.325"];
 
-/// The table of edited cases in `docs/history.md`: which versions send the same, and that we say so.
+/// The table of edited cases in `docs/history.md`: which versions send the same, and whether
+/// `history` predicts it.
 fn cases() -> String {
     let folder = testkit::fixtures().join("edited");
     let expected: BTreeMap<String, BTreeMap<String, Vec<String>>> =

@@ -1,4 +1,5 @@
-//! Sessions of which `check` or `repair` once said something false: what they say now, held against what genuine clients sent.
+//! Sessions about which `check` or `repair` once reported something false: what they report now,
+//! compared with what genuine clients sent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ fn observed(case: &str) -> Vec<u8> {
     fs::read(testkit::fixtures().join("observed").join(format!("{case}.jsonl"))).unwrap()
 }
 
-/// The messages that a version would send of these bytes, each as one text.
+/// The messages that a version would send for these bytes, each as one text.
 fn sent(bytes: &[u8], version: &str) -> Vec<String> {
     let rules = Rules::of(version).unwrap();
     let found = history(subject(bytes, rules).conversation(), rules, Some("...")).unwrap().unwrap();
@@ -90,7 +91,7 @@ fn a_prompt_on_progress_is_hung_on_the_last_answer() {
     }
 }
 
-/// Ids that a client takes for each other become others, and every result is sent.
+/// Ids that a client confuses are replaced, and every result is sent.
 #[test]
 fn calls_with_one_id_keep_their_results() {
     for (case, results) in
@@ -119,7 +120,8 @@ fn unsigned_thinking_is_taken_out() {
     }
 }
 
-/// Genuine files whose lines lost their order, and some of which are damaged: a result whose call is there stays, with it.
+/// Genuine files with shuffled lines, some of them damaged: a result whose call is in the file
+/// stays, with its call.
 #[test]
 fn repair_keeps_results_whose_calls_are_there() {
     let mut rng = Rng::new(16);
@@ -158,13 +160,13 @@ const ROUNDS: usize = 200;
 /// The results with their calls, by the ids of their records.
 fn held(of: &transcript::change::Subject) -> BTreeSet<(String, String)> {
     let (table, pairs) = (&of.conversation().table, &of.conversation().pairs);
-    let is_side = |row: RowId| table.row(row).is_side;
+    let is_sidechain = |row: RowId| table.row(row).is_sidechain;
     let name = |row: RowId| table.text(table.row(row).uuid).map(str::to_owned);
-    let blocks = (0..u32::try_from(table.parts().len()).unwrap()).map(BlockId);
-    let results = blocks.filter(|block| table.part(*block).kind.is_result());
+    let blocks = (0..u32::try_from(table.blocks().len()).unwrap()).map(BlockId);
+    let results = blocks.filter(|block| table.block(*block).kind.is_result());
     results
-        .filter_map(|result| Some((table.part(result).row, table.part(pairs.of(result)?).row)))
-        .filter(|(result, call)| !is_side(*result) && !is_side(*call))
+        .filter_map(|result| Some((table.block(result).row, table.block(pairs.of(result)?).row)))
+        .filter(|(result, call)| !is_sidechain(*result) && !is_sidechain(*call))
         .filter_map(|(result, call)| Some((name(result)?, name(call)?)))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! Counts agree with those of another JSON reader, written without our own types.
+//! The counts agree with those of another JSON reader, written without the crate's own types.
 
 use serde_json::Value;
 use testkit::real_files;
@@ -18,7 +18,7 @@ fn add(counts: &mut Counts, name: &str) {
     *counts.entry(name.to_owned()).or_default() += 1;
 }
 
-/// Counts the records of a healthy file in the plainest way.
+/// Counts the records of an undamaged file in the simplest possible way.
 fn theirs(bytes: &[u8]) -> Inventory {
     let mut sum = Inventory { bytes: bytes.len() as u64, ..Inventory::default() };
     let text = String::from_utf8_lossy(bytes);

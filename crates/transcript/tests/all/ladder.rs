@@ -1,4 +1,5 @@
-//! The presets of `strip` are a ladder: each takes out at least what the one before it does, whatever the session.
+//! The presets of `strip` form a ladder: each removes at least what the one before it does, for any
+//! session.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,12 @@ use super::change::{CASES, chance, made, subject};
 
 const LADDER: [Preset; 4] = [Preset::Light, Preset::Medium, Preset::Heavy, Preset::Extreme];
 
-/// What a session holds, piece by piece, and how often: blocks, structured copies, records; of lines without an id, by
-/// their type.
+/// The pieces of a session, and how often each occurs: blocks, structured copies, records; lines
+/// without an id by their type.
 fn pieces(bytes: &[u8]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     let mut add = |piece: String| *found.entry(piece).or_default() += 1;
-    // Several records may stand on one line, and no longer do so when one of them goes.
+    // Several records may be on one line, and are not any more when one of them is removed.
     transcript::file::read(bytes, |record| {
         let raw = record.entry.as_ref().map(|entry| entry.raw()).unwrap_or_default();
         let Ok(record) = serde_json::from_slice::<Value>(raw) else { return };
@@ -31,7 +32,7 @@ fn pieces(bytes: &[u8]) -> BTreeMap<String, usize> {
         match &record["message"]["content"] {
             Value::Array(blocks) => {
                 for block in blocks {
-                    // What a result says is one thing, that there is one another.
+                    // The contents of a result and its existence count separately.
                     let ids = ["tool_use_id", "id"].iter().filter_map(|name| block[name].as_str());
                     ids.for_each(|id| add(format!("block {id} in {uuid}")));
                     add(format!("block {block} in {uuid}"));
@@ -44,8 +45,8 @@ fn pieces(bytes: &[u8]) -> BTreeMap<String, usize> {
     found
 }
 
-/// Whether a piece is a record that several others hang on: such a one stays, without what it said, so that these do not
-/// become beginnings of their own.
+/// Whether a piece is a record with several children. Such a record stays, without its contents, so
+/// that its children do not become roots.
 fn is_fork(piece: &str, out: &[u8]) -> bool {
     let Some(uuid) = piece.strip_prefix("record ") else { return false };
     let parent = format!(r#""parentUuid":"{uuid}""#);
@@ -62,7 +63,7 @@ fn faults(bytes: &[u8]) -> Vec<String> {
         let change = change::strip(&before, &Strip::preset(preset)).unwrap();
         let out = made(&before, &change, None).0;
         let (size, mut left) = (out.len(), pieces(&out));
-        // Words about what was taken out are no pieces of the session.
+        // Notes about what was removed are not pieces of the session.
         left.retain(|piece, _| all.contains_key(piece));
         if size > last.0 {
             faults.push(format!("{preset:?} leaves {size} bytes, the one before it {}", last.0));
@@ -106,7 +107,8 @@ fn of_sessions_made_by_chance() {
     }
 }
 
-/// One prompt and many calls, as agents work: results, thinking, copies and lines that are no conversation.
+/// One prompt and many calls, as agents work: results, thinking, copies and lines that are not
+/// conversation.
 fn long_turn(calls: usize, size: usize) -> String {
     let thinking = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
     let mut script = Script::new().prompt("p", "-", "do it all");
@@ -134,14 +136,15 @@ fn spared(text: &str, preset: Preset) -> Spared {
     change::spared(&before, &Strip::preset(preset))
 }
 
-/// One turn of many calls is within reach: the end of it stays, by answers. One of few calls stays, and that can be said.
+/// In a single turn with many calls, only the last answers stay. One with few calls stays as a
+/// whole, which `spared` reports.
 #[test]
 fn of_a_session_of_one_turn() {
     for calls in [1, 2, 7, 8, 9, 19, 20, 21, 49] {
         let found = faults(long_turn(calls, 5_000).as_bytes());
         assert!(found.is_empty(), "{calls} calls: {found:?}");
     }
-    // The last of the 50 answers is the one that says that it is done.
+    // The last of the 50 answers is the one that says "done".
     let text = long_turn(49, 5_000);
     let heavy = spared(&text, Preset::Heavy);
     assert_eq!((heavy.taken, heavy.kept), (42, 7));

@@ -1,4 +1,4 @@
-//! The record that the client resumes from has one answer, whoever is asked.
+//! All commands agree on the record that the client resumes from.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +12,7 @@ use transcript::conversation::Conversation;
 use transcript::history::{self, OBSERVED, Refusal};
 use transcript::place::Session;
 
-/// What shows a session, what checks it and what sends it agree, for every version.
+/// Showing, checking and sending a session agree, for every version.
 #[test]
 fn shown_checked_and_sent_are_one() {
     let mut found = 0;
@@ -38,7 +38,7 @@ fn in_damaged_files_too() {
     assert!(found > 1000, "{found}");
 }
 
-/// Asks for each version. How often there was a leaf.
+/// Compares them for each version. Returns how often there was a leaf.
 fn agree(path: &Path, name: &Path) -> usize {
     let mut shown = Conversation::open(path).unwrap();
     let session = Session::at(path).unwrap();
@@ -72,8 +72,8 @@ fn agree(path: &Path, name: &Path) -> usize {
     found
 }
 
-/// Where the tree that is shown links a record otherwise than 2.1.325 does, one case a row of the
-/// table in `docs/conversation.md`: what is shown on the way to the leaf, and what is sent.
+/// Where the tree that is shown has other parents than 2.1.325, one case for each row of the table
+/// in `docs/conversation.md`: what is shown on the path to the leaf, and what is sent.
 #[test]
 fn where_shown_and_sent_differ() {
     let mut text = String::new();

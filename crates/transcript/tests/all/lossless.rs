@@ -1,11 +1,11 @@
-//! Bytes out are bytes in, whatever a file holds.
+//! The bytes out are the bytes in, whatever a file contains.
 
 use std::io::Write;
 
 use testkit::{Rng, real_files};
 use transcript::file::{Backward, Body, Line, Lines};
 
-/// What all lines give when written one after the other.
+/// All lines, written one after the other.
 fn written(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut lines = Lines::new(bytes);
@@ -21,7 +21,7 @@ fn written(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The records of a line stand in order, in the line, and leave out nothing but white space.
+/// The records of a line are in order, inside the line, and leave out nothing except white space.
 fn check_cover(line: &Line<'_>, bytes: &[u8]) {
     let place = |offset: u64| usize::try_from(offset).unwrap();
     let mut at = place(line.offset);

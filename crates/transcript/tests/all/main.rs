@@ -1,4 +1,4 @@
-//! Tests of the library on real files: one binary, a module for each question.
+//! Tests of the library on real files: one binary, one module for each question.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use transcript::agents::{Owner, SubAgent, WithAgents};
 use transcript::conversation::Conversation;
-use transcript::family::{Family, Owner, SubAgent};
 use transcript::graph::Start;
 use transcript::input::Input;
 use transcript::place::Session;
@@ -16,9 +16,9 @@ fn line(conversation: &Conversation, row: RowId) -> u64 {
     conversation.table.row(row).line
 }
 
-fn block(family: &Family, owner: Owner, id: BlockId) -> String {
+fn block(family: &WithAgents, owner: Owner, id: BlockId) -> String {
     let conversation = family.of(owner);
-    let part = conversation.table.part(id);
+    let part = conversation.table.block(id);
     let mut text = format!("{}:", line(conversation, part.row));
     match conversation.table.text(part.name) {
         Some(tool) => text.push_str(tool),
@@ -27,11 +27,11 @@ fn block(family: &Family, owner: Owner, id: BlockId) -> String {
     if part.kind.is_call() {
         match conversation.pairs.of(id) {
             Some(result) => {
-                let error = if conversation.table.part(result).is_error { "!" } else { "" };
+                let error = if conversation.table.block(result).is_error { "!" } else { "" };
                 write!(
                     text,
                     "->{}{error}",
-                    line(conversation, conversation.table.part(result).row)
+                    line(conversation, conversation.table.block(result).row)
                 )
                 .unwrap();
             }
@@ -44,7 +44,7 @@ fn block(family: &Family, owner: Owner, id: BlockId) -> String {
     text
 }
 
-fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
+fn turns(family: &WithAgents, owner: Owner, turns: &[Turn], text: &mut String) {
     let conversation = family.of(owner);
     for (number, turn) in (1..).zip(turns) {
         let input = turn.input.map_or("-", Input::name);
@@ -57,7 +57,7 @@ fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
             turn.round.name(),
             turn.outcome.name(),
             tokens.input,
-            tokens.cache_write,
+            tokens.cache_write(),
             tokens.cache_read,
             tokens.output
         )
@@ -80,7 +80,7 @@ fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
                     writeln!(
                         text,
                         "       orphan {}",
-                        line(conversation, conversation.table.part(*id).row)
+                        line(conversation, conversation.table.block(*id).row)
                     )
                     .unwrap();
                 }
@@ -96,7 +96,7 @@ fn turns(family: &Family, owner: Owner, turns: &[Turn], text: &mut String) {
     }
 }
 
-fn agent(family: &Family, at: usize, agent: &SubAgent, text: &mut String) {
+fn agent(family: &WithAgents, at: usize, agent: &SubAgent, text: &mut String) {
     write!(text, "  agent {} {}", agent.id, agent.purpose.name()).unwrap();
     if let Some(start) = agent.start {
         let guess = if start.is_guess { " guess" } else { "" };
@@ -113,7 +113,7 @@ fn agent(family: &Family, at: usize, agent: &SubAgent, text: &mut String) {
 }
 
 fn outline(path: &Path) -> String {
-    let family = Family::open(&Session::at(path).unwrap()).unwrap();
+    let family = WithAgents::open(&Session::at(path).unwrap()).unwrap();
     let conversation = &family.main;
     let found = conversation.turns();
     let mut text = String::new();
@@ -127,9 +127,9 @@ fn outline(path: &Path) -> String {
             Start::CompactionGuess(row) => {
                 format!("compaction, perhaps after {}", line(conversation, row))
             }
-            Start::Side(row) => format!("side of {}", line(conversation, row)),
+            Start::Sidechain(row) => format!("side of {}", line(conversation, row)),
         };
-        let side = if chain.is_side { " side" } else { "" };
+        let side = if chain.is_sidechain { " side" } else { "" };
         let (first, last) = (line(conversation, chain.first), line(conversation, chain.last));
         let rows = conversation.graph.rows(id).len();
         writeln!(text, "  chain {}{side} {start}: {rows} records, {first} to {last}", id.0)

@@ -1,4 +1,4 @@
-//! Sessions made by chance: trees, damage, several files. What must hold for all of them.
+//! Random sessions: trees, damage, several files. Properties that hold for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -9,12 +9,13 @@ use testkit::session::Script;
 use transcript::conversation::Conversation;
 use transcript::file::Lines;
 use transcript::graph::Graph;
+use transcript::lineage::{Relation, relatives};
 use transcript::place::Session;
-use transcript::relative::{Relation, relatives};
 use transcript::table::Table;
 use transcript::turn::Pairs;
 
-/// What a client may have written: prompts, answers with parallel calls in both fashions, hooks, rewinds, resumes from anywhere.
+/// What a client may have written: prompts, answers with both forms of parallel calls, hooks,
+/// rewinds, resumes from anywhere.
 pub(super) fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
     let mut script = Script::new();
     let mut nodes: Vec<String> = Vec::new();
@@ -61,7 +62,7 @@ pub(super) fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
             10 => {
                 let kind = *rng.pick(&["progress", "attachment", "system"]);
                 script = script.record(kind, &name("h"), &last, "");
-                // A hook may stand on the way, or beside it.
+                // A hook may be on the path, or beside it.
                 if rng.below(2) == 0 {
                     last = name("h");
                 }
@@ -76,7 +77,8 @@ pub(super) fn conversation(rng: &mut Rng, steps: usize) -> Vec<String> {
     script.text().lines().map(str::to_owned).collect()
 }
 
-/// Lines out of order, twice, without ids, with parents that are nowhere or lead back; cut off and glued.
+/// Lines out of order, repeated, without ids, with parents that are missing or form a cycle; cut
+/// off and glued.
 pub(super) fn damage(rng: &mut Rng, lines: &mut Vec<String>) {
     for _ in 0..=lines.len() / 4 {
         let at = rng.below(lines.len());
@@ -122,11 +124,11 @@ fn shape(lines: &[String]) -> Shape {
     let chains =
         graph.numbered().map(|(id, _)| graph.rows(id).iter().map(|row| name(*row)).collect());
     let pairs = Pairs::new(&table);
-    let numbers = (0..).map(transcript::table::BlockId).take(table.parts().len());
-    let calls = numbers.filter(|block| table.part(*block).kind.is_call());
+    let numbers = (0..).map(transcript::table::BlockId).take(table.blocks().len());
+    let calls = numbers.filter(|block| table.block(*block).kind.is_call());
     let answered = calls.filter_map(|call| {
         let result = pairs.of(call)?;
-        Some((name(table.part(call).row), name(table.part(result).row)))
+        Some((name(table.block(call).row), name(table.block(result).row)))
     });
     (chains.collect(), answered.collect())
 }
@@ -167,7 +169,7 @@ proptest! {
         let lines = conversation(&mut rng, steps);
         let cut = 1 + rng.below(lines.len());
         let mut fork = lines[..cut].to_vec();
-        // As forks do it: ids kept; the session's id, or not.
+        // As forks do it: the ids are kept; the session's id is kept or replaced.
         if rng.below(2) == 0 {
             for line in &mut fork {
                 *line = line.replace(r#""sessionId":"s""#, r#""sessionId":"t""#);

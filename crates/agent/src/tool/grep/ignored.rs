@@ -1,9 +1,9 @@
-//! What a search leaves out: files that `.ignore` names, and in a repository those that `.gitignore`
-//! and `.git/info/exclude` name.
+//! What a search leaves out: files that `.ignore` names, and in a repository those that
+//! `.gitignore` and `.git/info/exclude` name.
 //!
-//! Whoever made a folder wrote these. Invariants: they are opened as everything else is, regular
-//! files of a bounded length alone; one that is anything else names nothing. As with ripgrep, a
-//! deeper file counts more than one above it, and `.ignore` more than git's.
+//! These files come with the folder and are not trusted. Invariants: they are opened like
+//! everything else, only as regular files of a bounded length; anything else names nothing. As in
+//! ripgrep, a deeper file takes precedence over one above it, and `.ignore` over git's files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// The longest that is read.
+/// The most bytes of such a file that are read.
 const LONGEST: u64 = 1 << 20;
 
-/// The files of this kind in all folders that were looked at.
+/// The files of this kind in all folders that were searched.
 #[derive(Debug, Default)]
 pub(super) struct Ignored {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
 }
 
-/// Those of one folder.
+/// The files of this kind in one folder.
 #[derive(Debug)]
 struct Folder {
     ignore: Option<Gitignore>,
     git: Option<Gitignore>,
-    /// Of the repository that begins here.
+    /// The file of the repository that has its top folder here.
     exclude: Option<Gitignore>,
     is_repository: bool,
 }
 
 impl Ignored {
-    /// Whether a file or folder is named.
+    /// Whether a file or folder is ignored.
     pub(super) fn names(&self, path: &Path, is_folder: bool) -> bool {
         let folders: Vec<Arc<Folder>> =
             path.ancestors().skip(1).map(|folder| self.folder(folder)).collect();
@@ -71,7 +71,7 @@ fn rules(folder: &Path, name: &str) -> Option<Gitignore> {
     let bytes = files::read(&path, LONGEST).ok()?;
     let mut builder = GitignoreBuilder::new(folder);
     for line in String::from_utf8_lossy(&bytes).lines() {
-        // A line that is no pattern names nothing.
+        // A line that is not a pattern names nothing.
         let _ = builder.add_line(Some(path.clone()), line);
     }
     builder.build().ok().filter(|rules| !rules.is_empty())

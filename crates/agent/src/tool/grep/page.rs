@@ -1,13 +1,13 @@
-//! The part of what was found that is shown.
+//! The part of the matches that is shown.
 //!
-//! Invariant: it is bounded, by what the call says and in any case.
+//! Invariant: it is bounded, by the call's limit and by a fixed one.
 
 use crate::tool::{Call, number};
 
-/// The most that is shown, in bytes.
+/// The most bytes that are shown.
 const MOST: usize = 20_000;
 
-/// Lines that are shown.
+/// The lines that are shown.
 pub(super) struct Page {
     pub(super) lines: Vec<String>,
     offset: usize,
@@ -20,9 +20,9 @@ pub(super) struct Page {
 /// Why there are more lines than are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
-    /// No more were asked for.
+    /// The limit of the call was reached.
     Limit,
-    /// No more can be shown.
+    /// The fixed limit was reached.
     Most,
 }
 
@@ -38,7 +38,7 @@ impl Page {
         }
     }
 
-    /// Adds a line, if it is to be shown; whether more are wanted.
+    /// Adds a line, if it is to be shown. Returns whether more are wanted.
     pub(super) fn push(&mut self, line: String) -> bool {
         if self.cut.is_some() {
             return false;
@@ -63,17 +63,17 @@ impl Page {
         self.cut.is_some()
     }
 
-    /// Whether there were lines, shown or passed over.
+    /// Whether there were lines, shown or skipped.
     pub(super) fn has_any(&self) -> bool {
         self.passed + self.lines.len() > 0
     }
 
-    /// The limit, if there are more.
+    /// The limit, if there are more lines.
     pub(super) fn applied(&self) -> Option<usize> {
         self.limit.filter(|_| self.cut == Some(Cut::Limit))
     }
 
-    /// What is said of that.
+    /// The note about what was left out.
     pub(super) fn note(&self) -> String {
         let mut parts = Vec::new();
         if let Some(limit) = self.applied() {

@@ -1,6 +1,7 @@
-//! A cell's members as they stand in the text, in their order, and how they are written.
+//! The members of a cell as they are in the text, in their order, and how they are written.
 //!
-//! Invariant: a cell that was read and is written has the same bytes, if the notebook is indented as Jupyter does it, with however many spaces.
+//! Invariant: a cell that is read and written again has the same bytes, if the notebook is indented
+//! as Jupyter does it, with any number of spaces.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,12 +12,12 @@ use serde_json::value::RawValue;
 /// How a notebook is indented.
 pub(super) struct Style<'a> {
     newline: &'static str,
-    /// One level; nothing if all is on one line.
+    /// One level; None if everything is on one line.
     unit: Option<&'a str>,
 }
 
 impl<'a> Style<'a> {
-    /// How the first member is indented, all are.
+    /// The indentation of the first member is taken for that of all members.
     pub(super) fn of(text: &'a str) -> Style<'a> {
         let inside = text.trim_start().strip_prefix('{').unwrap_or_default();
         let space = &inside[..inside.len() - inside.trim_start().len()];
@@ -24,7 +25,7 @@ impl<'a> Style<'a> {
         Style { newline, unit: space.rsplit_once('\n').map(|(_, unit)| unit) }
     }
 
-    /// A line's end, and the next one's indentation.
+    /// A line break and the indentation of the next line.
     pub(super) fn line(&self, depth: usize) -> String {
         match self.unit {
             Some(unit) => format!("{}{}", self.newline, unit.repeat(depth)),
@@ -32,7 +33,7 @@ impl<'a> Style<'a> {
         }
     }
 
-    /// What stands between two values.
+    /// The separator between two values.
     pub(super) fn between(&self, depth: usize) -> String {
         match self.unit {
             Some(_) => format!(",{}", self.line(depth)),
@@ -41,7 +42,7 @@ impl<'a> Style<'a> {
     }
 }
 
-/// The members of a cell: names, and values as they stand.
+/// The members of a cell: names, and values as they are in the text.
 #[derive(Clone)]
 pub(super) struct Members<'a>(Vec<(String, Cow<'a, str>)>);
 
@@ -82,13 +83,13 @@ impl Members<'_> {
         cell
     }
 
-    /// A member that is a text.
+    /// The value of a member that is a text.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         let (_, value) = self.0.iter().find(|(key, _)| key == name)?;
         serde_json::from_str(value).ok()
     }
 
-    /// Sets a member. A new one is put where it stands by the alphabet, as Jupyter has it.
+    /// Sets a member. A new one is inserted in alphabetical order, as in Jupyter.
     fn set(&mut self, name: &str, value: String) {
         let value = Cow::Owned(value);
         if let Some(member) = self.0.iter_mut().find(|(key, _)| key == name) {
@@ -99,7 +100,7 @@ impl Members<'_> {
         self.0.insert(at.unwrap_or(self.0.len()), (name.to_owned(), value));
     }
 
-    /// Makes it a cell of a kind. Only code has results, and those of other code do not stay.
+    /// Changes the kind of the cell. Only code has results, and results of other code are removed.
     pub(super) fn become_kind(&mut self, kind: &str) {
         if self.text("cell_type").as_deref() != Some(kind) {
             self.set("cell_type", quoted(kind));
@@ -112,7 +113,7 @@ impl Members<'_> {
         }
     }
 
-    /// Sets the source: a list of lines, or one text if that is what it was.
+    /// Sets the source: a list of lines, or one text if it was one.
     pub(super) fn set_source(&mut self, source: &str, style: &Style<'_>) {
         let is_text = self.text("source").is_some();
         let lines: Vec<String> = source.split_inclusive('\n').map(quoted).collect();
@@ -127,7 +128,7 @@ impl Members<'_> {
         self.set("source", value);
     }
 
-    /// It as it stands in a notebook.
+    /// The cell as it is written in a notebook.
     pub(super) fn written(&self, style: &Style<'_>) -> String {
         let members: Vec<String> =
             self.0.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();

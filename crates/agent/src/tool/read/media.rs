@@ -1,8 +1,10 @@
-//! Pictures and documents: given to the model as they are, as base64.
+//! Gives pictures and documents to the model unchanged, as base64.
 //!
-//! Invariant: nothing is given that the API would refuse by itself, as then the conversation could not go on: the limits here are its limits. Two things are not seen: pages of a document
-//! whose parts are packed, which would have to be unpacked to count them; and what all that a conversation has is together (a request has at most 32 MB, and where it has more than
-//! twenty pictures, their sides at most 2,000 pixels).
+//! Invariant: nothing is given that the API would refuse by itself, because then the conversation
+//! could not continue: the limits here are the API's limits. Two things are not checked: the pages
+//! of a document whose parts are compressed, which would have to be decompressed to count them; and
+//! the total of a conversation (a request has at most 32 MB, and if it has more than twenty
+//! pictures, their sides have at most 2,000 pixels).
 
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use imagesize::ImageType;
 use serde::Serialize;
 
-use super::Detail;
+use super::ReadDetail;
 use crate::tool::write::unreadable;
 use crate::tool::{Answer, Content, Trouble, raw};
 
@@ -28,16 +30,16 @@ const DOCUMENT: u64 = 20 << 20;
 /// The most pages of a document.
 const PAGES: usize = 100;
 
-/// What is given as it is.
+/// A kind of file that is given unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
-    /// A picture of a type that the API takes.
+    /// A picture of a media type that the API accepts.
     Picture(&'static str),
     /// A document.
     Pdf,
 }
 
-/// What a file that begins so is.
+/// The kind of a file that begins with these bytes.
 pub(super) fn kind(head: &[u8]) -> Option<Kind> {
     if head.starts_with(b"%PDF-") {
         return Some(Kind::Pdf);
@@ -52,7 +54,7 @@ pub(super) fn kind(head: &[u8]) -> Option<Kind> {
     Some(Kind::Picture(media_type))
 }
 
-/// Such a file as an answer.
+/// Such a file as a result.
 pub(super) fn read(kind: Kind, path: &Path, file: impl Read, size: u64) -> Result<Answer, Trouble> {
     let (most, what) = match kind {
         Kind::Picture(_) => (PICTURE, "picture"),
@@ -150,7 +152,7 @@ fn picture(media_type: &str, bytes: &[u8]) -> Result<Answer, Trouble> {
     Ok(Answer {
         content: Content::Blocks(vec![raw(&Block { r#type: "image", source })]),
         is_error: None,
-        detail: raw(&Detail { r#type: "image", file: detail }),
+        detail: raw(&ReadDetail { r#type: "image", file: detail }),
     })
 }
 
@@ -176,7 +178,7 @@ fn pdf(path: &Path, bytes: &[u8]) -> Result<Answer, Trouble> {
     Ok(Answer {
         content: Content::Blocks(blocks),
         is_error: None,
-        detail: raw(&Detail { r#type: "pdf", file: detail }),
+        detail: raw(&ReadDetail { r#type: "pdf", file: detail }),
     })
 }
 
@@ -184,7 +186,7 @@ fn has(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// The pages of a document that are not packed.
+/// The number of pages of a document that are not compressed.
 fn pages(bytes: &[u8]) -> usize {
     let types = bytes.windows(5).enumerate().filter(|(_, window)| *window == b"/Type");
     let is_page = |at: usize| {

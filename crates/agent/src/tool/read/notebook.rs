@@ -1,6 +1,7 @@
-//! Notebooks: cells, their text, and what came out of them.
+//! Notebooks: cells, their text, and their outputs.
 //!
-//! Invariants: a cell is called by its id, or `cell-<n>` if it has none, here as in `NotebookEdit`; what came out is bounded for each cell, and pictures are only named.
+//! Invariants: a cell is named by its id, or `cell-<n>` if it has none, here as in `NotebookEdit`;
+//! the output of each cell is bounded, and pictures are only named.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,14 +11,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Detail, MOST, too_long};
+use super::{MOST, ReadDetail, too_long};
 use crate::tool::write::unreadable;
 use crate::tool::{Answer, Trouble};
 
 /// The largest notebook, in bytes.
 pub(in crate::tool) const LARGEST: u64 = 32 << 20;
 
-/// What is shown of one output, in characters.
+/// The most characters of one output that are shown.
 const OUTPUT: usize = 10_000;
 
 /// A text, which notebooks may have in pieces.
@@ -46,7 +47,7 @@ struct Notebook {
     metadata: Metadata,
 }
 
-/// What a notebook says of itself.
+/// The metadata of a notebook.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::tool) struct Metadata {
     language_info: Option<Language>,
@@ -121,7 +122,7 @@ struct ShownOutput<'a> {
     text: String,
 }
 
-/// A notebook as an answer.
+/// A notebook as a result.
 pub(super) fn read(path: &Path, file: impl Read, size: u64) -> Result<Answer, Trouble> {
     if size > LARGEST {
         return Err(Trouble::failed("The notebook is too large (more than 32 MB)."));
@@ -142,10 +143,10 @@ pub(super) fn read(path: &Path, file: impl Read, size: u64) -> Result<Answer, Tr
         file_path: &path.to_string_lossy(),
         cells: cells.map(|(index, cell)| self::shown(index, cell, language)).collect(),
     };
-    Ok(Answer::text(output, &Detail { r#type: "notebook", file: detail }))
+    Ok(Answer::text(output, &ReadDetail { r#type: "notebook", file: detail }))
 }
 
-/// What a cell is called.
+/// The name of a cell.
 pub(in crate::tool) fn name(index: usize, id: Option<&str>) -> String {
     id.map_or_else(|| format!("cell-{index}"), str::to_owned)
 }
@@ -183,7 +184,7 @@ impl Shown<'_> {
 }
 
 impl Output {
-    /// It as text.
+    /// The output as text.
     fn render(&self) -> String {
         let mut text = self.text.as_ref().map(Pieces::text).unwrap_or_default();
         if let Some(data) = &self.data {

@@ -1,26 +1,28 @@
-//! HTML as Markdown, or as bare text where its shape would cost too much.
+//! Converts HTML to Markdown, or to bare text if its structure would cost too much.
 //!
-//! Invariant: never a crash. The library goes down a page's tree by calling itself, and its parser looks through all open elements for each tag; so a page that is nested without end, or
-//! that opens elements without end, has its tags taken out instead.
+//! Invariant: never a crash. The library walks a page's tree by recursion, and its parser searches
+//! all open elements for each tag. So the tags are removed instead from a page that is nested too
+//! deeply or opens too many elements.
 
 use htmd::element_handler::{HandlerResult, Handlers};
 use htmd::{Element, HtmlToMarkdown};
 
-/// How deep elements may lie in each other: browsers stop at 512, too.
+/// How deep elements may be nested: browsers also stop at 512.
 const DEEPEST: usize = 512;
-/// The stack for that many, many times over.
+/// The stack size: many times what that depth needs.
 pub(super) const STACK: usize = 64 << 20;
-/// What reading a page may cost: open elements, counted at each tag and each line.
+/// How much work parsing a page may take: open elements, counted at each tag and each line.
 const WORK: usize = 20_000_000;
 
-/// Elements that have no end tag, or need none: they do not lie in each other without others between them.
+/// Elements that have no end tag, or do not need one: they are not nested in each other without
+/// other elements between them.
 const ENDLESS: [&str; 33] = [
     "area", "base", "body", "br", "col", "colgroup", "dd", "dt", "embed", "frame", "head", "hr",
     "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "rp", "rt",
     "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
 ];
 
-/// What is code, not text.
+/// Elements that contain code, not text.
 const CODE: [&str; 2] = ["script", "style"];
 
 /// A page as Markdown.
@@ -42,14 +44,14 @@ pub(super) fn markdown(html: &str) -> String {
     }
 }
 
-/// What becomes of an element, by what becomes of what is in it.
+/// A handler that makes the output of an element from that of its children.
 fn shaped(
     shape: fn(&str) -> String,
 ) -> impl Fn(&dyn Handlers, Element<'_>) -> Option<HandlerResult> {
     move |handlers, element| Some(shape(&handlers.walk_children(element.node).content).into())
 }
 
-/// Stands before a cell until its row is whole.
+/// A mark before each cell until its row is complete.
 const CELL: char = '\u{1}';
 
 fn cell(inner: &str) -> String {
@@ -61,7 +63,7 @@ fn row(inner: &str) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-/// Whether a page's tags, as they stand there, ask for no more than some work.
+/// Whether the tags of a page take no more than a limited amount of work.
 fn is_cheap(html: &str) -> bool {
     let (mut open, mut work): (Vec<&str>, usize) = (Vec::new(), 0);
     for (at, _) in html.match_indices(['<', '\n']) {
@@ -69,7 +71,7 @@ fn is_cheap(html: &str) -> bool {
         let (is_end, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
         let name = name(rest);
         if is_end {
-            // Only what surely ends something is believed.
+            // Only tags that certainly end an element are counted.
             let _ = open.pop_if(|last| last.eq_ignore_ascii_case(name));
         } else if html.as_bytes()[at] == b'<' && is_counted(name, rest, &open) {
             open.push(name);
@@ -82,7 +84,7 @@ fn is_cheap(html: &str) -> bool {
     true
 }
 
-/// The name that a tag begins with; nothing if it is no tag.
+/// The name that a tag begins with; empty if it is not a tag.
 fn name(tag: &str) -> &str {
     if !tag.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return "";
@@ -90,7 +92,7 @@ fn name(tag: &str) -> &str {
     &tag[..tag.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(tag.len())]
 }
 
-/// Whether a tag opens an element that must be ended.
+/// Whether a tag opens an element that must be closed.
 fn is_counted(name: &str, tag: &str, open: &[&str]) -> bool {
     let is_one_of =
         |list: &[&str], name: &str| list.iter().any(|listed| listed.eq_ignore_ascii_case(name));

@@ -17,7 +17,7 @@ fn a_page_as_it_should_be() {
     assert!(!text.contains("run") && !text.contains("{}"), "{text}");
 }
 
-/// Elements in each other as deep as it goes, of every kind that is gone down into in its own way.
+/// Elements nested as deep as possible, of every kind that is walked in its own way.
 #[test]
 fn the_deepest_pages_are_no_danger() {
     let start = Instant::now();
@@ -44,13 +44,13 @@ fn the_deepest_pages_are_no_danger() {
     ] {
         for count in [100, 240, 4_000, 300_000] {
             let page = format!("<p>begin {} end", tags.repeat(count));
-            // What bears the deepest with a smaller stack bears it with a larger one.
+            // If the deepest page fits into a smaller stack, it fits into a larger one.
             let thread = std::thread::Builder::new().stack_size(STACK / 4);
             let text = thread.spawn(move || markdown(&page)).unwrap().join().unwrap();
             assert!(text.contains("begin") && text.contains("end"), "{tags} {count}: {text:.100}");
         }
     }
-    // Nothing here looks as if it were open.
+    // Nothing here looks like an open element.
     let text = markdown(&format!("<svg><foreignObject>{}end", "<div/>".repeat(20_000)));
     assert_eq!(text, "end");
     assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());

@@ -1,7 +1,8 @@
-//! Whom pages are fetched from: hosts of the public internet, and nobody in the neighbourhood.
+//! Which hosts pages are fetched from: those of the public internet, and none in the local network.
 //!
-//! What listens on this machine, in its network or beside it in a cloud trusts whoever can reach
-//! it. Invariant: a name is looked up once, and what is connected to is what was checked.
+//! Services on this machine, in its network or next to it in a cloud trust everything that can
+//! reach them. Invariant: a name is looked up once, and connections go to the addresses that were
+//! checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
@@ -9,14 +10,14 @@ use reqwest::Url;
 
 use super::{Trouble, failed};
 
-/// Where a page is: its host, and the addresses that were found for it. Nothing if a proxy is to
-/// look it up.
+/// Where a page is: its host, and the addresses that were found for it. No addresses if a proxy is
+/// to look it up.
 pub(super) struct Found {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
 }
 
-/// Looks up where a page is. `near` are hosts that may be anywhere.
+/// Looks up where a page is. `near` are hosts that need not be on the public internet.
 pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Found, Trouble> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Trouble::wrong("Only http and https addresses can be fetched."));
@@ -26,11 +27,11 @@ pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Fo
         return Err(Trouble::wrong(message));
     }
     let host = url.host_str().unwrap_or_default().to_owned();
-    // An address in brackets is one of IPv6.
+    // A host in brackets is an IPv6 address.
     let name = host.trim_start_matches('[').trim_end_matches(']');
     let port = url.port_or_known_default().unwrap_or(443);
     let addresses: Vec<SocketAddr> = match (name, port).to_socket_addrs() {
-        // Port 0 is that of the scheme, which may become another on the way.
+        // Port 0 means that of the scheme, which may change on a redirect.
         Ok(found) => found.map(|address| SocketAddr::new(address.ip(), 0)).collect(),
         Err(_) if is_proxied => Vec::new(),
         Err(error) => return Err(failed(&error)),
@@ -44,7 +45,8 @@ pub(super) fn look_up(url: &Url, near: &[String], is_proxied: bool) -> Result<Fo
     Ok(Found { host, addresses })
 }
 
-/// Whether the same server is asked in the same way; an address may become a safe one.
+/// Whether two addresses mean the same server, reached in the same way; a change from http to https
+/// is allowed.
 pub(super) fn is_same_place(from: &Url, to: &Url) -> bool {
     let port = Url::port_or_known_default;
     let is_upgrade = (from.scheme(), to.scheme()) == ("http", "https")
@@ -53,7 +55,7 @@ pub(super) fn is_same_place(from: &Url, to: &Url) -> bool {
     from.host() == to.host() && (is_same || is_upgrade)
 }
 
-/// Whether an address is one of the public internet.
+/// Whether an address belongs to the public internet.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -63,7 +65,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    // The one through which Azure gives a machine its secrets looks like any other.
+    // The address through which Azure gives a machine its secrets looks like any other.
     let is_cloud = address == Ipv4Addr::new(168, 63, 129, 16);
     let is_special =
         matches!((a, b, c), (0 | 240.., ..) | (100, 64..128, _) | (192, 0, 0) | (198, 18 | 19, _));
@@ -83,12 +85,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // Of IPv4, in one of the forms that it has here.
+        // IPv4 addresses, in the forms that they have in IPv6.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),
-        // What is given out to everybody; of it not: Teredo, and what is for documents.
+        // Public addresses, except Teredo and those for documentation.
         [0x2001, 0 | 0xdb8, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }

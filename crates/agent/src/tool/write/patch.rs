@@ -1,20 +1,22 @@
-//! What changed in a text, as `structuredPatch` tells it: hunks of lines with three lines around them.
+//! The changes in a text in the form of `structuredPatch`: hunks of lines with three lines around
+//! them.
 //!
-//! Invariants, as recorded: a line that ends the text without a newline is followed by a mark; tabs that begin a line are two spaces each; a hunk's first line is counted
-//! from one, also where it has no lines.
+//! Invariants, as recorded: a line that ends the text without a newline is followed by a mark; tabs
+//! at the beginning of a line are two spaces each; a hunk's first line is counted from one, even if
+//! the hunk has no lines.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-/// Lines that stay the same, around those that do not.
+/// How many unchanged lines are shown around changed ones.
 const AROUND: usize = 3;
 
-/// Past this, a patch that is not the shortest will do.
+/// After this time, a patch that is not the shortest suffices.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Lines of a text that changed, and what is around them.
+/// Lines of a text that changed, and the lines around them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::tool) struct Hunk {
@@ -25,7 +27,7 @@ pub(in crate::tool) struct Hunk {
     lines: Vec<String>,
 }
 
-/// What changed. Line ends are `\n`.
+/// The changes. Line ends are `\n`.
 pub(in crate::tool) fn hunks(old: &str, new: &str) -> Vec<Hunk> {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let new: Vec<&str> = new.split_inclusive('\n').collect();

@@ -1,4 +1,4 @@
-//! `--offline`: a model that plays a script; without one, a demonstration in a folder of its own.
+//! `--offline`: a model that plays a script; without one, a demonstration in its own folder.
 
 use std::fs;
 use std::io::Write;
@@ -18,19 +18,19 @@ pub(super) struct Lab {
 const README: &str = "# Knots\n\nCounts the knots on a cord.\n";
 const KNOTS: &str = "# Counts knots.\ncount=0\nfor knot in \"$@\"; do\n  count=$((count + 2))\ndone\necho \"$count knots\"\n";
 
-/// Makes the folder, if the demonstration is what was asked for.
+/// Creates the folder, if the user asked for the demonstration.
 pub(super) fn lab(args: &ChatArgs) -> Result<Option<Lab>, Failure> {
     if args.offline != Some(None) {
         return Ok(None);
     }
     let folder = tempfile::Builder::new().prefix("quipu-demo-").tempdir();
-    // It stays: what was done there is what there is to see.
+    // The folder is kept, so that the user can look at the result.
     let folder = folder.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?.keep();
     let folder = fs::canonicalize(&folder).unwrap_or(folder);
     let lab = Lab {
         cwd: folder.join("knots"),
         home: folder.join("home"),
-        prompt: "The counter counts every knot twice. Mend it, and show that it works.".to_owned(),
+        prompt: "The counter counts every knot twice. Fix it, and show that it works.".to_owned(),
     };
     for (name, text) in [("README.md", README), ("knots.sh", KNOTS)] {
         write(&lab.cwd, name, text).map_err(|error| Failure::unwritable(&lab.cwd, error))?;

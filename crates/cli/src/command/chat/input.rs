@@ -1,4 +1,4 @@
-//! What is said to a session: the prompt, the standard input, signals.
+//! The input of a session: the prompt, the standard input, signals.
 
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use agent::drive::{NOBODY, Note, Said};
+use agent::drive::{Event, NOBODY, Said};
 use agent::tool::Site;
 use serde_json::Value;
 
@@ -16,10 +16,11 @@ use crate::failure::Failure;
 use crate::text::printable;
 use crate::world::World;
 
-/// How long a prompt waits for the rest of it on a standard input that says nothing.
+/// How long a prompt waits for more text on a standard input that is silent.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The prompt; nothing with `stream-json`, where prompts come later. Nothing is begun before it is whole.
+/// The prompt; `None` with `stream-json`, where prompts come later. Nothing starts before the
+/// prompt is complete.
 pub(super) fn prompt(
     world: &mut World,
     args: &ChatArgs,
@@ -36,29 +37,30 @@ pub(super) fn prompt(
         (None, more) => more.to_owned(),
     };
     if text.trim().is_empty() {
-        let hint = "give one as an argument, or on the standard input";
-        return Err(Failure::usage("there is no prompt", Some(hint)));
+        let hint = "pass one as an argument, or on the standard input";
+        return Err(Failure::usage("no prompt given", Some(hint)));
     }
     Ok(Some(text))
 }
 
-/// Says the prompt; with `stream-json`, everything that comes.
-pub(super) fn say(prompt: Option<String>, again: bool, notes: Sender<Note>) {
+/// Sends the prompt to the session; with `stream-json`, every message from the standard input.
+pub(super) fn say(prompt: Option<String>, again: bool, notes: Sender<Event>) {
     let Some(prompt) = prompt else {
         thread::spawn(move || lines(&notes, again));
         return;
     };
-    // The receiver is there as long as the program.
-    let _ = notes.send(Note::Say(Said::text(&prompt)));
-    let _ = notes.send(Note::Closed);
+    // The receiver lives as long as the program.
+    let _ = notes.send(Event::Say(Said::text(&prompt)));
+    let _ = notes.send(Event::Closed);
 }
 
-/// What comes on the standard input; nothing if that is a terminal, or silent beside a prompt.
+/// The text on the standard input; empty if that is a terminal, or silent although there is a
+/// prompt.
 fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
     if io::stdin().is_terminal() {
         return Ok(String::new());
     }
-    // First that something comes, then all of it.
+    // The thread reports first that something arrives, then all of it.
     let (tell, heard) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = vec![0; 1 << 16];
@@ -73,7 +75,7 @@ fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
     let patience = if has_prompt { PATIENCE } else { Duration::MAX };
     let first = match heard.recv_timeout(patience) {
         Err(RecvTimeoutError::Timeout) => {
-            let message = "nothing comes on the standard input: going on without it (`< /dev/null` says that there is nothing)";
+            let message = "no data on the standard input: continuing without it (use `< /dev/null` to avoid the wait)";
             world.out.note(message)?;
             return Ok(String::new());
         }
@@ -83,8 +85,8 @@ fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
     text.map_err(|error| Failure::unreadable("standard input".as_ref(), error))
 }
 
-/// A message a line.
-fn lines(notes: &Sender<Note>, again: bool) {
+/// Reads one message per line.
+fn lines(notes: &Sender<Event>, again: bool) {
     let mut input = io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -97,27 +99,27 @@ fn lines(notes: &Sender<Note>, again: bool) {
         let note = match message(&line, again) {
             Ok(Some(note)) => note,
             Ok(None) => continue,
-            Err(why) => Note::Nonsense(printable(&why)),
+            Err(why) => Event::Nonsense(printable(&why)),
         };
         if notes.send(note).is_err() {
             return;
         }
     }
-    let _ = notes.send(Note::Closed);
+    let _ = notes.send(Event::Closed);
 }
 
-fn message(line: &[u8], again: bool) -> Result<Option<Note>, String> {
+fn message(line: &[u8], again: bool) -> Result<Option<Event>, String> {
     let value: Value = serde_json::from_slice(line)
-        .map_err(|error| format!("a line of the input is no JSON: {error}"))?;
+        .map_err(|error| format!("a line of the input is not JSON: {error}"))?;
     match value["type"].as_str() {
         Some("user") => {}
-        Some("control_request") => return Ok(Some(Note::Control(value))),
+        Some("control_request") => return Ok(Some(Event::Control(value))),
         Some("control_response" | "control_cancel_request" | "keep_alive") => return Ok(None),
         other => return Err(format!("a line of the input has the type {other:?}, not `user`")),
     }
     let message = &value["message"];
     if message["role"] != "user" {
-        return Err("a message of the input is not of the role `user`".to_owned());
+        return Err("a message of the input does not have the role `user`".to_owned());
     }
     let blocks = match &message["content"] {
         Value::String(text) if text.trim().is_empty() => Vec::new(),
@@ -126,14 +128,15 @@ fn message(line: &[u8], again: bool) -> Result<Option<Note>, String> {
         _ => return Err("a message of the input has no content".to_owned()),
     };
     if blocks.is_empty() {
-        return Err("a message of the input says nothing".to_owned());
+        return Err("a message of the input is empty".to_owned());
     }
     let id = value["uuid"].as_str().map(str::to_owned);
     let line = again.then(|| value.clone());
-    Ok(Some(Note::Say(Said { blocks, id, line })))
+    Ok(Some(Event::Say(Said { blocks, id, line })))
 }
 
-/// A block as it is sent: blank texts are refused by the API, and marks for its cache are ours to set.
+/// A block as it is sent: without blank texts, which the API refuses, and without cache marks,
+/// which are ours to set.
 fn block(block: &Value) -> Option<String> {
     let mut block = block.clone();
     block.as_object_mut()?.shift_remove("cache_control");
@@ -141,40 +144,41 @@ fn block(block: &Value) -> Option<String> {
     (!is_blank).then(|| block.to_string())
 }
 
-/// Signals end the session as a person would. Who does not want to wait for that says it again: then only the commands are ended.
+/// A signal ends the session as a person would. A second signal does not wait for that: it ends
+/// only the commands and exits.
 #[cfg(unix)]
-#[allow(clippy::exit, reason = "whoever waits for anything now may wait for ever")]
-pub(super) fn signals(notes: &Sender<Note>, site: &Arc<Site>) {
+#[allow(clippy::exit, reason = "any wait could last for ever")]
+pub(super) fn signals(notes: &Sender<Event>, site: &Arc<Site>) {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let Ok(mut signals) = signal_hook::iterator::Signals::new(all) else { return };
     let (notes, site) = (notes.clone(), site.clone());
     thread::spawn(move || {
         for (count, signal) in signals.forever().enumerate() {
-            // What a shell says of a program that a signal ended.
+            // The exit code that shells report for a program that a signal ended.
             let code = u8::try_from(128 + signal).unwrap_or(1);
             if count > 0 {
                 site.shells.end();
                 std::process::exit(i32::from(code));
             }
-            let _ = notes.send(Note::End(code));
+            let _ = notes.send(Event::End(code));
         }
     });
 }
 
 #[cfg(not(unix))]
-pub(super) fn signals(_: &Sender<Note>, _: &Arc<Site>) {}
+pub(super) fn signals(_: &Sender<Event>, _: &Arc<Site>) {}
 
-/// A session that nobody reads any more ends as if somebody had stopped it. That is noticed at
-/// once, also while nothing is printed.
+/// Ends the session when its output is no longer read, as if the user had interrupted it. This is
+/// noticed at once, even while nothing is printed.
 #[cfg(unix)]
-pub(super) fn reader(notes: &Sender<Note>) {
+pub(super) fn reader(notes: &Sender<Event>) {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
     let notes = notes.clone();
     thread::spawn(move || {
         let out = io::stdout();
-        // Nothing is asked for: that the other end is closed is told in any case.
+        // No events are requested: a closed other end is always reported.
         let mut watched = [PollFd::new(&out, PollFlags::empty())];
         while let Err(error) = poll(&mut watched, None) {
             if error != Errno::INTR {
@@ -182,10 +186,10 @@ pub(super) fn reader(notes: &Sender<Note>) {
             }
         }
         if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
-            let _ = notes.send(Note::End(NOBODY));
+            let _ = notes.send(Event::End(NOBODY));
         }
     });
 }
 
 #[cfg(not(unix))]
-pub(super) fn reader(_: &Sender<Note>) {}
+pub(super) fn reader(_: &Sender<Event>) {}

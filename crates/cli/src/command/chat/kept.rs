@@ -1,7 +1,8 @@
-//! What the model was told when a session began, kept beside it (`<session>/context.json`).
+//! What the model was told when a session began, kept beside the session
+//! (`<session>/context.json`).
 //!
-//! It becomes part of the system prompt again, and a session's folder may have come from anywhere:
-//! only what carries our seal is taken. The key of the seal never leaves the program's own folder.
+//! It becomes part of the system prompt again, and a session's folder may come from anywhere: only
+//! a context with our seal is used. The key of the seal never leaves the program's own folder.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use agent::context::Context;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What is kept.
+/// The contents of `context.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     context: Context,
@@ -22,14 +23,14 @@ pub(super) fn sealed(key: &str, folder: &Path, context: &Context) -> Option<Stri
     serde_json::to_string(&Kept { context: context.clone(), seal }).ok()
 }
 
-/// What is kept of the session in this folder, if we wrote it.
+/// The context that is kept for the session in this folder, if we wrote it.
 pub(super) fn opened(key: &str, folder: &Path, text: &str) -> Option<Context> {
     let kept: Kept = serde_json::from_str(text).ok()?;
     let expected = seal(key, folder, &kept.context)?;
     (expected == kept.seal).then_some(kept.context)
 }
 
-/// Of the key, the session, and what was said in it: none of them can be exchanged.
+/// The hash of the key, the session and the context: none of them can be exchanged.
 fn seal(key: &str, folder: &Path, context: &Context) -> Option<String> {
     let session = folder.file_name()?.to_string_lossy().into_owned();
     let text = serde_json::to_string(&(session, context)).ok()?;

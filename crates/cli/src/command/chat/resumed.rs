@@ -1,6 +1,8 @@
-//! The session that goes on: which one it is, where it goes on, and what was said in it.
+//! The session to resume: which one it is, where it continues, and what was said in it.
 //!
-//! Invariants: a session is mended only where it goes on itself: what is forked, or not kept, stays as it is; nothing is begun over a session that is there; no other quipu writes to it meanwhile.
+//! Invariants: a session is repaired in place only if it continues itself; one that is forked, or
+//! not kept, stays as it is. No new session overwrites an existing one. No other quipu writes to
+//! the session meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,33 +18,33 @@ use crate::command::repair;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Where a session is written, and what it goes on from.
-pub(super) struct Place {
+/// Where a session is written, and what it continues.
+pub(super) struct ResumePlace {
     pub(super) id: String,
-    /// Its file, whether it is there or not.
+    /// Its file, whether it exists or not.
     pub(super) file: PathBuf,
-    /// The file of the session that it goes on from.
+    /// The file of the session that it continues.
     pub(super) old: Option<PathBuf>,
     pub(super) resumed: Resumed,
 }
 
-/// Finds the session, or a place for a new one. `model` is the one that was asked for.
+/// Finds the session, or a place for a new one. `model` is the one that the user asked for.
 pub(super) fn place(
     world: &mut World,
     args: &ChatArgs,
     at: &Where,
     model: Option<&str>,
-) -> Result<Place, Failure> {
+) -> Result<ResumePlace, Failure> {
     let Some(old) = old_session(world, args, at)? else {
         let id = new_id(world, args, at)?;
         let file = at.project.join(format!("{id}.jsonl"));
         lock(world, args, &file)?;
-        return Ok(Place { id, file, old: None, resumed: Resumed::default() });
+        return Ok(ResumePlace { id, file, old: None, resumed: Resumed::default() });
     };
     let is_fork = args.fork_session;
     if args.session_id.is_some() && !is_fork {
-        let hint = "add `--fork-session`, or leave `--session-id` out";
-        return Err(Failure::usage("a session that goes on has its id already", Some(hint)));
+        let hint = "add `--fork-session`, or leave out `--session-id`";
+        return Err(Failure::usage("a resumed session already has an id", Some(hint)));
     }
     let id = if is_fork { new_id(world, args, at)? } else { old.id.clone() };
     let new_file = at.project.join(format!("{id}.jsonl"));
@@ -57,21 +59,21 @@ pub(super) fn place(
     } else {
         opened(world, &old, model)?
     };
-    // A file may have any name; what is in it knows better, if that is an id. Nothing else builds
-    // paths.
+    // A file may have any name. If its name is not a UUID, use the id in its records. No other id
+    // is used in paths.
     let id =
         if is_id(&id) { id } else { resumed.session.clone().unwrap_or_else(|| world.new_id()) };
-    Ok(Place { id, file, old: Some(old.path), resumed })
+    Ok(ResumePlace { id, file, old: Some(old.path), resumed })
 }
 
-/// Nobody else writes to a session that is written to. Where no lock can be kept there is none.
+/// Locks a session that is written to. If there cannot be a lock, continues without one.
 fn lock(world: &mut World, args: &ChatArgs, file: &Path) -> Result<(), Failure> {
     if args.no_session_persistence {
         return Ok(());
     }
     match world.lock_session(file, "chat") {
         Err(failure) if !failure.is_in_use() => Ok(world.out.note(&format!(
-            "another quipu could write to this session, too: there is no lock ({failure})"
+            "cannot lock this session, so another quipu could write to it, too ({failure})"
         ))?),
         locked => locked,
     }
@@ -84,10 +86,10 @@ fn is_id(text: &str) -> bool {
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {
     if let Some(name) = &args.resume {
         let session = world.session(name)?;
-        // Samples are there to be looked at.
+        // Samples are only for looking at.
         if world.has_samples() && !Path::new(name).exists() {
-            let message = format!("there is no session `{name}`");
-            return Err(Failure::not_found(message, "leave `--resume` out to begin one"));
+            let message = format!("session `{name}` not found");
+            return Err(Failure::not_found(message, "leave out `--resume` to start a new one"));
         }
         return Ok(Some(session));
     }
@@ -96,16 +98,16 @@ fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<
     }
     let mut sessions = sessions_in(&at.project);
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
-    // What a crash has left may be no session at all.
+    // A file that a crash has left may contain no session.
     let newest = sessions.into_iter().find(|session| says_anything(&session.path));
     if newest.is_none() {
-        let message = format!("there is no session of `{}` to go on with", at.cwd.display());
-        return Err(Failure::not_found(message, "leave `--continue` out to begin one"));
+        let message = format!("`{}` has no session to continue", at.cwd.display());
+        return Err(Failure::not_found(message, "leave out `--continue` to start a new one"));
     }
     Ok(newest)
 }
 
-/// Whether anything is said in a file.
+/// Whether a file contains messages.
 fn says_anything(path: &Path) -> bool {
     let Ok(file) = files::open(path) else { return false };
     let mut lines = Lines::new(file);
@@ -118,7 +120,7 @@ fn says_anything(path: &Path) -> bool {
     false
 }
 
-/// What was said in a session. What a crash has left of it is mended first, if that helps.
+/// The messages of a session. If a crash damaged it, repairs it first, if that helps.
 fn opened(world: &mut World, session: &Session, model: Option<&str>) -> Result<Resumed, Failure> {
     let mut found = open(session, &session.path, model)?;
     if is_broken(&found)
@@ -130,7 +132,7 @@ fn opened(world: &mut World, session: &Session, model: Option<&str>) -> Result<R
     found
 }
 
-/// The same of one that is left as it is: what is mended is a copy.
+/// The same for a session that is left as it is: a copy is repaired.
 fn unkept(world: &mut World, session: &Session, model: Option<&str>) -> Result<Resumed, Failure> {
     let found = open(session, &session.path, model)?;
     if !is_broken(&found) {
@@ -152,7 +154,7 @@ fn is_broken(found: &Result<Resumed, Failure>) -> bool {
     found.as_ref().map_or(true, |found| found.is_damaged)
 }
 
-/// What can be read of a session; inside, why nothing of it can be sent.
+/// What can be read of a session; the inner error says why nothing of it can be sent.
 fn open(
     session: &Session,
     path: &Path,
@@ -160,27 +162,28 @@ fn open(
 ) -> Result<Result<Resumed, Failure>, Failure> {
     let found = resume::open(path, model).map_err(|error| Failure::unreadable(path, error))?;
     Ok(found.map_err(|_| {
-        let message = format!("there is no conversation in `{}`", session.path.display());
-        let hint = "`quipu check` says why; leave `--resume` out to begin a new one";
+        let message = format!("`{}` contains no conversation", session.path.display());
+        let hint = "`quipu check` reports why; leave out `--resume` to start a new one";
         Failure::not_found(message, hint)
     }))
 }
 
 fn new_id(world: &World, args: &ChatArgs, at: &Where) -> Result<String, Failure> {
     let Some(id) = &args.session_id else { return Ok(world.new_id()) };
-    // Other clients know them in this form only.
+    // Other clients know ids only in this form.
     let is_plain = |uuid: uuid::Uuid| uuid.to_string().eq_ignore_ascii_case(id);
     if !uuid::Uuid::try_parse(id).is_ok_and(is_plain) {
-        return Err(Failure::usage(format!("`{id}` is no UUID"), None));
+        return Err(Failure::usage(format!("`{id}` is not a UUID"), None));
     }
     if at.project.join(format!("{id}.jsonl")).exists() {
-        let hint = "`--resume` goes on with it";
-        return Err(Failure::usage(format!("the session `{id}` is there already"), Some(hint)));
+        let hint = "`--resume` continues it";
+        return Err(Failure::usage(format!("the session `{id}` already exists"), Some(hint)));
     }
     Ok(id.clone())
 }
 
-/// A new session that says what an old one says, record for record: the original of this dialect copies them as they are. The copies of files come along.
+/// A new session with the records of an old one, copied unchanged, as Claude Code 2.1.45 does. The
+/// copies of files are copied too.
 fn copy(old: &Session, to: &Path, at: &Where) -> Result<(), Failure> {
     let unwritable = |error| Failure::unwritable(to, error);
     if let Some(folder) = to.parent() {
@@ -189,7 +192,7 @@ fn copy(old: &Session, to: &Path, at: &Where) -> Result<(), Failure> {
     let copy = |from: &Path, to: &Path| files::copy(from, &mut files::create_private(to)?);
     copy(&old.path, to).map_err(unwritable)?;
     let history = at.home.join("file-history");
-    // A file may be called anything, `..` among it.
+    // A file may have any name, including `..`.
     let copies = is_id(&old.id).then(|| fs::read_dir(history.join(&old.id)));
     let Some(Ok(copies)) = copies else { return Ok(()) };
     let folder = history.join(to.file_stem().unwrap_or_default());

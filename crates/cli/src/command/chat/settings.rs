@@ -1,8 +1,8 @@
-//! Which settings there are, and whether they let a session begin. What they say is read by
-//! `agent::settings`.
+//! Which settings there are, and whether they let a session begin. `agent::settings` reads their
+//! contents.
 //!
-//! Invariant: a file that is there and cannot be read ends the run: it may restrict what nobody
-//! knows of then.
+//! Invariant: a settings file that exists and cannot be read ends the run: it may contain
+//! restrictions that would be missed.
 
 use std::fs;
 use std::io;
@@ -16,9 +16,9 @@ use super::start::Where;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// So long may settings be.
+/// The maximum size of a settings file, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// Names one more file that restricts as an administrator's do, and grants nothing: for tests.
+/// Names one more file that restricts like an administrator's and grants nothing: for tests.
 const MANAGED: &str = "QUIPU_MANAGED_SETTINGS";
 
 impl Environment for World {
@@ -27,7 +27,8 @@ impl Environment for World {
     }
 }
 
-/// Reads all settings, and refuses to go on if they restrict what cannot be restricted here.
+/// Reads all settings, and refuses to continue if they contain a restriction that cannot be
+/// honoured here.
 pub(super) fn read(
     world: &World,
     args: &ChatArgs,
@@ -37,7 +38,7 @@ pub(super) fn read(
     let mut layers = managed(world)?;
     layers.extend(file(Source::User, &place.home.join("settings.json"))?);
     let folder = place.cwd.join(".claude");
-    // Whoever starts in their home has no project there: what stands in `~/.claude` is their own.
+    // In the user's home there is no project: `~/.claude` contains the user's own settings.
     let is_home = is_same(&folder, &place.home);
     let is_own =
         is_home || place.user.as_ref().is_some_and(|user| is_same(&folder, &user.join(".claude")));
@@ -58,18 +59,16 @@ pub(super) fn read(
     let message = format!("`{}`{key}: {}", stop.name, stop.why);
     let hint = match (stop.is_hook, stop.source) {
         (_, source) if source.is_managed() => {
-            "an administrator's settings are obeyed, or nothing is run"
+            "quipu does not run unless it can honour an administrator's settings"
         }
-        (true, _) => "`--ignore-hooks` goes on without them",
-        _ if stop.key.is_empty() => "mend it: what it restricts is not known",
-        (false, _) => {
-            "what restricts is obeyed, or nothing is run: take it out if you can do without"
-        }
+        (true, _) => "`--ignore-hooks` runs without them",
+        _ if stop.key.is_empty() => "fix it: what it restricts is unknown",
+        (false, _) => "quipu does not run unless it can honour a restriction: remove it if you can",
     };
     Err(Failure::usage(message, Some(hint)))
 }
 
-/// The administrator's files, in the order in which they count.
+/// The administrator's files, in order of precedence.
 fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
     let folder = Path::new(if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode"
@@ -104,7 +103,7 @@ fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
     Ok(layers)
 }
 
-/// A file of settings, if it is there.
+/// A settings file, if it exists.
 fn file(source: Source, path: &Path) -> Result<Option<Layer>, Failure> {
     match files::read_text(path, LONGEST) {
         Ok(text) => Ok(Some(Layer { source, name: path.display().to_string(), text })),
@@ -118,8 +117,8 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("`{}`: settings that cannot be read: {error}", path.display());
-    let hint = "they may restrict what is allowed: mend the file, or take it away";
+    let message = format!("cannot read the settings `{}`: {error}", path.display());
+    let hint = "they may contain restrictions: fix the file, or remove it";
     Failure::usage(message, Some(hint))
 }
 

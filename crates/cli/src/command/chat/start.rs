@@ -1,4 +1,4 @@
-//! A session made ready: new, or one that goes on.
+//! Prepares a session: a new one, or one that is resumed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use agent::ambient::{Ambient, Real, Stopped};
 use agent::api::Model;
 use agent::api::http::{Http, Settings as HttpSettings};
 use agent::api::retry::Retry;
 use agent::api::script::Script;
 use agent::context::{Context, LeftOut, Places};
-use agent::drive::{Asking, Driver, Note};
-use agent::face::Init;
+use agent::drive::{Asking, Driver, Event};
+use agent::host::Init;
 use agent::log::Log;
-use agent::nature::{Nature, Real, Stopped};
 use agent::permit::{Bypass, Mode, Permit};
 use agent::prompt::{self, Wishes};
 use agent::record::{Pending, Recorder};
@@ -31,18 +31,18 @@ use super::{ChatArgs, kept, resumed, settings};
 use crate::failure::Failure;
 use crate::world::World;
 
-/// So long may a script, or what is kept beside a session, be.
+/// The maximum size of a script, or of a file kept beside a session, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 pub(super) struct Started {
     pub(super) driver: Driver,
     pub(super) init: Init,
-    pub(super) nature: Arc<dyn Nature>,
-    /// What is removed at the end.
+    pub(super) nature: Arc<dyn Ambient>,
+    /// A folder that is removed at the end.
     pub(super) scratch: Option<TempDir>,
 }
 
-/// Where things are.
+/// The folders of a session.
 pub(super) struct Where {
     pub(super) home: PathBuf,
     pub(super) user: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub(super) fn start(
     world: &mut World,
     args: &ChatArgs,
     demo: Option<&Lab>,
-    notes: Sender<Note>,
+    notes: Sender<Event>,
 ) -> Result<Started, Failure> {
     let place = place(world, demo)?;
     if args.trust {
@@ -68,14 +68,14 @@ pub(super) fn start(
     for note in &settings.notes {
         world.out.note(note)?;
     }
-    let nature: Arc<dyn Nature> = match world.stopped() {
+    let nature: Arc<dyn Ambient> = match world.stopped() {
         Some(now) => Arc::new(Stopped::at(now)),
         None => Arc::new(Real),
     };
     let chosen = chosen(world, args, &settings);
-    let resumed::Place { id, file, old, resumed } =
+    let resumed::ResumePlace { id, file, old, resumed } =
         resumed::place(world, args, &place, chosen.as_deref())?;
-    // What is not kept is nowhere afterwards, what tools put aside among it.
+    // What is not kept must not exist afterwards, including what tools put aside.
     let scratch = args.no_session_persistence.then(tempfile::tempdir).transpose();
     let scratch = scratch.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
     let session_folder = file.with_extension("");
@@ -161,12 +161,12 @@ fn is_kept(file: &Path, place: &Where) -> bool {
     match (fs::canonicalize(file), fs::canonicalize(&projects)) {
         (Ok(file), Ok(projects)) => file.starts_with(projects),
         (Ok(_), Err(_)) => false,
-        // It is not there yet.
+        // It does not exist yet.
         (Err(_), _) => file.starts_with(projects),
     }
 }
 
-/// The keys that are kept from commands and records: those of the environment, and those of
+/// The keys that are hidden from commands and records: those of the environment, and those of
 /// settings.
 fn secrets(world: &World, settings: &Settings) -> Secrets {
     let names = secret::NAMES.iter().chain(&secret::PROXIES);
@@ -178,7 +178,7 @@ fn secrets(world: &World, settings: &Settings) -> Secrets {
     Secrets::of(known.iter().map(|(name, value)| (*name, value.as_str())))
 }
 
-/// The proxies, if one of them has a password: then the environment does not name it any more.
+/// The proxies, if one of them has a password: the environment does not contain it any more then.
 fn proxies(world: &World, settings: &Settings) -> Vec<(String, String)> {
     let named = secret::PROXIES
         .iter()
@@ -195,7 +195,7 @@ fn place(world: &World, demo: Option<&Lab>) -> Result<Where, Failure> {
     let (home, user) = world.first_home();
     if home.as_os_str().is_empty() && demo.is_none() {
         let hint = "set `HOME`, or `CLAUDE_CONFIG_DIR`";
-        return Err(Failure::usage("there is no folder for sessions", Some(hint)));
+        return Err(Failure::usage("cannot determine the folder for sessions", Some(hint)));
     }
     let (home, cwd) = match demo {
         Some(demo) => (demo.home.clone(), demo.cwd.clone()),
@@ -205,7 +205,7 @@ fn place(world: &World, demo: Option<&Lab>) -> Result<Where, Failure> {
     Ok(Where { home, user: user.map(Path::to_owned), cwd, project })
 }
 
-/// Trusts the folder that we start in, and nothing else.
+/// Trusts the current folder, and does nothing else.
 pub(super) fn trust(world: &mut World) -> Result<(), Failure> {
     let place = place(world, None)?;
     trusted::trust(world, &place)
@@ -221,26 +221,26 @@ fn permit(
         _ if args.dangerously_skip_permissions || demo.is_some() => Some(Mode::Bypass),
         None => None,
         Some(name) => Some(Mode::named(name).ok_or_else(|| {
-            let hint = "`default`, `acceptEdits` or `bypassPermissions`";
-            Failure::usage(format!("`{name}` is no permission mode"), Some(hint))
+            let hint = "use `default`, `acceptEdits` or `bypassPermissions`";
+            Failure::usage(format!("`{name}` is not a permission mode"), Some(hint))
         })?),
     };
     let by_settings = settings.mode.as_deref();
-    // Modes that are not there yet allow less than any that is; and planning allows nothing by
-    // rules.
+    // Modes that are not supported yet count as `default`, which allows less than any other; in
+    // `plan`, rules allow nothing.
     let mode = named.or_else(|| by_settings.and_then(Mode::named)).unwrap_or_default();
     let is_plan = named.is_none() && by_settings == Some("plan");
     let bypass = bypass(world, args, demo, settings, mode)?;
-    // Lists come with commas too.
+    // Lists may also be separated by commas.
     let split = |list: &[String]| -> Vec<String> {
         let all = list.iter().flat_map(|one| one.split([',', ' ']));
         all.filter(|name| !name.is_empty()).map(str::to_owned).collect()
     };
     let (mut allowed, refused) = (split(&args.allowed_tools), split(&args.disallowed_tools));
     if let Some(rule) = allowed.iter().chain(&refused).find(|rule| rule.contains('(')) {
-        let hint = "give the tool's name alone";
+        let hint = "use only the tool's name";
         return Err(Failure::usage(
-            format!("rules like `{rule}` are not understood yet"),
+            format!("rules like `{rule}` are not supported yet"),
             Some(hint),
         ));
     }
@@ -251,10 +251,10 @@ fn permit(
     let refused: Vec<Vec<String>> = refused.iter().map(named).collect::<Result<_, _>>()?;
     let mut refused = refused.concat();
     if let Some(folder) = args.add_dir.iter().find(|folder| !folder.is_dir()) {
-        return Err(Failure::usage(format!("`{}` is no folder", folder.display()), None));
+        return Err(Failure::usage(format!("`{}` is not a folder", folder.display()), None));
     }
     if settings.only_managed_rules && !allowed.is_empty() {
-        let message = "`--allowedTools` is not taken: an administrator's settings say that only theirs allow anything";
+        let message = "`--allowedTools` cannot be used: by an administrator's settings, only their rules allow anything";
         return Err(Failure::usage(message, Some("leave it out")));
     }
     let tools = |rules: &[Rule]| rules.iter().map(|rule| rule.tool.clone()).collect::<Vec<_>>();
@@ -262,12 +262,12 @@ fn permit(
         allowed.extend(tools(&settings.allowed));
     }
     refused.extend(tools(&settings.refused));
-    // Nobody can be asked, and as with the newest client that holds in every mode.
+    // Questions are not possible, so these are refused, in every mode, as in the newest client.
     refused.extend(tools(&settings.asked));
     Ok(Permit { mode, allowed, refused, bypass })
 }
 
-/// Whether everything may be permitted, now or when a host wants it.
+/// Whether everything may be allowed, now or when a host asks for it.
 fn bypass(
     world: &World,
     args: &ChatArgs,
@@ -279,20 +279,19 @@ fn bypass(
     match &settings.no_bypass {
         Some(name) if is_wanted => {
             let key = "permissions.disableBypassPermissionsMode";
-            let message = format!("`bypassPermissions` is switched off by `{key}` in `{name}`");
-            return Err(Failure::usage(message, Some("take another permission mode")));
+            let message = format!("`bypassPermissions` is disabled by `{key}` in `{name}`");
+            return Err(Failure::usage(message, Some("use another permission mode")));
         }
         Some(_) => return Ok(Bypass::Forbidden),
         None if !is_wanted => return Ok(Bypass::NotOffered),
         None => {}
     }
-    // As the original has it. What the demonstration runs is known.
+    // As in Claude Code. The commands of the demonstration are known, so it is exempt.
     let is_contained = world.variable("IS_SANDBOX").is_some_and(|value| value == "1")
         || world.variable("CLAUDE_CODE_BUBBLEWRAP").is_some();
     if is_root() && !is_contained && demo.is_none() {
-        let hint =
-            "be another user; `IS_SANDBOX=1` says that this is a place where nothing can be broken";
-        let message = "`bypassPermissions` is not for root";
+        let hint = "run as another user, or set `IS_SANDBOX=1` if nothing can be broken here";
+        let message = "root cannot use `bypassPermissions`";
         return Err(Failure::usage(message, Some(hint)));
     }
     Ok(Bypass::Offered)
@@ -308,19 +307,19 @@ fn is_root() -> bool {
     false
 }
 
-/// What was asked for by a variable or by settings, and would not be done.
+/// Refuses what a variable or the settings ask for and quipu cannot do.
 fn refuse_promises(world: &World, args: &ChatArgs, settings: &Settings) -> Result<(), Failure> {
     let is_set = |name: &str| settings.variable(world, name).is_some();
     let checkpoints = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
     if settings.variable(world, checkpoints).is_some_and(|value| value != "0" && value != "false") {
-        let message = format!("`{checkpoints}` is set, and files cannot be rewound here yet");
-        return Err(Failure::usage(message, Some("leave `enable_file_checkpointing` out")));
+        let message = format!("`{checkpoints}` is set, but files cannot be rewound yet");
+        return Err(Failure::usage(message, Some("leave out `enable_file_checkpointing`")));
     }
     let has_key = is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN");
     match &settings.key_helper {
         Some(name) if !has_key && args.offline.is_none() => {
             let message = format!(
-                "the only way to a key is `apiKeyHelper` of `{name}`, and it is not run here"
+                "the only source of a key is `apiKeyHelper` in `{name}`, which quipu does not run"
             );
             Err(Failure::usage(message, Some("set `ANTHROPIC_API_KEY`")))
         }
@@ -328,8 +327,8 @@ fn refuse_promises(world: &World, args: &ChatArgs, settings: &Settings) -> Resul
     }
 }
 
-/// The key that seals what is kept beside sessions; made when it is first needed. Without one
-/// nothing is taken from there.
+/// The key that seals what is kept beside sessions; created when it is first needed. Without a key,
+/// nothing that is kept there is used.
 fn seal_key(world: &World, args: &ChatArgs) -> Result<Option<String>, Failure> {
     let Ok(path) = world.seal_file() else { return Ok(None) };
     match files::read_text(&path, 1 << 10) {
@@ -348,7 +347,7 @@ fn seal_key(world: &World, args: &ChatArgs) -> Result<Option<String>, Failure> {
     Ok(Some(key))
 }
 
-/// The model that was asked for.
+/// The model that the user asked for.
 fn chosen(world: &World, args: &ChatArgs, settings: &Settings) -> Option<String> {
     let named = args.model.clone().or_else(|| settings.variable(world, "ANTHROPIC_MODEL"));
     named.or_else(|| settings.model.clone()).map(|name| agent::model::named(Some(&name)))
@@ -400,16 +399,16 @@ fn model(
         [("CWD", cwd.as_str()), ("HOME", &home), ("SESSION", id), ("AGENT_TOOL", "Task")];
     let script = Script::read(&script, &variables).map_err(|error| {
         let name = args.offline.clone().flatten().unwrap_or_default();
-        Failure::usage(format!("`{}` cannot be played: {error}", name.display()), None)
+        Failure::usage(format!("cannot play the script `{}`: {error}", name.display()), None)
     })?;
     Ok(Arc::new(script.within(id, message_count)))
 }
 
-/// What is to be kept: where, and as which text.
+/// A file to write: its path and its text.
 type Keep = Option<(PathBuf, String)>;
 
-/// What the model is told about where it works: what it was told before, if the session goes on,
-/// and what has changed since; what is to be kept of that; and what was left out.
+/// What the model learns about where it works. If the session is resumed: what it learned before,
+/// and what has changed since. Returns also the file that keeps this, and what was left out.
 fn context(
     place: &Where,
     standing: Standing,

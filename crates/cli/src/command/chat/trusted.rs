@@ -1,7 +1,7 @@
-//! `--trust`, and whether a folder is trusted: where the list stands, how it changes. What it
-//! covers is `agent::trust`'s to say.
+//! `--trust`, and whether a folder is trusted: where the list is, and how it changes.
+//! `agent::trust` decides what the list covers.
 //!
-//! Invariant: a list that is damaged grants nothing, is reported, and is never written over.
+//! Invariant: a damaged list grants nothing, is reported, and is never overwritten.
 
 use std::fs;
 use std::io;
@@ -17,21 +17,21 @@ use super::start::Where;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// So long may the list be.
+/// The maximum size of the list, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// So many files are named that were left out.
+/// How many ignored files are listed by name.
 const NAMED: usize = 5;
 
-/// What is trusted of where a session begins.
+/// What is trusted of the place where a session starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     /// The folder.
     pub(super) folder: Trust,
-    /// The repository that it lies in: more of it than this folder may be obeyed by git.
+    /// The repository that contains the folder: git may obey more of it than this folder.
     pub(super) repository: Trust,
 }
 
-/// Puts the folder that we start in on the list.
+/// Adds the current folder to the list.
 pub(super) fn trust(world: &mut World, place: &Where) -> Result<(), Failure> {
     let path = world.config_file("trusted")?;
     let unwritable = |error| Failure::unwritable(&path, error);
@@ -43,8 +43,8 @@ pub(super) fn trust(world: &mut World, place: &Where) -> Result<(), Failure> {
     };
     let mut list = read(&path)?;
     let is_new = list.add(&place.cwd, real_home(place).as_deref()).map_err(|why| {
-        let hint = "start in the folder of a project, and trust that";
-        Failure::usage(format!("`{}` is not trusted: {why}", place.cwd.display()), Some(hint))
+        let hint = "start in the folder of a project, and trust that one";
+        Failure::usage(format!("cannot trust `{}`: {why}", place.cwd.display()), Some(hint))
     })?;
     if is_new {
         files::put(&path, list.text().as_bytes(), Durability::PowerCut).map_err(unwritable)?;
@@ -57,25 +57,25 @@ pub(super) fn trust(world: &mut World, place: &Where) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the list says of where we start. A damaged one says nothing, and that is told.
+/// What the list covers of the current folder. A damaged list covers nothing, and is reported.
 pub(super) fn standing(world: &mut World, place: &Where) -> Result<Standing, Failure> {
     let list = world.config_file("trusted").and_then(|path| read(&path));
     let list = match list {
         Ok(list) => list,
         Err(failure) => {
-            world.out.note(&format!("no folder counts as trusted: {failure}"))?;
+            world.out.note(&format!("no folder is trusted: {failure}"))?;
             TrustList::default()
         }
     };
     let home = real_home(place);
     let covers = |folder: &Path| list.covers(folder, home.as_deref());
     let folder = covers(&place.cwd);
-    // A folder that is a repository of its own may stand in a trusted one.
+    // A trusted folder may contain another repository.
     let repository = agent::context::repository(&place.cwd).filter(|_| folder == Trust::Trusted);
     Ok(Standing { folder, repository: repository.map_or(Trust::Untrusted, covers) })
 }
 
-/// Says what was left out, and how that changes.
+/// Reports what was ignored, and how to change that.
 pub(super) fn tell(
     world: &mut World,
     settings: &Settings,
@@ -84,14 +84,14 @@ pub(super) fn tell(
     let mut parts: Vec<String> = settings
         .left_out
         .iter()
-        .map(|(file, keys)| format!("`{}` of `{file}`", keys.join("`, `")))
+        .map(|(file, keys)| format!("`{}` in `{file}`", keys.join("`, `")))
         .collect();
     if left_out.is_repository {
-        parts.push("what git says of the repository".to_owned());
+        parts.push("the state of the git repository".to_owned());
     }
     if !parts.is_empty() {
         world.out.note(&format!(
-            "left out, because nobody has trusted this folder: {}; `quipu chat --trust` trusts it",
+            "ignored, because this folder is not trusted: {}; `quipu chat --trust` trusts it",
             parts.join("; ")
         ))?;
     }
@@ -103,7 +103,7 @@ pub(super) fn tell(
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         world
             .out
-            .note(&format!("left out, because they lead out of their folder: {names}{more}"))?;
+            .note(&format!("ignored, because they lead out of their folder: {names}{more}"))?;
     }
     Ok(())
 }
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Result<TrustList, Failure> {
     };
     TrustList::parse(&text).map_err(|why| {
         let message = format!("the list of trusted folders `{}` is damaged: {why}", path.display());
-        Failure::usage(message, Some("mend it, or take it away and trust anew"))
+        Failure::usage(message, Some("fix it, or remove it and trust your folders again"))
     })
 }
 

@@ -1,7 +1,8 @@
-//! A change of the client's settings: shown, agreed to, and only then written.
+//! Changes the client's settings: shows the change, asks, and only then writes.
 //!
-//! Invariants: nothing is written before the difference was shown and somebody said yes; all files are understood before the first is written; what is written goes through `store`, so that a copy is in the journal, and a file that has
-//! changed since it was read is left alone. Of a link, what it leads to is written.
+//! Invariants: nothing is written before the user has seen the difference and agreed; all files are
+//! parsed before the first is written; writes go through `store`, so that the journal has a copy,
+//! and a file that has changed since it was read is left alone. For a link, its target is written.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
@@ -24,7 +25,7 @@ use crate::world::World;
 /// Whether a change is written.
 #[derive(clap::Args, Debug)]
 pub(super) struct Consent {
-    /// Write it without asking
+    /// Write without asking
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
     /// Show what would change, and write nothing
@@ -32,12 +33,12 @@ pub(super) struct Consent {
     dry_run: bool,
 }
 
-/// What is to be done to settings.
+/// A change of settings.
 pub(super) struct Edit<'a> {
-    /// What the journal calls it.
+    /// The name of the change in the journal.
     pub(super) what: &'a str,
     pub(super) new_text: &'a dyn Fn(&str) -> Result<String, Wrong>,
-    /// What is said where there is nothing to do.
+    /// The message if there is nothing to do.
     pub(super) nothing: &'a str,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Edit<'a> {
 pub(super) struct Settings {
     pub(super) path: PathBuf,
     pub(super) text: String,
-    /// What the file was then; nothing if there was none.
+    /// The state of the file at that time; `None` if it did not exist.
     found: Option<Metadata>,
 }
 
@@ -75,7 +76,7 @@ impl Settings {
     }
 }
 
-/// Shows what would change in the settings of the homes that are meant, and writes it if that is wanted.
+/// Shows what would change in the settings of the selected homes, and writes it if the user agrees.
 pub(super) fn carry_out(
     world: &mut World,
     edit: &Edit<'_>,
@@ -87,7 +88,7 @@ pub(super) fn carry_out(
         let text = (edit.new_text)(&settings.text);
         let text = text.map_err(|wrong| {
             let path = settings.path.display();
-            let hint = "mend it by hand, and do this again";
+            let hint = "fix it by hand, then try again";
             Failure::usage(format!("`{path}` is not touched: {wrong}"), Some(hint))
         })?;
         if text == settings.text {
@@ -103,7 +104,7 @@ pub(super) fn carry_out(
     for (settings, _) in changes.iter().filter(|(settings, _)| settings.found.is_some()) {
         if let Some(why) = live::protection(&settings.path)? {
             let message = format!("`{}` is not touched: {why}", settings.path.display());
-            let hint = "write what is shown into it by hand, or take the protection away";
+            let hint = "make this change by hand, or remove the protection";
             return Err(Failure::kept(message, hint));
         }
     }
@@ -113,10 +114,13 @@ pub(super) fn carry_out(
     if !consent.yes {
         match world.out.ask("Write this?")? {
             Some(true) => {}
-            Some(false) => return Ok(world.out.note("nothing is written")?),
+            Some(false) => return Ok(world.out.note("nothing was written")?),
             None => {
-                let hint = "give `--yes` to write this";
-                return Err(Failure::usage("nothing is written: nobody can be asked", Some(hint)));
+                let hint = "use `--yes` to write this";
+                return Err(Failure::usage(
+                    "nothing was written: there is no terminal to ask on",
+                    Some(hint),
+                ));
             }
         }
     }
@@ -132,7 +136,7 @@ pub(super) fn carry_out(
     Ok(())
 }
 
-/// The difference, as `diff -u` has it.
+/// Prints the difference in the form of `diff -u`.
 fn show(world: &mut World, settings: &Settings, text: &str) -> Result<(), Failure> {
     let path = settings.path.display().to_string();
     let before = if settings.found.is_some() { &path } else { "/dev/null" };
@@ -152,7 +156,7 @@ fn show(world: &mut World, settings: &Settings, text: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// Puts a text in the place of settings; what the journal calls that.
+/// Replaces the settings with a text; returns the name of the change in the journal.
 fn write(
     journal: &Journal,
     deed: Deed<'_>,

@@ -11,7 +11,7 @@ fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// Whoever wrote while the question was open keeps what they wrote.
+/// What another program wrote while the question was open is kept.
 #[test]
 fn settings_that_changed_since_are_left_alone() {
     for before in [Some("{}"), None] {

@@ -1,4 +1,4 @@
-//! `quipu hook install`: the hook is put into the client's settings.
+//! `quipu hook install`: adds the hook to the client's settings.
 
 use super::change::{self, Consent, Edit};
 use super::settings;
@@ -6,10 +6,13 @@ use crate::failure::Failure;
 use crate::receiver::{Receiver, ReceiverArgs};
 use crate::world::World;
 
-/// Put the hook into Claude Code's settings
+/// Add the hook to Claude Code's settings
 ///
-/// Adds `quipu hook stop`, with the full path of this program, to the events `Stop`, `SubagentStop` and `SessionEnd` in `settings.json` of the home that new sessions go to, or of those that `--home` names. Everything else
-/// in the file stays as it is, byte for byte; the hook of a quipu in another place becomes that of this one. What would change is shown first, as a diff, and written if you agree; a copy is kept, and `quipu undo` brings it back.
+/// Adds `quipu hook stop`, with the full path of this program, to the events `Stop`, `SubagentStop`
+/// and `SessionEnd` in `settings.json` of the home where new sessions are created, or of the homes
+/// given by `--home`. A hook of a quipu with another path is changed to this program. Everything
+/// else in the file stays as it is, byte for byte. Shows a diff first, and writes it if you agree.
+/// A copy is kept, and `quipu undo` restores it.
 #[derive(clap::Args, Debug)]
 pub(super) struct InstallArgs {
     #[command(flatten)]
@@ -21,12 +24,12 @@ pub(super) fn install(world: &mut World, args: &InstallArgs) -> Result<(), Failu
     let edit = Edit {
         what: "hook-install",
         new_text: &|text| settings::install(text, &program),
-        nothing: "the hook is installed already",
+        nothing: "the hook is already installed",
     };
     change::carry_out(world, &edit, &args.consent)?;
-    // The client may know of one that this shell does not.
+    // The client's environment may name a receiver that this shell does not.
     if Receiver::look_for(world, &ReceiverArgs::default())?.is_none() {
-        world.out.note("no receiver is named here: until Claude Code knows one, nothing is sent; `quipu hook status` says how to name it")?;
+        world.out.note("no receiver is configured here: nothing is sent until Claude Code has one; `quipu hook status` tells how to set it")?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What a hook was told, on disk until it is done.
+//! What the client reported to a hook, on disk until it is done.
 //!
-//! One file for each kind of event of a session: what comes again before it is taken is the same
-//! work. Whoever takes a job moves it away first, so that one that comes meanwhile is another. How
-//! often somebody began with a job is in its name, `N~…`, before anything of the session is
-//! touched: a job that kills its worker, or keeps it for ever, is counted as one that cannot be
-//! read is. Invariants: a job is removed after its work is done, and at no other time; after
+//! There is one file for each kind of event of a session: a report that comes again before it is
+//! taken is the same work. The worker moves a job away first, so that one that arrives meanwhile is
+//! another job. The number of attempts is part of its name, `N~…`, and is written before anything
+//! of the session is read: a job that kills its worker, or never ends, is counted like one that
+//! cannot be read. Invariants: a job is removed after its work is done, and at no other time; after
 //! [`MOST_ATTEMPTS`] it is set aside, with the reason; no job stops another.
 
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use export::deliver::Shelf;
 use export::disk;
+use export::outbox::ReceiverDir;
 use export::plan::Closing;
 use files::Durability;
 use serde::{Deserialize, Serialize};
 use transcript::place::is_jsonl;
 use transcript::time::Time;
 
-/// What the client says on stdin, as far as it matters.
+/// What the client writes to stdin, as far as it matters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) session_id: String,
@@ -32,7 +32,7 @@ pub(super) struct Job {
     agent_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     agent_transcript_path: Option<PathBuf>,
-    /// When this was told, in milliseconds: what was opened later is not meant.
+    /// When this was reported, in milliseconds; it does not apply to turns that were opened later.
     #[serde(default)]
     at: i64,
     /// Why it was set aside.
@@ -40,7 +40,7 @@ pub(super) struct Job {
     why: Option<String>,
 }
 
-/// All that is to be done for one session.
+/// All work for one session.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) session: String,
@@ -48,39 +48,39 @@ pub(super) struct Work {
     pub(super) closing: Closing,
     /// Transcripts of sub-agents that may still be written to.
     agents: Vec<PathBuf>,
-    /// The files that are done with it.
+    /// The files of the jobs that this work completes.
     files: Vec<PathBuf>,
-    /// How often somebody began with it.
+    /// The number of attempts.
     attempts: u32,
 }
 
-/// A job that is not tried again by itself.
+/// A job that is not retried automatically.
 #[derive(Debug, Serialize)]
 pub(super) struct Aside {
     /// The file of the job.
     pub(super) file: PathBuf,
-    /// What it is about, if that can be read.
+    /// The transcript that it is about, if the job can be parsed.
     pub(super) transcript: Option<PathBuf>,
     pub(super) why: String,
 }
 
 /// Whether jobs that were set aside are tried once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::command) enum SetAside {
+pub(crate) enum SetAside {
     Leave,
     TryAgain,
 }
 
-/// So often somebody begins with a job.
+/// The maximum number of attempts for a job.
 const MOST_ATTEMPTS: u32 = 3;
-/// So many jobs are kept that were set aside; the oldest go.
+/// How many jobs that were set aside are kept; the oldest are removed.
 const MOST_ASIDE: usize = 100;
-/// So long may a job be, and the name of a session in it.
+/// The maximum size of a job, and of a name in it, in bytes.
 const LONGEST: u64 = 1 << 20;
 const LONGEST_NAME: usize = 200;
 
 impl Job {
-    /// What was told, there and then.
+    /// The job as reported, with absolute paths and the current time.
     pub(super) fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, String> {
         self.transcript_path = cwd.join(&self.transcript_path);
         self.agent_transcript_path = self.agent_transcript_path.filter(|path| is_jsonl(path));
@@ -90,7 +90,7 @@ impl Job {
         self.checked()
     }
 
-    /// Whether it can be one at all.
+    /// Checks that this can be a job at all.
     fn checked(self) -> Result<Job, String> {
         let names = [&self.session_id, &self.hook_event_name];
         if names.into_iter().chain(&self.agent_id).any(|name| name.len() > LONGEST_NAME) {
@@ -98,7 +98,7 @@ impl Job {
         }
         if !is_jsonl(&self.transcript_path) {
             let path = self.transcript_path.display();
-            return Err(format!("`{path}` is no transcript: its name does not end in `.jsonl`"));
+            return Err(format!("`{path}` is not a transcript: its name does not end in `.jsonl`"));
         }
         Ok(self)
     }
@@ -113,8 +113,8 @@ impl Job {
         Job::parse(&files::read(path, LONGEST).map_err(|error| error.to_string())?)
     }
 
-    /// Puts it where the work is looked for.
-    pub(super) fn put(&self, of: &Shelf) -> io::Result<()> {
+    /// Writes it to the folder where the worker looks for jobs.
+    pub(super) fn put(&self, of: &ReceiverDir) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
         let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
         files::put(
@@ -128,24 +128,24 @@ impl Job {
         match self.hook_event_name.as_str() {
             "SubagentStop" => closing.agents.extend(self.agent_id.clone()),
             "SessionEnd" => closing.ended = closing.ended.max(Time(self.at)),
-            // A hook that does not say what it is for is the one that seed 002 knows.
+            // A hook without an event name is the oldest one, `Stop`.
             _ => closing.stopped = closing.stopped.max(Time(self.at)),
         }
     }
 }
 
-fn folder(shelf: &Shelf) -> PathBuf {
-    shelf.folder.join("jobs")
+fn folder(receiver_dir: &ReceiverDir) -> PathBuf {
+    receiver_dir.folder.join("jobs")
 }
 
-/// Those that somebody works on, or did when they were killed.
-fn taken_folder(shelf: &Shelf) -> PathBuf {
-    folder(shelf).join("taken")
+/// Jobs that a worker has taken, whether it still runs or was killed.
+fn taken_folder(receiver_dir: &ReceiverDir) -> PathBuf {
+    folder(receiver_dir).join("taken")
 }
 
-/// Those that are not tried again by themselves.
-pub(super) fn aside_folder(shelf: &Shelf) -> PathBuf {
-    folder(shelf).join("aside")
+/// Jobs that are not retried automatically.
+pub(super) fn aside_folder(receiver_dir: &ReceiverDir) -> PathBuf {
+    folder(receiver_dir).join("aside")
 }
 
 fn job_files(folder: &Path) -> Vec<PathBuf> {
@@ -159,7 +159,7 @@ fn job_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The name of a job, and how often somebody began with it.
+/// The name of a job, and the number of attempts.
 fn name_and_attempts(path: &Path) -> (String, u32) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let parts = name.split_once('~').and_then(|(count, name)| Some((name, count.parse().ok()?)));
@@ -171,37 +171,41 @@ fn with_attempts(path: &Path, attempts: u32) -> PathBuf {
 }
 
 /// How many jobs wait.
-pub(super) fn waiting(shelf: &Shelf) -> usize {
-    job_files(&folder(shelf)).len() + job_files(&taken_folder(shelf)).len()
+pub(super) fn waiting(receiver_dir: &ReceiverDir) -> usize {
+    job_files(&folder(receiver_dir)).len() + job_files(&taken_folder(receiver_dir)).len()
 }
 
-/// Whether there are jobs that nobody has taken yet.
-pub(super) fn has_new(shelf: &Shelf) -> bool {
-    !job_files(&folder(shelf)).is_empty()
+/// Whether there are jobs that no worker has taken yet.
+pub(super) fn has_new(receiver_dir: &ReceiverDir) -> bool {
+    !job_files(&folder(receiver_dir)).is_empty()
 }
 
-/// The jobs that were set aside, the oldest first.
-pub(super) fn set_aside(shelf: &Shelf) -> Vec<Aside> {
-    let mut found = job_files(&aside_folder(shelf));
+/// The jobs that were set aside, oldest first.
+pub(super) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
+    let mut found = job_files(&aside_folder(receiver_dir));
     found.sort_by_cached_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
     let aside = found.into_iter().map(|file| match Job::read(&file) {
         Ok(job) => {
             let why = job.why.unwrap_or_default();
             Aside { file, transcript: Some(job.transcript_path), why }
         }
-        Err(why) => Aside { file, transcript: None, why: format!("it is not understood: {why}") },
+        Err(why) => Aside { file, transcript: None, why: format!("cannot parse it: {why}") },
     });
     aside.collect()
 }
 
-/// Takes what there is to do, by session: what was begun most often comes last, so that it cannot
-/// keep the others from being done. Files that are no jobs, and jobs that nobody came back from,
-/// are set aside; the second list says so.
-pub(super) fn take(shelf: &Shelf, aside: SetAside) -> io::Result<(Vec<Work>, Vec<String>)> {
-    let taken = taken_folder(shelf);
+/// Takes all jobs, by session. Those with the most attempts come last, so that they cannot keep the
+/// others from being done. Files that are not jobs, and jobs whose workers did not return, are set
+/// aside; the second list reports them.
+pub(super) fn take(
+    receiver_dir: &ReceiverDir,
+    aside: SetAside,
+) -> io::Result<(Vec<Work>, Vec<String>)> {
+    let taken = taken_folder(receiver_dir);
     files::make_private_folder(&taken)?;
-    let new = job_files(&folder(shelf)).into_iter().map(|path| (path, 0));
-    let again = job_files(&aside_folder(shelf)).into_iter().map(|path| (path, MOST_ATTEMPTS - 1));
+    let new = job_files(&folder(receiver_dir)).into_iter().map(|path| (path, 0));
+    let again =
+        job_files(&aside_folder(receiver_dir)).into_iter().map(|path| (path, MOST_ATTEMPTS - 1));
     for (path, attempts) in new.chain(again.filter(|_| aside == SetAside::TryAgain)) {
         let name = path.file_name().unwrap_or_default();
         fs::rename(&path, with_attempts(&taken.join(name), attempts))?;
@@ -213,14 +217,14 @@ pub(super) fn take(shelf: &Shelf, aside: SetAside) -> io::Result<(Vec<Work>, Vec
         let job = match Job::read(&path) {
             Ok(job) => job,
             Err(why) => {
-                put_aside(shelf, &path, &why)?;
-                notes.push(format!("a job that is not understood was set aside: {why}"));
+                put_aside(receiver_dir, &path, &why)?;
+                notes.push(format!("a job that cannot be parsed was set aside: {why}"));
                 continue;
             }
         };
         if attempts >= MOST_ATTEMPTS {
-            let why = format!("whoever worked on it ended, {attempts} times");
-            put_aside(shelf, &path, &why)?;
+            let why = format!("its worker stopped early {attempts} times");
+            put_aside(receiver_dir, &path, &why)?;
             notes.push(format!("{}: set aside: {why}", job.session_id));
             continue;
         }
@@ -244,8 +248,8 @@ pub(super) fn take(shelf: &Shelf, aside: SetAside) -> io::Result<(Vec<Work>, Vec
 }
 
 /// Sets a job aside, with the reason in it.
-fn put_aside(shelf: &Shelf, path: &Path, why: &str) -> io::Result<()> {
-    let folder = aside_folder(shelf);
+fn put_aside(receiver_dir: &ReceiverDir, path: &Path, why: &str) -> io::Result<()> {
+    let folder = aside_folder(receiver_dir);
     files::make_private_folder(&folder)?;
     let to = folder.join(name_and_attempts(path).0);
     match Job::read(path) {
@@ -254,29 +258,29 @@ fn put_aside(shelf: &Shelf, path: &Path, why: &str) -> io::Result<()> {
             files::put(&to, &serde_json::to_vec(&job)?, Durability::Process)?;
             fs::remove_file(path)?;
         }
-        // Whatever it is, it is kept as it is.
+        // Whatever it is, it is kept unchanged.
         Err(_) => fs::rename(path, &to)?,
     }
-    let all = set_aside(shelf);
+    let all = set_aside(receiver_dir);
     let too_many = all.len().saturating_sub(MOST_ASIDE);
     all.iter().take(too_many).try_for_each(|old| fs::remove_file(&old.file))
 }
 
 impl Work {
-    /// Notes that somebody begins with it, before anything else is done.
+    /// Counts an attempt, before anything else is done.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.attempts += 1;
         self.rename()
     }
 
-    /// What went wrong is not its fault: this time does not count.
+    /// The failure was not caused by the job: this attempt does not count.
     pub(super) fn take_back(&mut self) -> io::Result<()> {
         self.attempts = self.attempts.saturating_sub(1);
         self.rename()
     }
 
     fn rename(&mut self) -> io::Result<()> {
-        // Of two that get one name the last stays, and the newest is to stay.
+        // If two get the same name, the last one replaces the other; that must be the newest.
         self.files.sort_by_key(|path| std::cmp::Reverse(name_and_attempts(path).1));
         for path in &mut self.files {
             let to = with_attempts(path, self.attempts);
@@ -287,32 +291,30 @@ impl Work {
         Ok(())
     }
 
-    /// It is done. What cannot be removed is done once more, which changes nothing.
+    /// Removes the job. If that fails, it is done once more, which changes nothing.
     pub(super) fn done(&self) {
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
     }
 
-    /// It cannot be done. What is to be said of that: it is tried again, or it is set aside now.
-    pub(super) fn failed(&self, of: &Shelf, why: &str) -> io::Result<String> {
+    /// The job failed. Returns a message: it will be tried again, or it was set aside now.
+    pub(super) fn failed(&self, of: &ReceiverDir, why: &str) -> io::Result<String> {
         if self.attempts < MOST_ATTEMPTS {
             let count = self.attempts;
-            return Ok(format!(
-                "it is tried again with the next hook ({count} of {MOST_ATTEMPTS})"
-            ));
+            return Ok(format!("the next hook tries again ({count} of {MOST_ATTEMPTS})"));
         }
         self.files.iter().try_for_each(|path| put_aside(of, path, why))?;
-        Ok("it is set aside: see `quipu hook status`".to_owned())
+        Ok("set aside: see `quipu hook status`".to_owned())
     }
 
-    /// Whether a turn ended, the last lines of which may still be written.
+    /// Whether a turn ended whose last lines may still be written.
     pub(super) fn is_turn(&self) -> bool {
         let never = Closing::default();
         self.closing.stopped > never.stopped || self.closing.ended > never.ended
     }
 
-    /// How large the files are by now.
+    /// The current size of the files.
     pub(super) fn size(&self) -> u64 {
         let files = self.agents.iter().chain([&self.path]);
         files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()

@@ -1,7 +1,7 @@
-//! What hooks did, in a file: nobody sees what they print.
+//! The log of hooks, in a file: their output is not visible anywhere.
 //!
-//! Invariant: it does not grow beyond twice [`MOST`], whatever is written; that it cannot be
-//! written is no failure of the hook.
+//! Invariant: it does not grow beyond twice [`MOST`], whatever is written; a failure to write it is
+//! not a failure of the hook.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,17 +15,17 @@ use crate::text::printable;
 use crate::world::World;
 
 const MOST: u64 = 1 << 20;
-/// So long is a line; what names things may be made by strangers.
+/// The maximum length of a line, in bytes; other people may choose the names in it.
 const LONGEST_LINE: usize = 1 << 10;
 
-/// Where it is.
+/// The path of the log.
 pub(super) fn path(world: &World) -> Result<PathBuf, Failure> {
     Ok(world.ship_folder()?.join("log"))
 }
 
 /// Writes a line.
 pub(super) fn write(world: &World, text: &str) {
-    // Whoever looks for it finds that it is missing.
+    // If this fails, the line is missing from the log.
     let _ = path(world).map(|path| add(&path, world.clock(), text));
 }
 
@@ -38,7 +38,7 @@ fn add(path: &Path, now: SystemTime, text: &str) -> io::Result<()> {
     let room = LONGEST_LINE - line.len() - "…\n".len();
     let cut = |text: &str| (0..=room.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     let end = cut(text).unwrap_or_default();
-    // What is made visible takes more room than what it stands for.
+    // Visible replacements take more bytes than the characters that they replace.
     let shown = printable(&text[..end]);
     let shown_end = cut(&shown).unwrap_or_default();
     line.push_str(&shown[..shown_end]);

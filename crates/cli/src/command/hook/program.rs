@@ -1,12 +1,13 @@
-//! The command that the hook runs: how it is written, and how it is known again.
+//! The command that the hook runs: how it is written, and how it is recognised.
 //!
-//! People write commands by hand too: with other quotes, with options. What is not certainly ours is somebody else's.
+//! People also write commands by hand, with other quotes and with options. A command that is not
+//! certainly ours is not ours.
 
 use std::path::Path;
 
 use crate::text::shell_word;
 
-/// What a command of ours has in it.
+/// The words that every command of ours contains.
 const LAST: [&str; 2] = ["hook", "stop"];
 
 /// The command that runs this program.
@@ -14,7 +15,8 @@ pub(super) fn command(program: &str) -> String {
     format!("{} {}", shell_word(program), LAST.join(" "))
 }
 
-/// The program of a command, and what stands behind it, if the command is ours: one of this program, or of any that is called `quipu`.
+/// The program of a command, and the rest after it, if the command is ours: it runs this program,
+/// or any program called `quipu`.
 pub(super) fn of_ours<'a>(command: &'a str, exe: &str) -> Option<(String, &'a str)> {
     let (program, rest) = split(command)?;
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -24,7 +26,7 @@ pub(super) fn of_ours<'a>(command: &'a str, exe: &str) -> Option<(String, &'a st
     (is_quipu && is_one && words.windows(2).any(|two| two == LAST)).then_some((program, rest))
 }
 
-/// The first word of a command, without its quotes, and the rest; nothing if there is no rest.
+/// The first word of a command, without its quotes, and the rest; `None` if there is no rest.
 fn split(command: &str) -> Option<(String, &str)> {
     let command = command.trim_start();
     let mut word = String::new();

@@ -1,8 +1,10 @@
-//! The hook in the client's settings: found, put in, taken out.
+//! The hook in the client's settings: finds, adds and removes it.
 //!
-//! Text in, text out; no file is touched here. The text is the user's, so it is never written anew: an edit takes a place in it and leaves the rest. What is put in stands on lines of its own where its
-//! neighbours do, with their indentation, else on their line. Invariants: what an edit is not about keeps its bytes; taking out what was put in gives the text from before, but for values that were empty, which say nothing: an
-//! empty file has become `{}`, and an empty `hooks` or list is gone.
+//! Text in, text out; no file is touched here. The text is the user's, so it is never written anew:
+//! an edit changes one place in it and leaves the rest. What is added goes on its own lines if its
+//! neighbours do, with their indentation; else on their line. Invariants: text that an edit is not
+//! about keeps its bytes; removing what was added restores the original text, except for empty
+//! values, which mean nothing: an empty file has become `{}`, and an empty `hooks` or list is gone.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +17,7 @@ use transcript::json::{Json, Shape, quote};
 use super::program;
 use crate::text::shell_word;
 
-/// The ends of a turn, of what a sub-agent does, and of a session, as the client calls them.
+/// The client's names for the end of a turn, of a sub-agent, and of a session.
 pub(super) const EVENTS: [&str; 3] = ["Stop", "SubagentStop", "SessionEnd"];
 
 /// How many seconds the client waits for the hook.
@@ -24,7 +26,7 @@ const TIMEOUT: u32 = 10;
 /// What some editors put before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// How deep lines are indented where nothing tells.
+/// The indentation if the text does not show one.
 const INDENT: &str = "  ";
 
 /// Why settings are left alone.
@@ -44,9 +46,10 @@ pub(super) struct Hook<'a> {
     pub(super) command: Cow<'a, str>,
     /// The program that the command runs.
     pub(super) program: String,
-    /// Where the command stands.
+    /// Where the command is in the text.
     place: Range<usize>,
-    /// What it stands in, from the inside out: lists and objects, and which of their children it is in.
+    /// The lists and objects around it, from the inside out, and which of their children contains
+    /// it.
     around: [(Node<'a>, usize); 4],
 }
 
@@ -84,7 +87,7 @@ pub(super) fn are_off(text: &str) -> Result<bool, Wrong> {
     Ok(switch.is_some_and(|(_, node)| node.json.bool() == Some(true)))
 }
 
-/// The text with this program's hook in it.
+/// The text with this program's hook.
 pub(super) fn install(text: &str, exe: &str) -> Result<String, Wrong> {
     let mut text = match read(text)? {
         Some(_) => text.to_owned(),
@@ -110,7 +113,7 @@ pub(super) fn uninstall(text: &str, exe: &str) -> Result<String, Wrong> {
     }
 }
 
-/// One step toward the hook being there for an event; nothing if it is.
+/// One step toward the hook for an event; `None` if it is already there.
 fn toward(text: &str, event: &'static str, exe: &str) -> Result<Option<String>, Wrong> {
     let mut found = hooks(text, exe)?;
     found.retain(|hook| hook.event == event);
@@ -145,7 +148,7 @@ fn add(text: &str, event: &str, exe: &str) -> Result<String, Wrong> {
     Ok(layout.with_last(groups, "", &group))
 }
 
-/// The text without one hook, and without what would be left empty by that.
+/// The text without one hook, and without what that would leave empty.
 fn without(text: &str, hook: &Hook<'_>) -> String {
     for (node, number) in hook.around {
         let children = node.children();
@@ -153,7 +156,7 @@ fn without(text: &str, hook: &Hook<'_>) -> String {
         let range = match (number.checked_sub(1), next) {
             (_, Some(next)) => child.start..next.start,
             (Some(before), None) => children[before].value.end()..child.value.end(),
-            // Nothing else is in it: it goes as a whole.
+            // It is the only child: its parent is removed as a whole.
             (None, None) => continue,
         };
         return splice(text, range, "");
@@ -171,7 +174,7 @@ fn mark(text: &str) -> &str {
     &text[..text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len()]
 }
 
-/// The object that the text is; nothing if the text is blank.
+/// The object that the text contains; `None` if the text is blank.
 fn read(text: &str) -> Result<Option<Node<'_>>, Wrong> {
     let body = &text[mark(text).len()..];
     let body = body.trim_start_matches([' ', '\t', '\r', '\n']);
@@ -179,17 +182,17 @@ fn read(text: &str) -> Result<Option<Node<'_>>, Wrong> {
     if body.is_empty() {
         return Ok(None);
     }
-    // The one reader knows why something is no JSON and in which line, the other knows places.
+    // One parser reports why and on which line something is not JSON; the other reports positions.
     let whole: Result<IgnoredAny, _> = serde_json::from_str(&text[mark(text).len()..]);
-    whole.map_err(|error| Wrong(format!("it is no JSON: {error}")))?;
+    whole.map_err(|error| Wrong(format!("it is not JSON: {error}")))?;
     let root = Json::parse(body.as_bytes()).map(|json| Node { json, start });
     match root.filter(|root| root.json.shape() == Shape::Object) {
         Some(root) => Ok(Some(root)),
-        None => Err(Wrong(format!("{}: it is no JSON object", line(text, start)))),
+        None => Err(Wrong(format!("{}: it is not a JSON object", line(text, start)))),
     }
 }
 
-/// A member, if there is one, which has to be of that shape.
+/// A member, if there is one; it must have that shape.
 fn expect<'a>(
     text: &str,
     node: Node<'a>,
@@ -198,8 +201,8 @@ fn expect<'a>(
 ) -> Result<Option<(usize, Node<'a>)>, Wrong> {
     match node.member(name) {
         Some((_, member)) if member.json.shape() != shape => {
-            let noun = if shape == Shape::Array { "list" } else { "object" };
-            Err(Wrong(format!("{}: `{name}` is no {noun}", line(text, member.start))))
+            let noun = if shape == Shape::Array { "a list" } else { "an object" };
+            Err(Wrong(format!("{}: `{name}` is not {noun}", line(text, member.start))))
         }
         found => Ok(found),
     }
@@ -236,7 +239,7 @@ impl<'a> Node<'a> {
         self.children().is_empty()
     }
 
-    /// What is in it; nothing is in what is no list and no object.
+    /// Its children; none if it is neither a list nor an object.
     fn children(self) -> Vec<Child<'a>> {
         let node = |json, at: usize| Node { json, start: self.start + at };
         let Some(object) = self.json.object() else {
@@ -245,14 +248,15 @@ impl<'a> Node<'a> {
             return nodes.map(|value| Child { name: None, start: value.start, value }).collect();
         };
         let members = object.members().zip(object.places()).map(|((name, json), [key, value])| {
-            // The name's quote stands before it.
+            // Includes the quote before the name.
             let start = self.start + key.start - 1;
             Child { name: Some(name), start, value: node(json, value.start) }
         });
         members.collect()
     }
 
-    /// The member of that name, and which child it is. Of duplicates the last one counts, as in the client.
+    /// The member with that name, and which child it is. If there are duplicates, the last one
+    /// counts, as in the client.
     fn member(self, name: &str) -> Option<(usize, Node<'a>)> {
         let children = self.children();
         let number = children.iter().rposition(|one| one.name.as_deref() == Some(name))?;
@@ -276,7 +280,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// What stands before the lines of a value's children; nothing if they stand on its own line.
+    /// The indentation of a value's children; `None` if they are on its own line.
     fn inside(&self, node: Node<'_>) -> Option<&'a str> {
         let children = node.children();
         let (first, last) = (children.first()?, children.last()?);
@@ -286,7 +290,8 @@ impl<'a> Layout<'a> {
         is_below.then(|| &line[..line.len() - bare.len()])
     }
 
-    /// A value on lines with that before them, but for the first; on one line if there is nothing.
+    /// A value on several lines, all but the first with `before` in front; on one line if that is
+    /// `None`.
     fn written(&self, value: &Value, before: Option<&str>) -> String {
         let Some(before) = before else { return value.to_string() };
         let text = format!("{value:#}");
@@ -297,7 +302,8 @@ impl<'a> Layout<'a> {
         lines.collect::<Vec<_>>().join(&format!("{}{before}", self.newline))
     }
 
-    /// The text with a member in an object that is not empty: in the place of the one there is, else at the end.
+    /// The text with a member in an object that is not empty: replaces the existing one, else is
+    /// added at the end.
     fn with_member(&self, node: Node<'_>, name: &str, value: &Value) -> String {
         let before = self.inside(node);
         if let Some((_, old)) = node.member(name) {
@@ -307,7 +313,8 @@ impl<'a> Layout<'a> {
         self.with_last(node, &format!("{}:{space}", quote(name)), value)
     }
 
-    /// The text with one more child in a value that is not empty. `name` is what stands before it.
+    /// The text with one more child in a value that is not empty. `name` is the text before the
+    /// child.
     fn with_last(&self, node: Node<'_>, name: &str, value: &Value) -> String {
         let before = self.inside(node);
         let end = node.children().last().map_or(node.start + 1, |last| last.value.end());

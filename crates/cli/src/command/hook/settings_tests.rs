@@ -32,7 +32,7 @@ const AWKWARD: &[&str] = &[
     "{\"env\":{\"hooks\":{\"Stop\":[]}}}",
 ];
 
-/// Settings with values that are empty where the hook goes, and what is left of them.
+/// Settings with empty values where the hook goes, and what is left of them.
 const EMPTY: &[(&str, &str)] = &[
     ("", "{}\n"),
     (" \n", "{}\n"),
@@ -46,12 +46,12 @@ const EMPTY: &[(&str, &str)] = &[
     ("{\"hooks\":{\"Stop\":[],\"Other\":[]}}", "{\"hooks\":{\"Other\":[]}}"),
 ];
 
-/// What a program makes of the text; nothing if that is more than most can read.
+/// The parsed text; `None` if that is more than most programs can parse.
 fn value(text: &str) -> Option<Value> {
     serde_json::from_str(text.trim_start_matches(BYTE_ORDER_MARK)).ok()
 }
 
-/// Puts the hook in, looks at what that gives, and takes it out again.
+/// Adds the hook, checks the result, and removes the hook again.
 fn there_and_back(text: &str) -> String {
     let installed = install(text, OWN).unwrap();
     let found = hooks(&installed, OWN).unwrap();
@@ -169,15 +169,15 @@ fn what_is_no_settings_is_left_alone() {
         why.to_string()
     });
     assert_snapshot!(reasons.join("\n"), @r"
-    line 1: it is no JSON object
-    line 1: it is no JSON object
-    it is no JSON: key must be a string at line 1 column 9
-    it is no JSON: key must be a string at line 2 column 3
-    it is no JSON: EOF while parsing an object at line 1 column 7
-    it is no JSON: trailing characters at line 1 column 4
-    line 2: `hooks` is no object
-    line 1: `hooks` is no object
-    line 4: `SessionEnd` is no list
+    line 1: it is not a JSON object
+    line 1: it is not a JSON object
+    it is not JSON: key must be a string at line 1 column 9
+    it is not JSON: key must be a string at line 2 column 3
+    it is not JSON: EOF while parsing an object at line 1 column 7
+    it is not JSON: trailing characters at line 1 column 4
+    line 2: `hooks` is not an object
+    line 1: `hooks` is not an object
+    line 4: `SessionEnd` is not a list
     ");
 }
 
@@ -189,12 +189,12 @@ fn all_hooks_may_be_off() {
     assert_eq!(are_off("{\"disableAllHooks\": false, \"disableAllHooks\": true}"), Ok(true));
 }
 
-/// White space as it may stand anywhere.
+/// White space as it may occur anywhere.
 fn gap() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["", "", " ", "\n", "\n  ", "\n    ", "\r\n\t", "\t "])
 }
 
-/// A list or an object of what is given, with white space anywhere.
+/// A list or an object of the given values, with white space anywhere.
 fn container(
     [open, close]: [&'static str; 2],
     children: impl Strategy<Value = String>,

@@ -1,30 +1,33 @@
-//! `quipu hook status`: whether the hook is there, and whether it can run.
+//! `quipu hook status`: whether the hook is installed, and whether it can run.
 
 use std::path::Path;
 
 use anstyle::Style;
-use export::spool::Spool;
+use export::queue::Queue;
 use serde::Serialize;
 
 use super::change::Settings;
 use super::settings::{self, EVENTS, Wrong};
 use super::{job, log};
-use crate::command::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::receiver::{Receiver, ReceiverArgs};
 use crate::text::{age, count, quoted, shown, size};
 use crate::world::World;
 
-/// Say whether the hook is installed, and whether it can run
+/// Show whether the hook is installed, and whether it can run
 ///
-/// For each home: the events that the hook is installed for, its command, whether that program is there, and whether all hooks are switched off in the same file. Settings of projects are not looked at. Then the receiver: where it is, what waits for it, which jobs of hooks were set aside and why, what it refused, what was damaged on disk, and the end of the log.
+/// For each home: the events that the hook is installed for, its command, whether that program
+/// exists, and whether all hooks are disabled in the same file. Settings of projects are not read.
+/// Then the receiver: its address, what waits for it, which jobs of hooks were set aside and why,
+/// what it refused, what was damaged on disk, and the end of the log.
 #[derive(clap::Args, Debug)]
 pub(super) struct StatusArgs {
     #[command(flatten)]
     receiver: ReceiverArgs,
-    /// One JSON object a home, and one for the receiver
+    /// Print one JSON object per home, and one for the receiver
     #[arg(long)]
     json: bool,
 }
@@ -36,7 +39,7 @@ pub(super) fn status(world: &mut World, args: &StatusArgs) -> Result<(), Failure
         let path = settings.path.display().to_string();
         let found = Found::of(&settings.text, &exe);
         if args.json {
-            world.out.json(&Row::new(&home, &path, &found))?;
+            world.out.json(&StatusRow::new(&home, &path, &found))?;
         } else {
             let install = format!("`{} hook install`", world.reaching(&home));
             tell(world, &path, &install, &found)?;
@@ -57,13 +60,13 @@ struct Waits {
     receiver: Option<String>,
     named_by: Option<&'static str>,
     jobs: usize,
-    /// Jobs that are not tried again by themselves.
+    /// Jobs that are not retried automatically.
     aside: Vec<job::Aside>,
     batches: usize,
     bytes: u64,
     refused: Vec<String>,
     refused_folder: Option<String>,
-    /// Batches that are not as they were written.
+    /// Batches that are damaged on disk.
     damaged: usize,
     /// Seconds since something arrived.
     arrived: Option<u64>,
@@ -72,18 +75,18 @@ struct Waits {
 
 impl Waits {
     fn new(world: &World, receiver: Option<&Receiver>) -> Result<Waits, Failure> {
-        let shelf = receiver.map(|receiver| &receiver.shelf);
-        let spool = shelf.map(|shelf| &shelf.spool);
-        let refused = spool.map(Spool::refused).unwrap_or_default();
-        let newest = shelf.and_then(|shelf| shelf.states.newest());
+        let receiver_dir = receiver.map(|receiver| &receiver.dir);
+        let spool = receiver_dir.map(|receiver_dir| &receiver_dir.spool);
+        let refused = spool.map(Queue::refused).unwrap_or_default();
+        let newest = receiver_dir.and_then(|receiver_dir| receiver_dir.states.newest());
         Ok(Waits {
             v: JSON_VERSION,
             receiver: receiver.map(Receiver::shown),
             named_by: receiver.map(|receiver| receiver.named_by),
-            jobs: shelf.map_or(0, job::waiting),
-            aside: shelf.map(job::set_aside).unwrap_or_default(),
+            jobs: receiver_dir.map_or(0, job::waiting),
+            aside: receiver_dir.map(job::set_aside).unwrap_or_default(),
             batches: spool.map_or(0, |spool| spool.waiting().len()),
-            bytes: spool.map_or(0, Spool::size),
+            bytes: spool.map_or(0, Queue::size),
             refused: refused.into_iter().map(|(_, why)| why).collect(),
             refused_folder: spool.map(|spool| spool.refused_folder().display().to_string()),
             damaged: spool.map_or(0, |spool| spool.damaged().len()),
@@ -93,7 +96,7 @@ impl Waits {
     }
 }
 
-/// So many lines of the log are shown.
+/// How many lines of the log are shown.
 const LINES: usize = 5;
 
 fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Result<(), Failure> {
@@ -102,7 +105,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     page.line(&[Span::new(BOLD, "receiver".to_owned())])?;
     match receiver {
         Some(receiver) => {
-            let text = format!("{} (named by {})", receiver.shown(), receiver.named_by);
+            let text = format!("{} (from {})", receiver.shown(), receiver.named_by);
             row(page, "to", GOOD, &text)?;
         }
         None => row(page, "to", WARN, NOBODY)?,
@@ -123,10 +126,10 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
             0 => String::new(),
             more => format!("and {more} more; "),
         };
-        let text = format!("{all}`quipu ship --all` tries again, and this drops them:");
+        let text = format!("{all}`quipu ship --all` tries again; this drops them:");
         row(page, "", DIM, &text)?;
-        // It is to be copied: it stays on one line.
-        let folder = quoted(&job::aside_folder(&receiver.shelf).display().to_string());
+        // A line to copy: it stays on one line.
+        let folder = quoted(&job::aside_folder(&receiver.dir).display().to_string());
         page.line(&[Span::named(""), Span::plain(format!("rm -r {folder}"))])?;
     }
     if waits.batches > 0 {
@@ -141,7 +144,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     }
     if let (1.., Some(folder)) = (waits.damaged, &waits.refused_folder) {
         let batches = count(waits.damaged as u64, "batch|batches");
-        let what = "not as written, and not sent: `quipu ship --all` makes it again";
+        let what = "damaged on disk, not sent: `quipu ship --all` makes them again";
         row(page, "damaged", WARN, &format!("{batches} in `{folder}`: {what}"))?;
     }
     if !tail.is_empty() {
@@ -156,7 +159,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
 /// A job that was set aside, on one line.
 pub(super) fn of_aside(aside: &job::Aside) -> String {
     match &aside.transcript {
-        // The reason names the transcript already where it is the reason.
+        // If the transcript is the reason, the reason names it already.
         Some(path) if !aside.why.contains(path.to_string_lossy().as_ref()) => {
             format!("`{}`: {}", path.display(), aside.why)
         }
@@ -165,9 +168,9 @@ pub(super) fn of_aside(aside: &job::Aside) -> String {
     }
 }
 
-const NOBODY: &str = "none is named: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration";
+const NOBODY: &str = "none is configured: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration";
 
-/// What settings say about the hook.
+/// The hook in one settings file.
 struct Found {
     hooks: Vec<Installed>,
     are_off: bool,
@@ -178,7 +181,7 @@ struct Installed {
     event: &'static str,
     command: String,
     program: String,
-    /// Whether the program is there; nothing if only a shell knows where that is.
+    /// Whether the program exists; `None` if only a shell can find it.
     exists: Option<bool>,
 }
 
@@ -193,14 +196,14 @@ impl Found {
         Ok(Found { hooks: hooks.collect(), are_off: settings::are_off(text)? })
     }
 
-    /// The events for which there is a hook, and those for which there is none.
+    /// The events that have a hook, and those that have none.
     fn events(&self) -> (Vec<&'static str>, Vec<&'static str>) {
         let has = |event: &&str| self.hooks.iter().any(|hook| hook.event == *event);
         EVENTS.into_iter().partition(has)
     }
 }
 
-/// For people; `install` is the command that makes it right.
+/// Prints this for people; `install` is the command that fixes it.
 fn tell(
     world: &mut World,
     path: &str,
@@ -211,11 +214,11 @@ fn tell(
     page.line(&[Span::new(BOLD, shown(path))])?;
     let found = match found {
         Ok(found) => found,
-        Err(wrong) => return row(page, "hook", WARN, &format!("not known: {wrong}")),
+        Err(wrong) => return row(page, "hook", WARN, &format!("unknown: {wrong}")),
     };
     let (with, without) = found.events();
     match (with.as_slice(), without.as_slice()) {
-        ([], _) => row(page, "hook", WARN, &format!("not installed: {install} puts it there"))?,
+        ([], _) => row(page, "hook", WARN, &format!("not installed: {install} installs it"))?,
         (_, []) => row(page, "hook", GOOD, &format!("installed for {}", with.join(", ")))?,
         _ => {
             let (with, without) = (with.join(", "), without.join(", "));
@@ -233,16 +236,17 @@ fn tell(
         let events: Vec<&str> = same.map(|other| other.event).collect();
         let is_only = events.len() == found.hooks.len();
         let of = if is_only { String::new() } else { format!("  for {}", events.join(", ")) };
-        // It is to be copied: it stays on one line.
+        // A line to copy: it stays on one line.
         let command = Span::plain(shown(&hook.command));
         page.line(&[Span::named("command"), command, Span::new(DIM, of)])?;
         if hook.exists == Some(false) {
-            let text = format!("`{}` is not there: {install} names this one", hook.program);
+            let text =
+                format!("`{}` does not exist: {install} sets the path of this quipu", hook.program);
             row(page, "program", WARN, &text)?;
         }
     }
     if found.are_off {
-        row(page, "hooks", WARN, "switched off in this file: `disableAllHooks` is true")?;
+        row(page, "hooks", WARN, "disabled in this file: `disableAllHooks` is true")?;
     }
     Ok(())
 }
@@ -252,7 +256,7 @@ fn row(page: &mut Page<'_>, name: &str, style: Style, text: &str) -> Result<(), 
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct StatusRow<'a> {
     v: u32,
     home: String,
     path: &'a str,
@@ -262,9 +266,9 @@ struct Row<'a> {
     error: Option<String>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> StatusRow<'a> {
     fn new(home: &Path, path: &'a str, found: &'a Result<Found, Wrong>) -> Self {
-        let row = Row {
+        let row = StatusRow {
             v: JSON_VERSION,
             home: home.display().to_string(),
             path,
@@ -274,13 +278,13 @@ impl<'a> Row<'a> {
             error: None,
         };
         match found {
-            Ok(found) => Row {
+            Ok(found) => StatusRow {
                 installed: Some(found.events().1.is_empty()),
                 hooks: &found.hooks,
                 disabled: Some(found.are_off),
                 ..row
             },
-            Err(wrong) => Row { error: Some(wrong.to_string()), ..row },
+            Err(wrong) => StatusRow { error: Some(wrong.to_string()), ..row },
         }
     }
 }

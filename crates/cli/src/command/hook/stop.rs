@@ -1,9 +1,9 @@
-//! `quipu hook stop`: what the client runs when a turn ends.
+//! `quipu hook stop`: the command that the client runs when a turn ends.
 //!
-//! It notes what it is told, starts the work in a process of its own, and ends. Invariants: nothing
-//! of the session is read here, whatever its size; nobody who keeps stdin open is waited for longer
-//! than [`PATIENCE`]; the exit code is 0, or 1 if `--strict` asks for it, never 2: that would stop
-//! the client's turn.
+//! It saves the client's report, starts a separate process for the work, and exits. Invariants: the
+//! session is not read here, whatever its size; an open stdin is not waited for longer than
+//! [`PATIENCE`]; the exit code is 0, or 1 with `--strict`, never 2: that would stop the client's
+//! turn.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::process::{Command, Stdio};
@@ -17,19 +17,21 @@ use crate::world::World;
 
 /// Ship what is new in a session; the client runs this
 ///
-/// Reads what Claude Code tells a hook (`Stop`, `SubagentStop`, `SessionEnd`) on stdin and returns at once, or after 5 seconds if nothing comes; the work goes on in the background. What it did is in a log: `quipu hook status` shows its end, and what could not be read.
+/// Reads the report of Claude Code to a hook (`Stop`, `SubagentStop`, `SessionEnd`) on stdin and
+/// returns at once, or after 5 seconds if nothing arrives; the work continues in the background. It
+/// writes a log: `quipu hook status` shows the end of it, and what could not be read.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct StopArgs {
     #[command(flatten)]
     pub(super) receiver: ReceiverArgs,
-    /// Exit with 1 if the turn cannot be taken on; else it is always 0
+    /// Exit with 1 if the turn cannot be accepted; otherwise the exit code is always 0
     #[arg(long)]
     strict: bool,
 }
 
-/// More than this no hook is told.
+/// The maximum size of a report, in bytes.
 const MOST: usize = 4 << 20;
-/// So long the client is listened to, and so long after it has said something whole.
+/// How long to wait for the client's report, and how long after a complete one.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -45,24 +47,24 @@ pub(super) fn stop(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
 
 fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
     let bad = |why: String| {
-        let hint = "the client gives it on stdin; see `quipu hook install`";
-        Failure::usage(format!("what the hook was told is not understood: {why}"), Some(hint))
+        let hint = "the client writes it to stdin; see `quipu hook install`";
+        Failure::usage(format!("cannot parse the hook's input: {why}"), Some(hint))
     };
     if io::stdin().is_terminal() {
-        return Err(bad("it is told nothing".to_owned()));
+        return Err(bad("there is none".to_owned()));
     }
     let input = listen(io::stdin().lock(), |wait| files::is_ready(&io::stdin(), wait), PATIENCE);
     let input = input.map_err(bad)?;
     let job: Job = serde_json::from_slice(&input).map_err(|error| bad(error.to_string()))?;
     let job = job.heard(&world.cwd, world.now).map_err(bad)?;
     let receiver = Receiver::find(world, &args.receiver)?;
-    let unwritable = |error| Failure::unwritable(&receiver.shelf.folder, error);
-    job.put(&receiver.shelf).map_err(unwritable)?;
+    let unwritable = |error| Failure::unwritable(&receiver.dir.folder, error);
+    job.put(&receiver.dir).map_err(unwritable)?;
     start().map_err(unwritable)
 }
 
-/// What comes before the end of the input. Whoever does not close it is not waited for: neither
-/// longer than `patience`, nor longer than [`PAUSE`] once a whole object is there.
+/// The input up to its end. An input that stays open is not waited for: neither longer than
+/// `patience`, nor longer than [`PAUSE`] after a complete object.
 fn listen(
     mut input: impl Read,
     is_ready: impl Fn(Duration) -> io::Result<bool>,
@@ -74,7 +76,7 @@ fn listen(
         let left = patience.saturating_sub(begin.elapsed());
         let wait = if is_whole(&heard) { left.min(PAUSE) } else { left };
         if left.is_zero() || !is_ready(wait).map_err(|error| error.to_string())? {
-            let nothing = || format!("nothing came for {} seconds", patience.as_secs());
+            let nothing = || format!("nothing arrived for {} seconds", patience.as_secs());
             return if heard.is_empty() { Err(nothing()) } else { Ok(heard) };
         }
         match input.read(&mut part) {
@@ -94,7 +96,8 @@ fn is_whole(heard: &[u8]) -> bool {
         && serde_json::from_slice::<serde::de::IgnoredAny>(heard).is_ok()
 }
 
-/// Starts the work with the same arguments. It has no terminal and no pipe of ours: whoever waits for the hook does not wait for it.
+/// Starts the work with the same arguments. It inherits no terminal and no pipe, so a process that
+/// waits for the hook does not wait for the work.
 fn start() -> io::Result<()> {
     let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
     // `hook stop` becomes `hook work`; the last two such words are the command.
@@ -104,7 +107,7 @@ fn start() -> io::Result<()> {
     let mut work = Command::new(std::env::current_exe()?);
     work.args(arguments);
     work.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What ends the client and its hooks does not end it.
+    // A signal that ends the client and its hooks does not end the work.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut work, 0);
     work.spawn().map(drop)
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(words.unwrap(), b"{\"a\": \"}");
         assert!(took >= Duration::from_secs(2), "{took:?}");
         let (words, _) = open(b"");
-        assert!(words.unwrap_err().contains("nothing came"));
+        assert!(words.unwrap_err().contains("nothing arrived"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! `quipu hook uninstall`: the hook is taken out of the client's settings.
+//! `quipu hook uninstall`: removes the hook from the client's settings.
 
 use super::change::{self, Consent, Edit};
 use super::settings;
 use crate::failure::Failure;
 use crate::world::World;
 
-/// Take the hook out of Claude Code's settings
+/// Remove the hook from Claude Code's settings
 ///
-/// Removes `quipu hook stop` from the events `Stop`, `SubagentStop` and `SessionEnd`, whatever the path of that quipu, and what is left empty by that; everything else stays as it is, byte for byte. The settings are those of `quipu hook
-/// install`. What would change is shown first, as a diff, and written if you agree; a copy is kept, and `quipu undo` brings it back.
+/// Removes `quipu hook stop` from the events `Stop`, `SubagentStop` and `SessionEnd`, whatever the
+/// path of that quipu, and lists and objects that this leaves empty; everything else stays as it
+/// is, byte for byte. The settings are those of `quipu hook install`. Shows a diff first, and
+/// writes it if you agree. A copy is kept, and `quipu undo` restores it.
 #[derive(clap::Args, Debug)]
 pub(super) struct UninstallArgs {
     #[command(flatten)]

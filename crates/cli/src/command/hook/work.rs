@@ -1,8 +1,9 @@
 //! The work that a hook starts: ships what is new in its session.
 //!
-//! Invariants: one process works for a receiver, and nobody waits for it: whoever finds it at work
-//! leaves its job to it, and it looks again after it has let go; a job that cannot be done, or
-//! takes for ever, costs the others an attempt's time at most, and is set aside after a few.
+//! Invariants: one process works for a receiver, and no process waits for it: a hook that finds it
+//! at work leaves its job to it, and it looks again after it has released the lock. A job that
+//! cannot be done, or never ends, costs the others the time of one attempt at most, and is set
+//! aside after a few attempts.
 
 use std::io;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
-use export::deliver::{Outbox, WhenDown, side_by_side};
+use export::client::{Sender, Stop};
+use export::outbox::{Outbox, WhenDown, side_by_side};
 use export::plan::Closing;
-use export::send::{Sender, Stop};
-use export::ship::{Made, ShipError, Shipper, before, is_left, is_settled};
+use export::ship::{Made, ShipError, Shipper, before, is_complete, is_left};
 use files::Lock;
 use transcript::place::Session;
 
@@ -25,14 +26,14 @@ use crate::failure::Failure;
 use crate::receiver::Receiver;
 use crate::world::World;
 
-/// So long a file must not grow before it is read.
+/// How long a file must not grow before it is read.
 const QUIET: Duration = Duration::from_millis(300);
-/// So long the last lines are waited for.
+/// How long to wait for the last lines.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// So often a request is tried again.
+/// How often a request is retried.
 const TRIES: u32 = 5;
-/// After so long without a span a job has hung. A receiver that asks for two minutes before each of
-/// [`TRIES`], and takes its time to answer, has not.
+/// After this long without a span, a job hangs. A receiver that asks for two minutes before each of
+/// [`TRIES`], and answers slowly, does not reach it.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
@@ -40,8 +41,8 @@ pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
     all(world, &receiver, SetAside::Leave)
 }
 
-/// Does what hooks were told, until nothing new is left.
-pub(in crate::command) fn all(
+/// Does the jobs of hooks, until no new ones are left.
+pub(crate) fn all(
     world: &World,
     receiver: &Arc<Receiver>,
     mut aside: SetAside,
@@ -55,22 +56,22 @@ pub(in crate::command) fn all(
     Ok(())
 }
 
-/// Whether there is something left to do for us.
+/// Whether there is something left for us to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Nothing,
-    /// Jobs that came meanwhile; whoever brought them found us at work and left.
+    /// Jobs that arrived meanwhile; the hooks that brought them found us at work and left.
     New,
 }
 
 fn round(world: &World, receiver: &Arc<Receiver>, aside: SetAside) -> Result<Left, Failure> {
-    let shelf = &receiver.shelf;
-    let unwritable = |error| Failure::unwritable(&shelf.folder, error);
+    let receiver_dir = &receiver.dir;
+    let unwritable = |error| Failure::unwritable(&receiver_dir.folder, error);
     let who = format!("process {} (quipu hook)", std::process::id());
-    let Lock::Held(held) = shelf.lock(&who, Duration::ZERO).map_err(unwritable)? else {
+    let Lock::Held(held) = receiver_dir.lock(&who, Duration::ZERO).map_err(unwritable)? else {
         return Ok(Left::Nothing);
     };
-    let (found, notes) = job::take(shelf, aside).map_err(unwritable)?;
+    let (found, notes) = job::take(receiver_dir, aside).map_err(unwritable)?;
     for note in notes {
         log::write(world, &note);
     }
@@ -78,27 +79,27 @@ fn round(world: &World, receiver: &Arc<Receiver>, aside: SetAside) -> Result<Lef
         each(world, receiver, found)?;
     }
     drop(held);
-    Ok(if job::has_new(shelf) { Left::New } else { Left::Nothing })
+    Ok(if job::has_new(receiver_dir) { Left::New } else { Left::Nothing })
 }
 
 /// Does the jobs, one after the other.
 fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(), Failure> {
-    let shelf = &receiver.shelf;
-    let unwritable = |error| Failure::unwritable(&shelf.folder, error);
+    let receiver_dir = &receiver.dir;
+    let unwritable = |error| Failure::unwritable(&receiver_dir.folder, error);
     if let Some(note) = take_over(world, receiver) {
         log::write(world, &note);
     }
     let mut sender = receiver.sender()?;
     sender.tries(TRIES);
     let sender = Arc::new(sender);
-    // What waits goes first, and is nobody's job.
-    let mut outbox = Outbox::new(&sender, shelf, WhenDown::Keep);
+    // Batches that wait are sent first; they belong to no job.
+    let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Keep);
     let drained = outbox.drain(false);
     for note in &outbox.tally.notes {
         log::write(world, note);
     }
     drained.map_err(|trouble| Failure::undelivered(trouble.to_string(), None))?;
-    // Whoever is away for one is away for all: what is made goes to the spool.
+    // A receiver that is down for one job is down for all: their spans go to the queue on disk.
     let mut down = outbox.down;
     let start = Instant::now();
     for mut work in found {
@@ -106,12 +107,13 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
         let (session, now) = (work.session.clone(), world.clock());
         let (theirs, their_sender) = (Arc::clone(receiver), Arc::clone(&sender));
         let outcome = within(LONGEST, move |alive| {
-            settle(&work, start);
+            wait_for_last_lines(&work, start);
             let outcome = ship(&theirs, &their_sender, &work, now, down, alive);
             (work, outcome)
         });
         let Some((mut work, outcome)) = outcome else {
-            // The lock goes with this process, and so does whoever hangs; the job has its attempt.
+            // The lock ends with this process, and so does the thread that hangs; the attempt stays
+            // counted.
             let minutes = LONGEST.as_secs() / 60;
             let message = format!("{session}: given up after {minutes} minutes without progress");
             return Err(Failure::undelivered(message, None));
@@ -123,12 +125,12 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
                 text
             }
             End::Unreadable => {
-                let next = work.failed(shelf, &text).map_err(unwritable)?;
+                let next = work.failed(receiver_dir, &text).map_err(unwritable)?;
                 format!("{text}; {next}")
             }
             End::Undelivered => {
                 work.take_back().map_err(unwritable)?;
-                format!("{text}; it is tried again with the next hook")
+                format!("{text}; the next hook tries again")
             }
         };
         down = outcome.down;
@@ -137,8 +139,8 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
     Ok(())
 }
 
-/// Does something in a thread of its own, which says again and again that it is alive; nothing if
-/// it has not for that long. Whoever hangs cannot be ended but with the process.
+/// Runs the work in a thread of its own, which reports again and again that it is alive; `None` if
+/// it has not for that long. A thread that hangs ends only with the process.
 fn within<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce(&dyn Fn()) -> T + Send + 'static,
@@ -146,7 +148,7 @@ fn within<T: Send + 'static>(
     let (tell, hear) = channel::<Option<T>>();
     let worker = thread::spawn(move || {
         let alive = tell.clone();
-        // Nobody listens if it took too long.
+        // Nothing receives these if it took too long.
         let made = work(&|| drop(alive.send(None)));
         let _ = tell.send(Some(made));
     });
@@ -155,7 +157,7 @@ fn within<T: Send + 'static>(
             Ok(None) => {}
             Ok(made) => return made,
             Err(RecvTimeoutError::Timeout) => return None,
-            // It broke down before it was done.
+            // The thread panicked before it was done.
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Err(broken) => std::panic::resume_unwind(broken),
                 Ok(()) => return None,
@@ -164,17 +166,17 @@ fn within<T: Send + 'static>(
     }
 }
 
-/// Waits for the lines that the client writes late. All jobs were told before the start: who had to
-/// wait for others has waited.
-fn settle(work: &Work, start: Instant) {
+/// Waits for the lines that the client writes late. All jobs were reported before the start: a job
+/// that had to wait for others has waited enough.
+fn wait_for_last_lines(work: &Work, start: Instant) {
     let (mut last, mut since) = (work.size(), Instant::now());
     let mut looked = None;
     while start.elapsed() < PATIENCE {
-        // The last word may come after a pause: what is quiet but not complete is waited for.
+        // The last line may come after a pause: a file that is quiet but incomplete is waited for.
         if since.elapsed() >= QUIET && looked != Some(last) {
             looked = Some(last);
-            let is_settled = || is_settled(&Session::at(work.transcript())?);
-            if !work.is_turn() || is_settled().unwrap_or(true) {
+            let is_complete = || is_complete(&Session::at(work.transcript())?);
+            if !work.is_turn() || is_complete().unwrap_or(true) {
                 return;
             }
         }
@@ -191,13 +193,13 @@ enum End {
     Done,
     /// The session cannot be read.
     Unreadable,
-    /// What was made of it is neither delivered nor in the spool.
+    /// Its spans are neither delivered nor in the queue.
     Undelivered,
 }
 
 struct Shipped {
     end: End,
-    /// What was done.
+    /// What was done, in words.
     parts: Vec<String>,
     /// Why nothing is sent any more.
     down: Option<Stop>,
@@ -218,14 +220,14 @@ fn ship(
             return Shipped { end: End::Unreadable, parts, down };
         }
     };
-    let shelf = &receiver.shelf;
-    let mut outbox = Outbox::new(sender, shelf, WhenDown::Keep);
+    let receiver_dir = &receiver.dir;
+    let mut outbox = Outbox::new(sender, receiver_dir, WhenDown::Keep);
     outbox.down = down;
     let mut made = Made::default();
     let (mut unread, mut unread_older) = (Vec::new(), Vec::new());
     let ((), delivered) = side_by_side(&mut outbox, |give| {
-        let mut shipper = Shipper::new(shelf, &receiver.telling, &receiver.ids, false, None);
-        // Nobody said when these ended; that another goes on with them says it.
+        let mut shipper = Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, false, None);
+        // No hook reported the end of these; that another session continues them shows it.
         let older = before(&session).into_iter().map(|older| {
             let is_left = is_left(&older, &session);
             (older, if is_left { Closing::ended() } else { Closing::default() })
@@ -234,14 +236,15 @@ fn ship(
             match shipper.session(&one, &closing, now, give, &|_| alive()) {
                 Ok(more) => made.add(more),
                 Err(ShipError::Closed) => return,
-                // One that this session goes on with is nobody's job: it does not hold this one up.
+                // A session that this one continues is not part of the job: it does not delay this
+                // one.
                 Err(ShipError::Read(error)) if one.path == session.path => {
                     unread.push(unreadable(&one.path, &error));
                 }
                 Err(ShipError::Read(error)) => unread_older.push(unreadable(&one.path, &error)),
             }
         }
-        // Whoever closed has said why.
+        // The side that closed the channel reports why.
         let _ = shipper.finish(give);
     });
     let tally = &outbox.tally;
@@ -264,7 +267,7 @@ fn ship(
         Err(_) => End::Undelivered,
     };
     if end == End::Unreadable {
-        // Set aside, it says why, and not how many were sent.
+        // A job that is set aside says why, not how many spans were sent.
         parts = unread;
     }
     Shipped { end, parts, down: outbox.down }
@@ -286,7 +289,7 @@ mod tests {
         let hung = within(Duration::from_millis(50), |_| sleep(Duration::from_secs(60)));
         assert_eq!(hung, None);
         assert!(begin.elapsed() < Duration::from_secs(10));
-        // Slow is not hung.
+        // Slow work does not hang.
         let slow = within(Duration::from_millis(400), |alive| {
             for _ in 0..20 {
                 sleep(Duration::from_millis(40));

@@ -12,13 +12,13 @@ use export::profile::{Told, Value};
 use export::ship::{Known, by_time};
 use export::span::{Generation, Level, Span, What};
 use serde_json::{Map, json};
-use transcript::family::Family;
+use transcript::agents::WithAgents;
 use transcript::place::Session;
 use transcript::time::Time;
 
 use super::ShipArgs;
-use crate::command::JSON_VERSION;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, DIM, WARN};
 use crate::receiver::{Receiver, ids, telling_nobody};
 use crate::text::{count, fit, one_line, printable, short_number, span as length};
@@ -33,14 +33,14 @@ pub(super) fn tree(
     let receiver = Receiver::look_for(world, &args.receiver)?;
     let nobody = telling_nobody(world, &args.receiver);
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
-    let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.shelf), args.again);
+    let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.again);
     let ids = ids(world, &args.receiver);
     let mut origins = Origins::default();
     for session in sessions {
         let agents = origins.agents(session);
         let closing = by_time(session, &agents, world.now);
         let failed = |error| Failure::mixed(&session.path, error);
-        let family = Family::open_with(session, agents).map_err(failed)?;
+        let family = WithAgents::open_with(session, agents).map_err(failed)?;
         let copied = origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, &ids, &closing, &copied);
         let mut drawn = Tree::default();
@@ -75,9 +75,9 @@ pub(super) fn tree(
         if !args.json {
             drawn.draw(world, &session.id)?;
             let rest = [
-                (there, "there already"),
+                (there, "already there"),
                 (unfinished, "not finished yet"),
-                (elsewhere, "left to the session that they were copied from"),
+                (elsewhere, "sent with the session that they were copied from"),
             ];
             for (number, what) in rest.into_iter().filter(|(number, _)| *number > 0) {
                 let text = format!("{} {what}", count(number, "turn or run|turns or runs"));
@@ -126,7 +126,7 @@ struct Node {
     about: String,
 }
 
-/// So much of a text is shown.
+/// How much of a text is shown, in columns.
 const ABOUT: usize = 60;
 
 impl Tree {
@@ -145,11 +145,11 @@ impl Tree {
             }
             What::Agent { is_background: true, .. } => facts.push("in the background".to_owned()),
             What::Compaction { is_auto, .. } => {
-                facts.push(if *is_auto { "automatic" } else { "asked for" }.to_owned());
+                facts.push(if *is_auto { "automatic" } else { "manual" }.to_owned());
             }
             What::Turn { .. } | What::Agent { .. } | What::Tool { .. } => {}
         }
-        // What is sent is shown, and not what is not.
+        // Only what is sent is shown.
         let sent = |names: [&str; 2]| {
             let mut found = profiled.attributes.iter().filter(|(name, _)| names.contains(&&**name));
             found.find_map(|(_, value)| match value {
@@ -161,7 +161,7 @@ impl Tree {
         let output = sent(["output.value", "langfuse.observation.output"]);
         let about = if matches!(span.what, What::Generation(_)) { None } else { input.or(output) };
         let about = fit(&one_line(&about.unwrap_or_default()), ABOUT);
-        // What may not be sent may not be shown for it either.
+        // An error text that is not sent is not shown either.
         let level = match &span.level {
             Level::Error(kind, _) => {
                 Level::Error(kind.clone(), profiled.error.clone().unwrap_or_default())

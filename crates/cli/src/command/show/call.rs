@@ -1,14 +1,13 @@
-//! One call on the screen: a line, what it changed, and what a sub-agent made of it.
+//! Draws one call: a line, what it changed, and what a sub-agent did.
 
 use std::io;
 
 use anstyle::Style;
-use transcript::conversation::Conversation;
-use transcript::diff::{Action, Touched};
-use transcript::family::{Family, Owner, SubAgent};
+use transcript::agents::{Owner, SubAgent, WithAgents};
 use transcript::json::Json;
-use transcript::table::BlockId;
-use transcript::turn::{Call, Piece, Step, Tokens, What};
+use transcript::turn::Step;
+use transcript::usage::Usage;
+use transcript::view::{Call, Detail, FileChange, Orphan};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, turn};
@@ -18,64 +17,62 @@ use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{count, fit, one_line, short_number, shown, span};
 
-/// How many lines of a diff, and of an error, are shown if not all are wanted.
+/// How many lines of a diff, and of an error, are shown unless all are wanted.
 const DIFF_LINES: usize = 14;
 const ERROR_LINES: usize = 3;
 
-/// How deep agents of agents are shown.
+/// Down to which nesting sub-agents of sub-agents are shown.
 const DEEPEST: usize = 8;
 
-/// Quicker than this is not worth a word.
+/// The duration of a call is shown from so many milliseconds on.
 const QUICK: i64 = 1_000;
 
-/// Writes a call.
+/// Draws a call.
 pub(super) fn write(
     page: &mut Page<'_>,
-    family: &Family,
-    owner: Owner,
-    block: BlockId,
+    session: &WithAgents,
+    call: &Call,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let conversation = family.of(owner);
-    let call =
-        conversation.call(block).map_err(|error| Failure::unreadable(&conversation.path, error))?;
-    headline(page, &call, wanted.cwd)?;
+    let is_full = wanted.show.detail == Detail::Full;
+    headline(page, call, wanted.cwd)?;
     let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
-    asked(page, &call, wanted)?;
+    asked(page, call, is_full)?;
     match &call.result {
-        Some(result) if result.is_error => {
-            let most = if wanted.full { usize::MAX } else { ERROR_LINES };
-            lines(page, &inside, &words(&result.pieces), BAD, most)?;
+        Some(result) if result.error => {
+            let most = if is_full { usize::MAX } else { ERROR_LINES };
+            lines(page, &inside, &result.text(), BAD, most)?;
         }
-        Some(result) if wanted.full => {
-            lines(page, &inside, &words(&result.pieces), DIM, usize::MAX)?;
+        Some(result) if is_full => {
+            lines(page, &inside, &result.text(), DIM, usize::MAX)?;
         }
         _ => {}
     }
-    if call.is_cut {
+    if call.is_cut() {
         page.paragraph(&Lead::spaces(6), &[Span::new(WARN, turn::CUT)])?;
     }
-    if let Some(touched) = &call.touched {
-        diff(page, touched, if wanted.full { usize::MAX } else { DIFF_LINES })?;
+    if let Some(file) = &call.file {
+        diff(page, file, if is_full { usize::MAX } else { DIFF_LINES })?;
     }
-    for at in family.started(owner, block) {
-        agent(page, family, *at, wanted)?;
+    for at in &call.started {
+        agent(page, session, *at, wanted)?;
     }
     Ok(())
 }
 
-/// What a call was asked, where its line does not say all: a plan always, other inputs if everything is wanted.
-fn asked(page: &mut Page<'_>, call: &Call, wanted: Wanted<'_>) -> io::Result<()> {
-    let Some(input) = Json::parse(&call.input).and_then(Json::object) else { return Ok(()) };
+/// Draws what a call was asked, where its line does not say all: a plan always, other inputs if
+/// everything is wanted.
+fn asked(page: &mut Page<'_>, call: &Call, is_full: bool) -> io::Result<()> {
     let lead = Lead::spaces(6);
-    if let Some(plan) = input.text("plan").filter(|_| call.tool.to_lowercase().contains("plan")) {
+    if let Some(plan) = call.plan() {
         return markup::write(page, &lead, &plan);
     }
     // What was changed is shown as a diff.
-    if !wanted.full || call.touched.is_some() {
+    if !is_full || call.file.is_some() {
         return Ok(());
     }
-    for (name, value) in input.members() {
+    let input = Json::parse(call.input.as_str().as_bytes()).and_then(Json::object);
+    for (name, value) in input.iter().flat_map(transcript::json::Object::members) {
         let name = Span::new(DIM, format!("{}: ", one_line(&name)));
         match value.text() {
             Some(text) if text.contains('\n') => {
@@ -92,27 +89,23 @@ fn asked(page: &mut Page<'_>, call: &Call, wanted: Wanted<'_>) -> io::Result<()>
     Ok(())
 }
 
-/// A result whose call is not in the file.
+/// Draws a result whose call is not in the file.
 pub(super) fn orphan(
     page: &mut Page<'_>,
-    conversation: &Conversation,
-    block: BlockId,
+    orphan: &Orphan,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let (pieces, _) = conversation
-        .result(block)
-        .map_err(|error| Failure::unreadable(&conversation.path, error))?;
     page.line(&[Span::new(WARN, "  ? a result without its call")])?;
     let inside = Lead::hanging(Span::new(DIM, "    ⎿ "));
-    let most = if wanted.full { usize::MAX } else { ERROR_LINES };
-    Ok(lines(page, &inside, &words(&pieces), DIM, most)?)
+    let most = if wanted.show.detail == Detail::Full { usize::MAX } else { ERROR_LINES };
+    Ok(lines(page, &inside, &orphan.text(), DIM, most)?)
 }
 
-/// The line of a call: how it went, which tool, what for, and what came of it.
+/// Draws the line of a call: how it went, which tool, what for, and what came of it.
 fn headline(page: &mut Page<'_>, call: &Call, cwd: Option<&str>) -> io::Result<()> {
     let (mark, style) = match &call.result {
         None => ("○", WARN),
-        Some(result) if result.is_error => ("✗", BAD),
+        Some(result) if result.error => ("✗", BAD),
         Some(_) => ("●", GOOD),
     };
     let tool = one_line(&call.tool);
@@ -136,50 +129,19 @@ fn headline(page: &mut Page<'_>, call: &Call, cwd: Option<&str>) -> io::Result<(
 }
 
 fn tail(call: &Call) -> String {
-    let mut facts = Vec::new();
-    if let Some(touched) = call.touched.as_ref().filter(|touched| touched.action != Action::Read) {
-        let [added, removed] = touched.counts();
-        if touched.action == Action::Created {
-            facts.push("new".to_owned());
-        }
-        if added > 0 {
-            facts.push(format!("+{added}"));
-        }
-        if removed > 0 {
-            facts.push(format!("−{removed}"));
-        }
-    }
-    match &call.result {
-        None => facts.push("no result".to_owned()),
-        Some(result) => {
-            let outcome = result.outcome.as_deref().filter(|_| !result.is_error).map(one_line);
-            facts.extend(outcome.map(|outcome| fit(&outcome, 40)));
-            let slow = result.duration.filter(|taken| *taken >= QUICK);
-            facts.extend(slow.map(span));
-        }
-    }
+    let mut facts: Vec<String> = call.facts().iter().map(|fact| fit(&one_line(fact), 40)).collect();
+    let taken = call.result.as_ref().and_then(|result| result.duration_ms);
+    facts.extend(taken.filter(|taken| *taken >= QUICK).map(span));
     if facts.is_empty() { String::new() } else { format!("  {}", facts.join(" · ")) }
 }
 
-/// A path as it is seen from the session's folder.
+/// A path, relative to the folder of the session.
 fn short_path<'a>(path: &'a str, cwd: Option<&str>) -> &'a str {
     let below = cwd.and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix(['/', '\\']));
     below.filter(|below| !below.is_empty()).unwrap_or(path)
 }
 
-/// The texts of a result, and what is no text in a few words.
-fn words(pieces: &[Piece]) -> String {
-    let texts = pieces.iter().filter_map(|piece| match &piece.what {
-        What::Text(text) | What::Thinking(text) => Some(text.clone()),
-        what => turn::aside(what),
-    });
-    let text = texts.collect::<Vec<_>>().join("\n");
-    // The client's own wrapping, for the model.
-    let inner = text.trim().strip_prefix("<tool_use_error>");
-    inner.and_then(|inner| inner.strip_suffix("</tool_use_error>")).unwrap_or(&text).to_owned()
-}
-
-/// Writes the first lines of a text; says how many there are more.
+/// Draws the first lines of a text, and says how many more there are.
 pub(super) fn lines(
     page: &mut Page<'_>,
     lead: &Lead,
@@ -209,12 +171,12 @@ fn folded(page: &Page<'_>, lead: &Lead, line: &str, most: usize) -> String {
     if most == usize::MAX { line } else { fit(&line, page.room(lead) * 3) }
 }
 
-/// What a call changed.
-fn diff(page: &mut Page<'_>, touched: &Touched, most: usize) -> io::Result<()> {
-    let all: usize = touched.hunks.iter().map(|hunk| hunk.lines.len()).sum();
+/// Draws what a call changed.
+fn diff(page: &mut Page<'_>, file: &FileChange, most: usize) -> io::Result<()> {
+    let all: usize = file.diff.iter().map(|hunk| hunk.lines.len()).sum();
     let most = if all == most.saturating_add(1) { all } else { most };
     let mut left = most;
-    for (number, hunk) in touched.hunks.iter().enumerate() {
+    for (number, hunk) in file.diff.iter().enumerate() {
         if left == 0 {
             break;
         }
@@ -222,7 +184,7 @@ fn diff(page: &mut Page<'_>, touched: &Touched, most: usize) -> io::Result<()> {
             page.line(&[Span::new(DIM, "          ⋯")])?;
         }
         let [mut old, mut new] = hunk.start.unwrap_or_default();
-        for (sign, line) in hunk.lines.iter().take(left) {
+        for (sign, line) in hunk.signed().take(left) {
             let (place, style) = match sign {
                 '+' => (new, GOOD),
                 '-' => (old, BAD),
@@ -243,22 +205,22 @@ fn diff(page: &mut Page<'_>, touched: &Touched, most: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// What a sub-agent did: in a line, or all of it.
+/// Draws what a sub-agent did: in a line, or all of it.
 fn agent(
     page: &mut Page<'_>,
-    family: &Family,
+    session: &WithAgents,
     at: usize,
     wanted: Wanted<'_>,
 ) -> Result<(), Failure> {
-    let agent = &family.agents[at];
-    let conversation = family.body(agent);
-    let turns = family.turns(agent);
-    let (mut calls, mut answers, mut tokens) = (0, 0, Tokens::default());
+    let agent = &session.agents[at];
+    let conversation = session.body(agent);
+    let turns = session.turns(agent);
+    let (mut calls, mut answers) = (0, 0);
     for turn in &turns {
         calls += turn.calls(&conversation.table).count();
         answers += turn.steps.iter().filter(|step| matches!(step, Step::Answer { .. })).count();
-        tokens.add(turn.tokens(&conversation.table));
     }
+    let tokens: Usage = turns.iter().map(|turn| turn.tokens(&conversation.table)).sum();
     let mut facts = vec![
         count(answers as u64, "answer"),
         count(calls as u64, "call"),
@@ -266,22 +228,22 @@ fn agent(
     ];
     facts.extend(doubt(agent));
     let [kind, _] =
-        family.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
+        session.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
     let kind = kind.map(|kind| format!("{} ", one_line(&kind))).unwrap_or_default();
     let text = format!("    ↳ {kind}agent {}: {}", one_line(&agent.id), facts.join(", "));
     page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;
-    if wanted.full && page.margin.rest.len() < DEEPEST {
+    if wanted.show.detail == Detail::Full && page.margin.rest.len() < DEEPEST {
         let margin = page.margin.clone();
         page.margin = margin.then(&Lead::all(Span::new(DIM, "    │ ")));
         for (number, turn) in (1..).zip(&turns) {
-            turn::write(page, family, Owner::Agent(at), turn, number, wanted)?;
+            turn::write(page, session, Owner::Agent(at), turn, number, wanted)?;
         }
         page.margin = margin;
     }
     Ok(())
 }
 
-/// How it is known whose agent it is, if that is not sure.
+/// How the parent of a sub-agent was found, if that is a guess.
 fn doubt(agent: &SubAgent) -> Option<String> {
     let start = agent.start.filter(|start| start.is_guess)?;
     Some(format!("perhaps: found by its {}", start.how.name()))

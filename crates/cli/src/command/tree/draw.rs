@@ -2,26 +2,27 @@
 
 use std::collections::HashSet;
 
+use transcript::agents::{Body, Owner, Purpose, SubAgent, WithAgents};
 use transcript::conversation::{Conversation, Turns};
-use transcript::family::{Body, Family, Owner, Purpose, SubAgent};
 use transcript::graph::{ChainId, Start};
+use transcript::lineage::{Relation, Relative, Sign, named_sessions};
 use transcript::place::Session;
-use transcript::relative::{Relation, Relative, Sign, named_sessions};
 use transcript::table::{BlockId, RowId};
 use transcript::turn::{Outcome, Step, Turn};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::{compaction, damage, headline};
 use crate::failure::Failure;
+use crate::headline::headline;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::text::{clock, count, fit, one_line};
+use crate::{compaction, damage};
 
-/// Draws all of it.
+/// Draws the whole tree.
 pub(super) fn draw(
     page: &mut Page<'_>,
     session: &Session,
-    family: &Family,
+    family: &WithAgents,
     found: &Turns,
     kin: &[Relative],
 ) -> Result<(), Failure> {
@@ -36,21 +37,21 @@ pub(super) fn draw(
 
 struct Drawing<'a, 'p, 'o> {
     page: &'p mut Page<'o>,
-    family: &'a Family,
+    family: &'a WithAgents,
     found: &'a Turns,
     live: Vec<ChainId>,
-    /// The dead chains that go on from each chain.
+    /// The abandoned chains that branch off each chain.
     below: Vec<Vec<ChainId>>,
-    /// The dead chains that go on from nothing.
+    /// The abandoned chains that have their own root.
     alone: Vec<ChainId>,
-    /// How many chains were passed over because nothing was said in them.
+    /// How many chains were skipped because they contain no messages.
     silent: u64,
     /// The sub-agents that were drawn.
     drawn: HashSet<usize>,
 }
 
 impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
-    fn new(page: &'p mut Page<'o>, family: &'a Family, found: &'a Turns) -> Self {
+    fn new(page: &'p mut Page<'o>, family: &'a WithAgents, found: &'a Turns) -> Self {
         let graph = &family.main.graph;
         let live = family.main.live();
         let mut is_live = vec![false; graph.chains().len()];
@@ -59,7 +60,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         }
         let (mut below, mut alone) = (vec![Vec::new(); is_live.len()], Vec::new());
         for (id, chain) in
-            graph.numbered().filter(|(id, chain)| !chain.is_side && !is_live[id.index()])
+            graph.numbered().filter(|(id, chain)| !chain.is_sidechain && !is_live[id.index()])
         {
             match chain.start.after() {
                 Some(row) => below[graph.chain_of(row).index()].push(id),
@@ -78,7 +79,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let dead: usize = self.found.dead.iter().map(|(_, turns)| turns.len()).sum();
         let facts = [
             count(self.found.live.len() as u64, "turn"),
-            format!("{dead} dead"),
+            format!("{dead} abandoned"),
             count(conversation.graph.branches().len() as u64, "branch point"),
             count(conversation.graph.compactions(&conversation.table) as u64, "compaction"),
             count(self.family.agents.len() as u64, "sub-agent"),
@@ -97,7 +98,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let Some(end) = self.conversation().end() else {
             return Ok(self
                 .page
-                .line(&[Span::new(WARN, "nothing to go on with: there is no conversation")])?);
+                .line(&[Span::new(WARN, "nothing to resume: there is no conversation")])?);
         };
         let mut turns = (1..).zip(&self.found.live).peekable();
         let conversation = self.conversation();
@@ -106,7 +107,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         for (at, chain) in path.iter().enumerate() {
             self.start(*chain)?;
             let last = at + 1 == path.len();
-            // A turn belongs to the chain that it begins in.
+            // A turn belongs to the chain in which it begins.
             shown[chain.index()] = true;
             while let Some((number, turn)) = turns.next_if(|(_, turn)| {
                 last || shown[graph.chain_of(opening(conversation, turn)).index()]
@@ -120,13 +121,13 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let name = conversation.table.text(row.uuid).unwrap_or("(no id)");
         let (style, what) = match conversation.leaf() {
             Some(_) => (GOOD, "live leaf"),
-            None => (WARN, "not resumed by the client; shown to the last message"),
+            None => (WARN, "not resumed by the client; shown up to"),
         };
         let text = format!("● {what} {}, line {}", short(name), row.line);
         Ok(self.page.line(&[Span::new(style, text)])?)
     }
 
-    /// How a chain of the live conversation begins, if there is anything to say.
+    /// How a chain of the live conversation begins, if that is worth a line.
     fn start(&mut self, chain: ChainId) -> Result<(), Failure> {
         let conversation = self.conversation();
         let known = conversation.graph.chain(chain);
@@ -138,9 +139,9 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let text = match known.start {
             Start::Root => format!("root, line {line}"),
             Start::Lost => format!("line {line}, whose parent is not in the file"),
-            Start::Loop => format!("line {line}, where a loop of parents was cut"),
-            Start::Branch(_) => format!("the live way, from line {line}"),
-            Start::Side(_) => format!("line {line}, off a sidechain"),
+            Start::Loop => format!("line {line}, where a cycle of parent links was cut"),
+            Start::Branch(_) => format!("live branch, from line {line}"),
+            Start::Sidechain(_) => format!("line {line}, off a sidechain"),
             Start::Compaction(_) | Start::CompactionGuess(_) => return self.compaction(chain),
         };
         let mark = if matches!(known.start, Start::Branch(_)) { "├" } else { "┌" };
@@ -175,7 +176,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         let tail = if tail.is_empty() { String::new() } else { format!("  {}", tail.join(", ")) };
         let front = format!("{number:>4}  {time}  ");
         let room = self.page.width.saturating_sub(2 + front.width() + tail.width()).max(10);
-        let title = fit(&headline::of(conversation, turn)?, room);
+        let title = fit(&headline(conversation, turn)?, room);
         self.page.line(&[
             Span::new(GOOD, "│ "),
             Span::new(DIM, front),
@@ -188,7 +189,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         Ok(())
     }
 
-    /// The sub-agents that a call started, and theirs.
+    /// The sub-agents that a call started, and those that they started.
     fn agents_of(&mut self, owner: Owner, call: BlockId, depth: usize) -> Result<(), Failure> {
         let family = self.family;
         for at in family.started(owner, call).iter().copied() {
@@ -214,7 +215,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
         Ok(())
     }
 
-    /// What branches off a chain and is dead, and what branches off that.
+    /// The abandoned chains that branch off a chain, and those that branch off them.
     fn dead_below(&mut self, chain: ChainId, depth: usize) -> Result<(), Failure> {
         let mut open: Vec<_> =
             self.below[chain.index()].iter().rev().map(|id| (*id, depth)).collect();
@@ -246,7 +247,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             count(turns.len() as u64, "turn"),
             indent = 2 * depth.min(DEEPEST)
         );
-        let title = turns.first().map(|turn| headline::of(conversation, turn)).transpose()?;
+        let title = turns.first().map(|turn| headline(conversation, turn)).transpose()?;
         let room = self.page.width.saturating_sub(2 + front.width()).max(10);
         let title = fit(&title.unwrap_or_default(), room);
         Ok(self.page.line(&[
@@ -269,17 +270,18 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
             self.dead_below(id, 1)?;
         }
         if self.silent > 0 {
-            let text = format!("and {} in which nothing is said", count(self.silent, "chain"));
+            let text = format!("and {} without messages", count(self.silent, "chain"));
             self.page.line(&[Span::new(DIM, text)])?;
         }
         Ok(())
     }
 
-    /// The sub-agents that are not on the live chain: of dead branches, or of no call that is known.
+    /// The sub-agents that are not on the live branch: on abandoned branches, or without a known
+    /// call.
     fn agents_alone(&mut self) -> Result<(), Failure> {
         let family = self.family;
         for (title, joined) in
-            [("Sub-agents of dead branches", true), ("Sub-agents that no call is known for", false)]
+            [("Sub-agents on abandoned branches", true), ("Sub-agents without a known call", false)]
         {
             let left =
                 family.agents.iter().enumerate().filter(|(at, agent)| {
@@ -309,7 +311,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 (Relation::From, Sign::FirstRecord) => "continues",
                 (Relation::Into, Sign::FirstRecord) => "is continued by",
                 (Relation::From, _) => "comes from",
-                (Relation::Into, _) => "went into",
+                (Relation::Into, _) => "led to",
                 (Relation::Beside, _) => "shares records with",
             };
             let line = one
@@ -324,22 +326,22 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
                 match one.sign {
                     Sign::ForkedFrom => "records say that they were copied",
                     Sign::FirstRecord => "the first record says so",
-                    Sign::SessionIds => "records still name the other",
+                    Sign::SessionIds => "records name the other session",
                     Sign::Times => "its records are older",
-                    Sign::Contained => "one has all of the other",
-                    Sign::Shared => "nothing tells which came first",
+                    Sign::Contained => "one contains all of the other",
+                    Sign::Shared => "unknown which came first",
                 }
             );
             self.page.paragraph(&Lead::spaces(2), &[Span::plain(text)])?;
         }
         if kin.len() > MOST_RELATIVES {
-            let text = format!("and {} more (--json has all)", kin.len() - MOST_RELATIVES);
+            let text = format!("and {} more (--json lists all)", kin.len() - MOST_RELATIVES);
             self.page.line(&[Span::new(DIM, format!("  {text}"))])?;
         }
         Ok(())
     }
 
-    /// Sessions that records name and that are not among the files here.
+    /// Sessions that records name and that are not in this folder.
     fn strangers(&mut self, session: &Session, kin: &[Relative]) -> Result<(), Failure> {
         let conversation = self.conversation();
         if conversation.table.is_agent {
@@ -362,7 +364,7 @@ impl<'a, 'p, 'o> Drawing<'a, 'p, 'o> {
     }
 }
 
-/// How deep agents of agents are drawn.
+/// How deep nested sub-agents are drawn.
 const DEEPEST: usize = 16;
 
 /// How many related sessions are drawn.
@@ -377,8 +379,8 @@ fn opening(conversation: &Conversation, turn: &Turn) -> RowId {
     opens.unwrap_or(turn.rows[0])
 }
 
-/// A sub-agent in a line.
-fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
+/// A sub-agent on one line.
+fn about(family: &WithAgents, agent: &SubAgent) -> Result<String, Failure> {
     let conversation = family.body(agent);
     let turns = family.turns(agent);
     let calls: usize = turns.iter().map(|turn| turn.calls(&conversation.table).count()).sum();
@@ -388,10 +390,10 @@ fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
     facts.extend(task.into_iter().flatten());
     match agent.purpose {
         Purpose::Task => {}
-        Purpose::Unknown => facts.push("nothing tells what for".to_owned()),
-        purpose => facts.push(format!("no task but {}", purpose.name())),
+        Purpose::Unknown => facts.push("unknown purpose".to_owned()),
+        purpose => facts.push(format!("not a task but {}", purpose.name())),
     }
-    if let Body::Side(chains) = &agent.body
+    if let Body::Sidechain(chains) = &agent.body
         && let Some(last) = chains.last()
     {
         let leaf = conversation.table.row(conversation.graph.chain(*last).last);
@@ -402,7 +404,7 @@ fn about(family: &Family, agent: &SubAgent) -> Result<String, Failure> {
     if agent.is_background {
         let line = agent.notified.map(|(owner, row)| family.of(owner).table.row(row).line);
         facts.push(match line {
-            Some(line) => format!("in the background, told at line {line}"),
+            Some(line) => format!("in the background, reported at line {line}"),
             None => "in the background".to_owned(),
         });
     }

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
+use transcript::agents::WithAgents;
 use transcript::conversation::Turns;
-use transcript::family::Family;
 use transcript::graph::{ChainId, Start};
+use transcript::lineage::Relative;
 use transcript::place::Session;
-use transcript::relative::Relative;
 
-use crate::command::{JSON_VERSION, as_json};
+use crate::as_json::Versioned;
 use crate::failure::Failure;
+use crate::out::JSON_VERSION;
 use crate::world::World;
+use transcript::view::{AgentView, SessionView};
 
 #[derive(Serialize)]
 struct ChainLine<'a> {
@@ -29,7 +31,7 @@ struct ChainLine<'a> {
     turns: Option<usize>,
 }
 
-/// The record that a chain goes on from.
+/// The record that a chain continues from.
 #[derive(Serialize)]
 struct After<'a> {
     chain: u32,
@@ -63,17 +65,17 @@ struct RelativeLine<'a> {
     last_shared_line: Option<u64>,
 }
 
-/// Writes all of it, one object a line.
+/// Writes the whole tree, one object per line.
 pub(super) fn write(
     world: &mut World,
     session: &Session,
-    family: &Family,
+    family: &WithAgents,
     found: &Turns,
     kin: &[Relative],
 ) -> Result<(), Failure> {
     let conversation = &family.main;
     let table = &conversation.table;
-    world.out.json(&as_json::session(&session.id, family, found))?;
+    world.out.json(&Versioned::new(SessionView::new(&session.id, family, found)))?;
     let live: HashSet<ChainId> = conversation.live().into_iter().collect();
     let lists = [&found.dead, &found.side].into_iter().flatten();
     let turns: HashMap<ChainId, usize> = lists.map(|(id, turns)| (*id, turns.len())).collect();
@@ -85,7 +87,7 @@ pub(super) fn write(
             Start::Branch(_) => "branch",
             Start::Compaction(_) => "compaction",
             Start::CompactionGuess(_) => "compaction-guess",
-            Start::Side(_) => "side",
+            Start::Sidechain(_) => "side",
         };
         let after = chain.start.after().map(|row| After {
             chain: conversation.graph.chain_of(row).0,
@@ -97,7 +99,7 @@ pub(super) fn write(
             r#type: "chain",
             chain: id.0,
             live: live.contains(&id),
-            side: chain.is_side,
+            side: chain.is_sidechain,
             start,
             after,
             first_line: table.row(chain.first).line,
@@ -122,10 +124,9 @@ pub(super) fn write(
         })?;
     }
     for agent in &family.agents {
-        world.out.json(
-            &as_json::agent(family, agent, &family.turns(agent))
-                .map_err(|error| Failure::unreadable(&family.main.path, error))?,
-        )?;
+        let view = AgentView::new(family, agent, &family.turns(agent))
+            .map_err(|error| Failure::unreadable(&family.main.path, error))?;
+        world.out.json(&Versioned::new(view))?;
     }
     for one in kin {
         world.out.json(&RelativeLine {

@@ -189,7 +189,7 @@ fn messages_come_on_lines() {
     wrong.stdin.take().unwrap().write_all(b"nonsense\n").unwrap();
     let output = wrong.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is no JSON"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not JSON"));
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn what_waits_is_on_record() {
 #[test]
 fn what_cannot_be_said_is_told() {
     for (line, message) in [
-        (json!({"type": "user", "message": {"role": "user", "content": " "}}), "says nothing"),
-        (json!({"type": "user", "message": {"role": "user", "content": []}}), "says nothing"),
+        (json!({"type": "user", "message": {"role": "user", "content": " "}}), "is empty"),
+        (json!({"type": "user", "message": {"role": "user", "content": []}}), "is empty"),
         (json!({"type": "user", "message": {"role": "user"}}), "no content"),
         (json!({"type": "user", "message": {"role": "system", "content": "x"}}), "role `user`"),
         (json!({"type": "odd"}), "not `user`"),
@@ -232,7 +232,7 @@ fn what_cannot_be_said_is_told() {
         assert!(!lab.env.path(".claude/projects").exists(), "{line}");
     }
     // Marks for the cache are ours to set, and blank blocks are nobody's.
-    let mut lab = Lab::says(&[&[text("Seen.")]]);
+    let mut lab = Lab::says(&[&[text("Freshness.")]]);
     let mut host = Host::start(&mut lab, &[]);
     let blocks = json!([
         {"type": "text", "text": " "},

@@ -18,16 +18,16 @@ fn standard_input(lab: &mut Lab, args: &[&str], pieces: &[(u64, &str)]) -> Outpu
 
 #[test]
 fn all_of_the_standard_input_is_said() {
-    let mut lab = Lab::says(&[&[text("Seen.")]]);
+    let mut lab = Lab::says(&[&[text("Freshness.")]]);
     let output = standard_input(&mut lab, &["Sum up."], &[(0, "one\n"), (3_500, "two\n")]);
     assert_eq!(output.status.code(), Some(0));
     let requests = lab.server.requests();
     assert!(requests[0]["messages"].to_string().contains(r"Sum up.\none\ntwo"), "{requests:?}");
     // One that says nothing is not waited for, and that is told.
-    let mut lab = Lab::says(&[&[text("Seen.")]]);
+    let mut lab = Lab::says(&[&[text("Freshness.")]]);
     let output = standard_input(&mut lab, &["Sum up."], &[(3_500, "too late\n")]);
     assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("going on without it"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("continuing without it"));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_old_session_is_left_as_it_is() {
         let path = lab.env.put("demo/old.jsonl", &damaged);
         let output = lab.run(&["--resume", path.to_str().unwrap(), flag, "And now?"]);
         let shown = lab.env.show(&output);
-        assert!(shown.contains("Going on.") && shown.contains("mended first"), "{shown}");
+        assert!(shown.contains("Going on.") && shown.contains("repaired first"), "{shown}");
         assert_eq!(fs::read(&path).unwrap(), damaged, "{flag}");
         assert_eq!(lab.env.path(".claude/projects").exists(), flag == "--fork-session");
     }
@@ -259,7 +259,7 @@ fn a_session_is_what_other_clients_take_for_one() {
     }
     assert_eq!(String::from_utf8_lossy(&lab.run(&["--continue", "Go on."]).stdout), "Two.\n");
     let both = lab.run(&["--continue", "--session-id", FORK, "Go on."]);
-    assert!(lab.env.show(&both).contains("has its id already"));
+    assert!(lab.env.show(&both).contains("already has an id"));
     // A file of any name is the session that it says it is.
     let other = lab.cwd().join("ext.jsonl");
     fs::copy(lab.file(SESSION), &other).unwrap();
@@ -275,7 +275,7 @@ fn nobody_goes_on_with_a_sample() {
     assert_eq!(output.status.code(), Some(3), "{}", lab.env.show(&output));
     let output =
         lab.command(&["Hello"]).env_remove("HOME").env_remove("CLAUDE_CONFIG_DIR").output();
-    assert!(lab.env.show(&output.unwrap()).contains("there is no folder for sessions"));
+    assert!(lab.env.show(&output.unwrap()).contains("cannot determine the folder for sessions"));
     assert!(lab.server.requests().is_empty());
 }
 

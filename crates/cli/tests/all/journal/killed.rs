@@ -123,7 +123,7 @@ fn a_hundred_times() {
         let outcome = which * 2 + if which == 0 { usize::from(is == new) } else { made };
         seen[outcome] += 1;
         if is == new || made > 0 {
-            exits(&env.run(&["undo"]), 0, &["taken back"]);
+            exits(&env.run(&["undo"]), 0, &["undone"]);
         }
         assert_eq!((fs::read(&path).unwrap() == old, clones(&env).len()), (true, 0), "run {runs}");
         assert!(entries(&env).is_empty(), "run {runs}: {:?}", entries(&env));

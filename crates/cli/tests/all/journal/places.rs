@@ -18,7 +18,7 @@ fn a_pipe_is_written_into_and_stays_one() {
     let args = ["clone", NESTED, "--keep-ids", "-o", "pipe", "--force"];
     // Nobody reads: that is said, and not waited for.
     let begin = Instant::now();
-    exits(&env.run(&args), 1, &["nobody reads from it"]);
+    exits(&env.run(&args), 1, &["no process reads from it"]);
     assert!(begin.elapsed() < Duration::from_secs(10));
     let reader = std::thread::spawn({
         let path = path.clone();
@@ -51,13 +51,13 @@ fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
     let target = env.put("there/target.jsonl", "old");
     let link = env.path("link.jsonl");
     symlink(&target, &link).unwrap();
-    exits(&env.run(&["clone", NESTED, "-o", "link.jsonl"]), 2, &["is there already"]);
+    exits(&env.run(&["clone", NESTED, "-o", "link.jsonl"]), 2, &["already exists"]);
     let args = ["clone", NESTED, "--keep-ids", "-o", "link.jsonl", "--force"];
     exits(&env.run(&args), 0, &[]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read(&target).unwrap(), fs::read(session(&env, NESTED)).unwrap());
     symlink(env.path("nowhere"), env.path("dangling")).unwrap();
-    exits(&env.run(&["clone", NESTED, "-o", "dangling", "--force"]), 2, &["leads nowhere"]);
+    exits(&env.run(&["clone", NESTED, "-o", "dangling", "--force"]), 2, &["is a broken link"]);
     exits(&env.run(&["clone", NESTED, "-o", "there", "--force"]), 2, &["is a folder"]);
     let names: Vec<_> = fs::read_dir(env.path("there")).unwrap().flatten().collect();
     assert_eq!(names.len(), 1, "{names:?}");
@@ -83,12 +83,8 @@ fn a_clone_takes_nothing_from_outside_of_the_home() {
     // Long paths are wrapped.
     let text = env.show(&output).replace("\n           ", " ");
     exits(&text, 0, &["out.txt: a link that leads out of the home"]);
-    exits(&text, 0, &["dangling.txt: a link that leads nowhere"]);
-    exits(
-        &text,
-        0,
-        &["folder.txt: it is not a regular file", "pipe.txt: it is not a regular file"],
-    );
+    exits(&text, 0, &["dangling.txt: a broken link"]);
+    exits(&text, 0, &["folder.txt: not a regular file", "pipe.txt: not a regular file"]);
     let made = files(&project(&env).join(new));
     let of = |name: &str| made.get(&project(&env).join(new).join("tool-results").join(name));
     assert_eq!(of("plain.txt").unwrap(), b"plain");
@@ -118,7 +114,7 @@ fn on_another_file_system_a_copy_is_kept() {
     let run = |args: &[&str]| {
         env.show(&env.command(args).env("XDG_STATE_HOME", state.path()).output().unwrap())
     };
-    exits(&run(&STRIP), 0, &["the journal is on another file system and keeps a copy"]);
+    exits(&run(&STRIP), 0, &["the journal is on another file system, so it keeps a copy"]);
     assert_ne!(fs::read(&path).unwrap(), old);
     let journal = files(state.path());
     let copy = journal.keys().find(|path| path.ends_with("0")).unwrap();
@@ -152,7 +148,7 @@ fn derived_sessions_are_marked_at_the_front() {
     exits(
         &env.run(&["undo", "--list"]),
         0,
-        &["badc0ffe  0e000000  1 file made", "0e000000  0e000001"],
+        &["badc0ffe  0e000000  1 file created", "0e000000  0e000001"],
     );
     for command in ["clone", "fork"] {
         assert!(!env.run(&[command, "--help"]).contains("--in-place"), "{command}");

@@ -13,15 +13,18 @@ use crate::env::Env;
 /// So many batches are damaged in each way.
 const BATCHES: usize = 40;
 
-fn shelf(env: &Env) -> PathBuf {
+fn receiver_dir(env: &Env) -> PathBuf {
     let state = env.path(".local/state/quipu/ship");
     let mut found = fs::read_dir(state).unwrap().flatten().map(|entry| entry.path());
     found.find(|path| path.is_dir()).unwrap()
 }
 
 fn batches(env: &Env) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        fs::read_dir(shelf(env).join("spool")).unwrap().flatten().map(|one| one.path()).collect();
+    let mut found: Vec<PathBuf> = fs::read_dir(receiver_dir(env).join("spool"))
+        .unwrap()
+        .flatten()
+        .map(|one| one.path())
+        .collect();
     found.sort();
     found
 }
@@ -100,7 +103,7 @@ fn nothing_damaged_is_sent_and_everything_arrives() {
         let ship = ["ship", "--all", "--to", &url, "--header", "authorization: right"];
         let shown = env.run(&ship);
         assert!(shown.starts_with("exit 0"), "way {way}: {shown}");
-        assert!(shown.contains("is not as it was written"), "way {way}: {shown}");
+        assert!(shown.contains("is corrupt and was not sent"), "way {way}: {shown}");
         assert_eq!(held(&receiver), wanted, "way {way}");
         let status = env.run(&["hook", "status", "--to", &url]);
         assert!(!status.contains("damaged"), "way {way}: {status}");
@@ -128,7 +131,7 @@ fn a_hook_goes_on_and_the_status_says_so() {
     let receiver = Receiver::at(port, Keep::Spans, Limits::default(), Vec::new()).unwrap();
     ended(&env, &url, &files[1].path);
     until_done(&env);
-    assert!(log(&env).contains("is not as it was written"), "{}", log(&env));
+    assert!(log(&env).contains("is corrupt and was not sent"), "{}", log(&env));
     let status = env.run(&["hook", "status", "--to", &url]);
     assert!(status.contains("damaged") && status.contains("1 batch"), "{status}");
     assert!(held(&receiver).is_subset(&wanted), "something else was sent");
@@ -157,7 +160,7 @@ fn damaged_notes_cost_time_only() {
     env.run(&["ship", "--all", "--to", &url]);
     receiver.stop();
     let mut rng = Rng::new(9);
-    for entry in fs::read_dir(shelf(&env).join("sessions")).unwrap().flatten() {
+    for entry in fs::read_dir(receiver_dir(&env).join("sessions")).unwrap().flatten() {
         let mut bytes = fs::read(entry.path()).unwrap();
         for _ in 0..3 {
             let at = rng.below(bytes.len() - 1);

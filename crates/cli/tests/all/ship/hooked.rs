@@ -60,8 +60,8 @@ pub(super) fn until(what: &str, mut is: impl FnMut() -> bool) {
 /// Nothing is left to do.
 fn is_done(env: &Env) -> bool {
     let shelves = fs::read_dir(env.path(".local/state/quipu/ship")).into_iter().flatten().flatten();
-    let mut jobs = shelves.flat_map(|shelf| {
-        let jobs = shelf.path().join("jobs");
+    let mut jobs = shelves.flat_map(|receiver_dir| {
+        let jobs = receiver_dir.path().join("jobs");
         let folders = [jobs.join("taken"), jobs];
         folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
     });
@@ -194,7 +194,7 @@ fn nothing_disturbs_the_client() {
     assert_snapshot!(log(&env));
 }
 
-/// Leaving plan mode changes the session, and no hook runs for the old one (seed 002, section 10).
+/// Leaving plan mode changes the session, and no hook runs for the old one.
 #[test]
 fn the_session_before_comes_first() {
     let env = Env::bare();
@@ -226,7 +226,7 @@ fn the_session_before_comes_first() {
     assert_eq!(sessions, ["old", "old", "new", "new"], "{}", log(&env));
 }
 
-/// What seed 002's program has sent to Langfuse is not sent once more, under other ids.
+/// What the cc-langfuse hook has sent to Langfuse is not sent once more, under other ids.
 #[test]
 fn what_another_program_has_sent() {
     let env = Env::with_sessions();
@@ -326,7 +326,7 @@ fn a_turn_that_ends_meanwhile() {
     assert_eq!((count.spans, count.distinct), (8, 8), "{}", log(&env));
 }
 
-/// Lines that the client writes after the hook of seed 002's program belong to turns that it has sent.
+/// Lines that the client writes after the cc-langfuse hook belong to turns that it has sent.
 #[test]
 fn lines_that_came_after_another_hook() {
     let env = Env::bare();

@@ -13,7 +13,7 @@ use super::hooked::{SESSION, hook, hook_input, log, until, until_done};
 use super::killed::workers;
 use crate::env::Env;
 
-/// A path for each kind of thing that is no transcript.
+/// A path for each kind of thing that is not a transcript.
 fn bad_paths(env: &Env) -> Vec<(&'static str, PathBuf)> {
     let folder = env.path("bad");
     fs::create_dir_all(folder.join("folder.jsonl")).unwrap();
@@ -100,7 +100,7 @@ fn a_bad_path_blocks_nobody() {
     {
         assert!(whys.iter().any(|found| found.contains(why)), "{why}: {whys:#?}");
     }
-    assert!(log(&env).contains("`/dev/zero` is no transcript"), "{}", log(&env));
+    assert!(log(&env).contains("`/dev/zero` is not a transcript"), "{}", log(&env));
     // A person is told, and what to do.
     let shown = env.run(&["hook", "status", "--to", &url]);
     for words in ["\n  aside ", "pipe.jsonl", "`quipu ship --all` tries again", " rm -r [HOME]"] {
@@ -141,9 +141,9 @@ fn a_lock_is_not_waited_for_without_end() {
     let receiver = Receiver::start().unwrap();
     let url = receiver.url();
     env.run(&["ship", SESSION, "--to", &url]);
-    let shelf =
+    let receiver_dir =
         fs::read_dir(env.path(".local/state/quipu/ship")).unwrap().flatten().next().unwrap();
-    let lock = shelf.path().join("lock");
+    let lock = receiver_dir.path().join("lock");
     let held = fs::File::options().write(true).open(&lock).unwrap();
     held.lock().unwrap();
     fs::write(&lock, "process 17 (a test)").unwrap();
@@ -158,7 +158,7 @@ fn a_lock_is_not_waited_for_without_end() {
     let begin = Instant::now();
     let shown = env.run(&["ship", "--all", "--to", &url]);
     assert!(shown.starts_with("exit 7"), "{shown}");
-    assert!(shown.contains("process 17 (a test) ships to the same receiver, and"), "{shown}");
+    assert!(shown.contains("process 17 (a test) is shipping to the same receiver and"), "{shown}");
     assert!(begin.elapsed() < Duration::from_secs(45), "{:?}", begin.elapsed());
     // Whoever lets go does what was left to it.
     drop(held);

@@ -109,7 +109,7 @@ fn whoever_keeps_stdin_open_is_not_waited_for() {
         assert_eq!(code, Some(wanted));
         assert!(took < Duration::from_secs(8), "{took:?}");
     }
-    assert!(log(&env).contains("nothing came for 5 seconds"), "{}", log(&env));
+    assert!(log(&env).contains("nothing arrived for 5 seconds"), "{}", log(&env));
 }
 
 /// A server that has signed its own certificate, named by the user.
@@ -124,7 +124,7 @@ fn a_certificate_that_signs_itself() {
         env.show(&command.env("OTEL_EXPORTER_OTLP_CERTIFICATE", file).output().unwrap())
     };
     let shown = check("here", "here");
-    assert!(shown.starts_with("exit 0") && shown.contains("takes traces"), "{shown}");
+    assert!(shown.starts_with("exit 0") && shown.contains("accepts traces"), "{shown}");
     for (server, trusted) in
         [("here", "elsewhere"), ("elsewhere", "elsewhere"), ("expired", "expired")]
     {

@@ -1,4 +1,4 @@
-//! Calls and results: each call has one, right behind its answer.
+//! Calls and results: each call has one result, directly after its answer.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::super::answer_of;
 use super::super::edit::BlockEdit;
-use super::{Mending, Step, StepKind};
+use super::{Repairing, Step, StepKind};
 use crate::check::Code;
 use crate::content::BlockKind;
 use crate::entry::Kind;
@@ -14,10 +14,10 @@ use crate::history::without_suffix;
 use crate::json::quote;
 use crate::table::{AnswerId, BlockId, Id, RowId};
 
-/// What stands for a result that was never written.
+/// The content that replaces a result that was never recorded.
 const UNKNOWN: &str = "[The result of this call was never recorded. It may have taken effect: look before relying on it, or before running it again.]";
 
-impl Mending<'_> {
+impl Repairing<'_> {
     pub(super) fn calls(&mut self) -> io::Result<()> {
         self.bring_calls();
         self.bring_back();
@@ -33,61 +33,63 @@ impl Mending<'_> {
     fn of_steps(&self, wanted: fn(BlockKind) -> bool) -> Vec<BlockId> {
         let table = &self.conversation.table;
         let rows = self.steps.iter().filter_map(Step::row);
-        let parts = rows.flat_map(|row| table.parts_of(row));
-        parts.filter(|part| wanted(table.part(*part).kind)).collect()
+        let parts = rows.flat_map(|row| table.blocks_of(row));
+        parts.filter(|part| wanted(table.block(*part).kind)).collect()
     }
 
     fn rows(&self) -> HashSet<RowId> {
         self.steps.iter().filter_map(Step::row).collect()
     }
 
-    /// Calls that hang beside the way that their results are on: where records lost their places and
-    /// their parents, one half may be found without the other.
+    /// Restores calls beside the path whose results are on it. If records lost their order and
+    /// their parents, one half of a pair may be on the path without the other.
     fn bring_calls(&mut self) {
         let table = &self.conversation.table;
         let mut on = self.rows();
         let old = std::mem::take(&mut self.steps);
         for step in old {
-            let results = step.row().into_iter().flat_map(|row| table.parts_of(row));
-            let results = results.filter(|part| table.part(*part).kind == BlockKind::ToolResult);
+            let results = step.row().into_iter().flat_map(|row| table.blocks_of(row));
+            let results = results.filter(|part| table.block(*part).kind == BlockKind::ToolResult);
             for call in results.filter_map(|result| self.conversation.pairs.of(result)) {
-                let row = table.part(call).row;
-                if table.row(row).is_side || Some(row) <= self.boundary || !on.insert(row) {
+                let row = table.block(call).row;
+                if table.row(row).is_sidechain || Some(row) <= self.boundary || !on.insert(row) {
                     continue;
                 }
                 let Some(step) = self.step(row) else { continue };
                 self.steps.push(step);
-                self.did(Code::OrphanResult, Some(row), "the call is brought back to its result");
+                self.did(Code::OrphanResult, Some(row), "tool call restored before its result");
             }
             self.steps.push(step);
         }
     }
 
-    /// Results that hang beside the way.
+    /// Restores results beside the path.
     fn bring_back(&mut self) {
         let table = &self.conversation.table;
         let mut on = self.rows();
         let mut found: Vec<(Option<AnswerId>, Step)> = Vec::new();
         for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
             let Some(result) =
-                self.conversation.pairs.of(call).map(|result| table.part(result).row)
+                self.conversation.pairs.of(call).map(|result| table.block(result).row)
             else {
                 continue;
             };
-            // What hangs on the call itself answers it, whatever it is marked as.
-            let of_call = table.row(table.part(call).row).uuid;
-            let is_side = table.row(result).is_side && table.row(result).parent != of_call;
-            if is_side || Some(result) <= self.boundary || !on.insert(result) {
+            // A child of the call answers it, even if it is marked as a sidechain.
+            let of_call = table.row(table.block(call).row).uuid;
+            let is_sidechain =
+                table.row(result).is_sidechain && table.row(result).parent != of_call;
+            if is_sidechain || Some(result) <= self.boundary || !on.insert(result) {
                 continue;
             }
             let Some(step) = self.step(result) else { continue };
-            found.push((table.row(table.part(call).row).answer, step));
-            self.did(Code::LostResult, Some(result), "the result is brought back");
+            found.push((table.row(table.block(call).row).answer, step));
+            self.did(Code::LostResult, Some(result), "tool result restored");
         }
         self.put_behind(found);
     }
 
-    /// Puts steps behind the last records of answers, and behind the results that stand there.
+    /// Inserts steps after the last records of their answers, and after results that are already
+    /// there.
     fn put_behind(&mut self, steps: Vec<(Option<AnswerId>, Step)>) {
         if steps.is_empty() {
             return;
@@ -120,23 +122,24 @@ impl Mending<'_> {
         self.steps.extend(behind.remove(&end).into_iter().flatten());
     }
 
-    /// Ids that are used twice, that clients take for each other, or that the API does not take.
+    /// Renames ids that are used twice, that clients confuse with each other, or that the API does
+    /// not accept.
     fn renamed(&mut self) {
         let table = &self.conversation.table;
         let calls = self.of_steps(BlockKind::is_call);
-        let ids: HashSet<Id> = calls.iter().filter_map(|call| table.part(*call).id).collect();
+        let ids: HashSet<Id> = calls.iter().filter_map(|call| table.block(*call).id).collect();
         let mut taken: HashSet<String> =
             ids.iter().map(|id| table.ids.text(*id).to_owned()).collect();
-        // What others are with a number behind it is no name for another.
+        // A name that another id extends with `_` and a number is not free either.
         let bases = ids.iter().filter_map(|id| without_suffix(table.ids.text(*id)));
         let bases: HashSet<String> = bases.map(str::to_owned).collect();
         let mut used: HashSet<Id> = HashSet::new();
         let mut given: HashMap<Id, (String, Code)> = HashMap::new();
         let mut names: Vec<(BlockId, String, Code)> = Vec::new();
         for call in calls {
-            let part = table.part(call);
+            let part = table.block(call);
             let Some(id) = part.id else { continue };
-            // A copy of a call is called as that is.
+            // A copy of a call gets the same name as the call.
             if part.is_repeat {
                 names.extend(given.get(&id).map(|(name, code)| (call, name.clone(), *code)));
                 continue;
@@ -158,7 +161,7 @@ impl Mending<'_> {
                     && !bases.contains(name)
                     && without_suffix(name).is_none_or(|base| !taken.contains(base))
             };
-            // A letter before the number, so that no client takes it for the same id.
+            // A letter before the number, so that no client treats it as the same id.
             let others = (2_u64..).map(|number| format!("{plain}x{number}"));
             let first = (code == Code::CallForm).then(|| plain.clone());
             let Some(name) = first.into_iter().chain(others).find(is_free) else { continue };
@@ -167,27 +170,27 @@ impl Mending<'_> {
             names.push((call, name, code));
         }
         for (call, name, code) in names {
-            let row = table.part(call).row;
+            let row = table.block(call).row;
             let value = quote(&name).into_bytes();
             self.block(call, BlockEdit::Member("id", value.clone()));
             if let Some(result) = self.conversation.pairs.of(call) {
                 self.block(result, BlockEdit::Member("tool_use_id", value));
             }
-            self.did(code, Some(row), "the call and its result have an id of their own now");
+            self.did(code, Some(row), "tool call and its result given a new id");
         }
     }
 
     pub(super) fn block(&mut self, block: BlockId, edit: BlockEdit) {
         let place = u32::try_from(self.conversation.table.place(block)).unwrap_or(u32::MAX);
-        self.change.edit(self.conversation.table.part(block).row).blocks.push((place, edit));
+        self.change.edit(self.conversation.table.block(block).row).blocks.push((place, edit));
     }
 
-    /// Results that another answer stands in front of.
+    /// Moves results that are separated from their call by another answer.
     fn moved(&mut self) {
         let table = &self.conversation.table;
         let places = self.steps.iter().enumerate().filter_map(|(at, step)| Some((step.row()?, at)));
         let places: HashMap<RowId, usize> = places.collect();
-        // The last answer before each step, and where it begins to be the last.
+        // For each step, the last answer before it, and the index where that answer begins.
         let mut runs: Vec<(Option<AnswerId>, usize)> = Vec::with_capacity(self.steps.len());
         let mut run = (None, 0);
         for (at, step) in self.steps.iter().enumerate() {
@@ -200,46 +203,46 @@ impl Mending<'_> {
         let (mut found, mut gone) = (Vec::new(), HashSet::new());
         for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
             let Some(call) = self.conversation.pairs.of(result) else { continue };
-            let (row, of_call) = (table.part(result).row, table.part(call).row);
+            let (row, of_call) = (table.block(result).row, table.block(call).row);
             let answer = table.row(of_call).answer;
             let (Some(from), Some(call_at)) = (places.get(&row), places.get(&of_call)) else {
                 continue;
             };
             let (last, since) = runs[*from];
             let is_apart = from < call_at || last != answer || since > *call_at;
-            if !is_apart || table.parts_of(row).count() > 1 {
+            if !is_apart || table.blocks_of(row).count() > 1 {
                 continue;
             }
             if let Some(step) = self.step(row) {
                 gone.insert(row);
                 found.push((answer, step));
-                self.did(Code::Unpaired, Some(row), "the result stands right behind its call now");
+                self.did(Code::Unpaired, Some(row), "tool result moved directly after its call");
             }
         }
         self.steps.retain(|step| step.row().is_none_or(|row| !gone.contains(&row)));
         self.put_behind(found);
     }
 
-    /// Results of nothing, and second ones of one call.
+    /// Removes results without a call, and second results of the same call.
     fn orphans(&mut self) {
         let table = &self.conversation.table;
         let on = self.rows();
         let calls = self.of_steps(|kind| kind == BlockKind::ToolUse);
-        let calls: HashSet<Option<Id>> = calls.iter().map(|call| table.part(*call).id).collect();
+        let calls: HashSet<Option<Id>> = calls.iter().map(|call| table.block(*call).id).collect();
         let mut seen: HashSet<Id> = HashSet::new();
         for result in self.of_steps(|kind| kind == BlockKind::ToolResult) {
-            let part = table.part(result);
+            let part = table.block(result);
             let partner = self.conversation.pairs.of(result);
-            let is_known = partner.is_some_and(|call| on.contains(&table.part(call).row));
+            let is_known = partner.is_some_and(|call| on.contains(&table.block(call).row));
             let is_second = partner.is_none() && calls.contains(&part.id);
             let is_repeat = part.is_repeat && part.id.is_some_and(|id| !seen.insert(id));
             if !part.is_repeat {
                 seen.extend(part.id);
             }
             let (code, text) = if is_second || is_repeat {
-                (Code::RepeatedResult, "a second result of one call removed")
+                (Code::RepeatedResult, "second result of the same tool call removed")
             } else if !is_known && !part.is_repeat {
-                (Code::OrphanResult, "a result without its call removed")
+                (Code::OrphanResult, "tool result without its call removed")
             } else {
                 continue;
             };
@@ -249,34 +252,35 @@ impl Mending<'_> {
         self.forget_gone();
     }
 
-    /// Records that are gone are no steps.
+    /// Forgets the steps whose records were dropped.
     pub(super) fn forget_gone(&mut self) {
         let change = &self.change;
         self.steps.retain(|step| step.row().is_none_or(|row| !change.goes(row)));
     }
 
-    /// A text before the results in one record hides them from the API.
+    /// Moves results before texts: the API does not see results that follow a text in the same
+    /// record.
     fn sorted(&mut self) {
         if !self.is_rejected(Code::Unpaired) {
             return;
         }
         let table = &self.conversation.table;
         for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
-            let kinds = table.parts_of(row).map(|part| table.part(part).kind);
+            let kinds = table.blocks_of(row).map(|part| table.block(part).kind);
             let mut behind = kinds.skip_while(|kind| *kind == BlockKind::ToolResult);
             let is_mixed = behind.any(|kind| kind == BlockKind::ToolResult);
             let is_edited = self.change.edits.get(&row).is_some_and(|edit| !edit.blocks.is_empty());
             if is_mixed && !is_edited && table.row(row).kind == Kind::User {
                 self.change.edit(row).results_first = true;
-                self.did(Code::Unpaired, Some(row), "the results stand before the text now");
+                self.did(Code::Unpaired, Some(row), "tool results moved before the text");
             }
         }
     }
 
-    /// Takes a block out; a record that is left without any goes.
+    /// Removes a block, and its record if that has no other block.
     pub(super) fn remove(&mut self, block: BlockId) {
         let table = &self.conversation.table;
-        let row = table.part(block).row;
+        let row = table.block(block).row;
         self.block(block, BlockEdit::Gone);
         let gone = |part: BlockId| {
             let place = table.place(part);
@@ -286,12 +290,13 @@ impl Mending<'_> {
                     .any(|(at, edit)| *at as usize == place && *edit == BlockEdit::Gone)
             })
         };
-        if table.parts_of(row).all(gone) {
+        if table.blocks_of(row).all(gone) {
             self.change.drop(row);
         }
     }
 
-    /// What the API runs itself: call and result stand in one answer.
+    /// Server tools, which the API runs itself: removes calls and results that are not paired
+    /// within one answer.
     fn server(&mut self) {
         if !self.is_rejected(Code::OpenServerCall) && !self.is_rejected(Code::OrphanServerResult) {
             return;
@@ -304,7 +309,7 @@ impl Mending<'_> {
                 gone.push((
                     call,
                     Code::OpenServerCall,
-                    "a call of a tool that the API runs removed: it has no result",
+                    "server tool call removed: it has no result",
                 ));
             }
         };
@@ -313,9 +318,9 @@ impl Mending<'_> {
             if table.row(row).kind == Kind::User {
                 close(&mut open, &mut gone);
             }
-            for part in table.parts_of(row) {
-                let id = table.part(part).id;
-                match table.part(part).kind {
+            for part in table.blocks_of(row) {
+                let id = table.block(part).id;
+                match table.block(part).kind {
                     BlockKind::ServerToolUse => open.entry(id).or_default().push(part),
                     BlockKind::ServerToolResult
                         if open.get_mut(&id).and_then(Vec::pop).is_none() =>
@@ -323,7 +328,7 @@ impl Mending<'_> {
                         gone.push((
                             part,
                             Code::OrphanServerResult,
-                            "the result of a tool that the API runs removed: it has no call",
+                            "server tool result removed: it has no call",
                         ));
                     }
                     _ => {}
@@ -332,20 +337,20 @@ impl Mending<'_> {
         }
         close(&mut open, &mut gone);
         for (block, code, text) in gone {
-            self.did(code, Some(table.part(block).row), text);
+            self.did(code, Some(table.block(block).row), text);
             self.remove(block);
         }
         self.forget_gone();
     }
 
-    /// Calls that nobody answered get a result that says so.
+    /// Gives unanswered calls a result that says so.
     fn answered(&mut self) {
         let table = &self.conversation.table;
         let on = self.rows();
         let mut found = Vec::new();
         for call in self.of_steps(|kind| kind == BlockKind::ToolUse) {
-            let part = table.part(call);
-            let result = self.conversation.pairs.of(call).map(|result| table.part(result).row);
+            let part = table.block(call);
+            let result = self.conversation.pairs.of(call).map(|result| table.block(result).row);
             let is_answered = part.is_repeat || result.is_some_and(|row| on.contains(&row));
             let Some(id) = part.id.filter(|_| !is_answered) else { continue };
             let members = format!(
@@ -357,7 +362,7 @@ impl Mending<'_> {
             let time = table.row(part.row).time;
             let what = StepKind::Made { behind: part.row, members };
             found.push((table.row(part.row).answer, Step { uuid, what, time }));
-            let text = "the call has a result now that says that it is unknown";
+            let text = "result added that says that the outcome is unknown";
             self.did(Code::OpenCall, Some(part.row), text);
         }
         self.put_behind(found);

@@ -1,16 +1,16 @@
-//! What the API refuses in what is sent: it goes, or is made to fit.
+//! Removes or adjusts what the API refuses.
 
 use hashbrown::HashSet;
 
 use super::super::edit::BlockEdit;
 use super::super::splice::To;
-use super::{Mending, Step};
+use super::{Repairing, Step};
 use crate::check::{Code, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST, ThinkingFault, What};
 use crate::content::BlockKind;
 use crate::entry::Kind;
 use crate::table::{BlockId, Filling, RowId};
 
-impl Mending<'_> {
+impl Repairing<'_> {
     pub(super) fn content(&mut self) {
         let on: HashSet<RowId> = self.steps.iter().filter_map(Step::row).collect();
         let marks: Vec<(BlockId, What)> = self
@@ -18,7 +18,7 @@ impl Mending<'_> {
             .case
             .marks()
             .filter_map(|(mark, block)| Some((block?, mark.what.clone())))
-            .filter(|(block, _)| on.contains(&self.conversation.table.part(*block).row))
+            .filter(|(block, _)| on.contains(&self.conversation.table.block(*block).row))
             .collect();
         let mut gone = Vec::new();
         for (block, what) in &marks {
@@ -28,7 +28,7 @@ impl Mending<'_> {
         self.empty(&mut gone);
         self.misplaced(&mut gone);
         for (block, code, text) in gone {
-            self.did(code, Some(self.conversation.table.part(block).row), text);
+            self.did(code, Some(self.conversation.table.block(block).row), text);
             self.remove(block);
         }
         self.forget_gone();
@@ -41,22 +41,22 @@ impl Mending<'_> {
         what: &What,
         gone: &mut Vec<(BlockId, Code, &'static str)>,
     ) {
-        let part = self.conversation.table.part(block);
+        let part = self.conversation.table.block(block);
         match what {
             What::BlockType(_) if self.is_rejected(Code::UnknownBlock) => {
                 gone.push((
                     block,
                     Code::UnknownBlock,
-                    "a block that the API does not take removed",
+                    "block removed that the API does not accept",
                 ));
             }
             What::Content(_) if self.is_rejected(Code::ContentShape) => {
-                gone.push((block, Code::ContentShape, "a block that is no object removed"));
+                gone.push((block, Code::ContentShape, "block removed that is not an object"));
             }
             What::BlockField(_) if self.is_rejected(Code::UnknownField) => {
                 let is_answer = self.conversation.table.row(part.row).kind == Kind::Assistant;
                 self.block(block, BlockEdit::Known { is_answer });
-                let text = "fields that the API does not know removed";
+                let text = "fields removed that the API does not know";
                 self.did(Code::UnknownField, Some(part.row), text);
             }
             What::Call(_) if self.is_rejected(Code::CallForm) => {
@@ -64,7 +64,7 @@ impl Mending<'_> {
                 self.did(
                     Code::CallForm,
                     Some(part.row),
-                    "the call has a form that the API takes now",
+                    "tool call changed to a form that the API accepts",
                 );
             }
             What::Thinking(fault) => {
@@ -72,11 +72,9 @@ impl Mending<'_> {
                     ThinkingFault::Unsigned => {
                         (Code::ThinkingUnsigned, "thinking without a signature removed")
                     }
-                    ThinkingFault::Altered => {
-                        (Code::ThinkingAltered, "thinking that was altered removed")
-                    }
+                    ThinkingFault::Altered => (Code::ThinkingAltered, "altered thinking removed"),
                     ThinkingFault::OfUser => {
-                        (Code::ThinkingMisplaced, "thinking of the user removed")
+                        (Code::ThinkingMisplaced, "thinking in a user message removed")
                     }
                     ThinkingFault::NoData | ThinkingFault::Hollow { .. } => {
                         (Code::ThinkingEmpty, "thinking without its text removed")
@@ -90,7 +88,7 @@ impl Mending<'_> {
         }
     }
 
-    /// Images that are too large, too many, or no images.
+    /// Images that are too large, too many, or not valid images.
     fn images(&mut self, marks: &[(BlockId, What)]) {
         let images: Vec<&(BlockId, What)> =
             marks.iter().filter(|(_, what)| matches!(what, What::Image(_))).collect();
@@ -99,14 +97,14 @@ impl Mending<'_> {
         let codes = [Code::ImageEncoding, Code::ImageSize, Code::ImageDimensions];
         let mut done = HashSet::new();
         for (number, (block, what)) in images.iter().enumerate() {
-            let row = self.conversation.table.part(*block).row;
+            let row = self.conversation.table.block(*block).row;
             if number < too_many && self.is_rejected(Code::ImageCount) {
                 if done.insert(*block) {
                     self.block(*block, BlockEdit::WithoutImages);
                     self.did(
                         Code::ImageCount,
                         Some(row),
-                        "an image replaced by a text: there were too many",
+                        "image replaced with a text: there were too many",
                     );
                 }
                 continue;
@@ -120,7 +118,7 @@ impl Mending<'_> {
             if done.insert(*block) {
                 let longest = u32::try_from(longest).unwrap_or(u32::MAX);
                 self.block(*block, BlockEdit::Smaller(longest));
-                self.did(code, Some(row), "the image made to fit, or replaced by a text");
+                self.did(code, Some(row), "image made to fit, or replaced with a text");
             }
         }
     }
@@ -133,30 +131,31 @@ impl Mending<'_> {
         let table = &self.conversation.table;
         for row in self.steps.iter().filter_map(Step::row).collect::<Vec<_>>() {
             let blank: Vec<BlockId> = table
-                .parts_of(row)
+                .blocks_of(row)
                 .filter(|part| {
-                    let part = table.part(*part);
+                    let part = table.block(*part);
                     part.kind == BlockKind::Text && part.filling != Filling::Some
                 })
                 .collect();
             if blank.is_empty() {
                 continue;
             }
-            if blank.len() < table.parts_of(row).count() {
+            if blank.len() < table.blocks_of(row).count() {
                 gone.extend(
                     blank
                         .into_iter()
-                        .map(|block| (block, Code::EmptyContent, "a blank text removed")),
+                        .map(|block| (block, Code::EmptyContent, "blank text removed")),
                 );
             } else {
                 let filled = format!(r#"[{{"type":"text","text":"{NOTHING}"}}]"#);
                 self.change.edit(row).message.push(("content", To::Value(filled.into_bytes())));
-                self.did(Code::EmptyContent, Some(row), "it says that it says nothing now");
+                self.did(Code::EmptyContent, Some(row), "empty message filled with `(no content)`");
             }
         }
     }
 
-    /// Answers that end in thinking: what followed it is gone.
+    /// Answers that end with thinking (what followed it is gone), and thinking of non-Claude
+    /// models.
     fn misplaced(&mut self, gone: &mut Vec<(BlockId, Code, &'static str)>) {
         let code = Code::ThinkingMisplaced;
         let foreign = Code::ThinkingForeign;
@@ -165,7 +164,7 @@ impl Mending<'_> {
         }
         let table = &self.conversation.table;
         let is_thinking = |part: BlockId| {
-            matches!(table.part(part).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
+            matches!(table.block(part).kind, BlockKind::Thinking | BlockKind::RedactedThinking)
         };
         let known: HashSet<BlockId> = gone.iter().map(|(block, ..)| *block).collect();
         let rows: Vec<RowId> = self.steps.iter().filter_map(Step::row).collect();
@@ -178,23 +177,23 @@ impl Mending<'_> {
             let is_last = next.is_none_or(|next| table.row(*next).kind == Kind::User);
             let model = table.row(*row).answer.and_then(|answer| table.answer(answer).model);
             let is_foreign = table.text(model).is_some_and(|name| !name.starts_with("claude-"));
-            let parts: Vec<BlockId> = table.parts_of(*row).collect();
+            let parts: Vec<BlockId> = table.blocks_of(*row).collect();
             if is_last && self.is_rejected(code) {
                 let end = parts.iter().rev().take_while(|part| is_thinking(**part));
                 for part in end.filter(|part| !known.contains(*part)) {
-                    gone.push((*part, code, "thinking with nothing behind it removed"));
+                    gone.push((*part, code, "thinking at the end of an answer removed"));
                 }
             } else if is_foreign && self.is_rejected(foreign) {
                 for part in
                     parts.iter().filter(|part| is_thinking(**part) && !known.contains(*part))
                 {
-                    gone.push((*part, foreign, "thinking of a model that is no Claude removed"));
+                    gone.push((*part, foreign, "thinking of a non-Claude model removed"));
                 }
             }
         }
     }
 
-    /// Messages that are neither a text nor a list, have none, or somebody else's role.
+    /// Messages without content, or with a role that does not match their record.
     fn shapes(&mut self, on: &HashSet<RowId>) {
         let marks = &self.subject.case.examined.marks;
         let marks: Vec<(u64, What)> = marks
@@ -212,15 +211,19 @@ impl Mending<'_> {
                 "assistant"
             };
             match what {
-                What::Content("has the role of somebody else") => {
+                What::Content("has a role that does not match its record") => {
                     let value = format!("\"{role}\"").into_bytes();
                     self.change.edit(row).message.push(("role", To::Value(value)));
-                    self.did(Code::ContentShape, Some(row), format!("its role is `{role}` now"));
+                    self.did(Code::ContentShape, Some(row), format!("role changed to `{role}`"));
                 }
                 What::NoBlocks if self.is_rejected(Code::EmptyContent) => {
                     let filled = format!(r#"[{{"type":"text","text":"{NOTHING}"}}]"#);
                     self.change.edit(row).message.push(("content", To::Value(filled.into_bytes())));
-                    self.did(Code::EmptyContent, Some(row), "it says that it says nothing now");
+                    self.did(
+                        Code::EmptyContent,
+                        Some(row),
+                        "empty message filled with `(no content)`",
+                    );
                 }
                 _ => {}
             }
@@ -228,5 +231,5 @@ impl Mending<'_> {
     }
 }
 
-/// What clients themselves write where there is nothing to say.
+/// What clients themselves write if a message has no content.
 const NOTHING: &str = "(no content)";

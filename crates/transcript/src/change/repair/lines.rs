@@ -1,17 +1,17 @@
-//! Every record on a line of its own, and nothing else on any.
+//! Puts each record on its own line, and removes everything else.
 
 use super::super::Scraps;
-use super::Mending;
+use super::Repairing;
 use crate::check::{Code, What};
 use crate::entry::Kind;
 
-impl Mending<'_> {
+impl Repairing<'_> {
     pub(super) fn has_messages(&self) -> bool {
         let rows = self.conversation.table.rows();
-        rows.iter().any(|row| matches!(row.kind, Kind::User | Kind::Assistant) && !row.is_side)
+        rows.iter().any(|row| matches!(row.kind, Kind::User | Kind::Assistant) && !row.is_sidechain)
     }
 
-    /// Damage goes, whole records in it get lines of their own, the last line gets its end.
+    /// Removes damage, puts complete records inside it on their own lines, and ends the last line.
     pub(super) fn lines(&mut self) {
         let mut fixes: Vec<(Code, Option<u64>, String)> = Vec::new();
         let examined = &self.subject.case.examined;
@@ -21,16 +21,16 @@ impl Mending<'_> {
                 What::Damaged(why) if examined.is_torn(mark) => (
                     Code::TornTail,
                     format!(
-                        "the last record was cut off ({why}): removed, and the file ends with a newline"
+                        "the last record was cut off ({why}): removed; the file now ends with a newline"
                     ),
                 ),
                 What::Damaged(why) => {
-                    (Code::DamagedLine, format!("bytes that are no record removed ({why})"))
+                    (Code::DamagedLine, format!("unreadable bytes removed ({why})"))
                 }
                 What::Nul => (Code::NulBytes, "NUL bytes removed".to_owned()),
-                What::Glued => (Code::GluedRecords, "put on a line of its own".to_owned()),
-                What::Bare => (Code::NotAnObject, "removed".to_owned()),
-                What::Null => (Code::NullLine, "the line `null` removed".to_owned()),
+                What::Glued => (Code::GluedRecords, "record put on its own line".to_owned()),
+                What::Bare => (Code::NotAnObject, "line removed".to_owned()),
+                What::Null => (Code::NullLine, "line `null` removed".to_owned()),
                 _ => continue,
             };
             fixes.push((code, line, text));
@@ -38,7 +38,11 @@ impl Mending<'_> {
         let is_open = examined.last.is_some_and(|last| !last.is_ended && !last.is_blank);
         if is_open && !fixes.iter().any(|(code, ..)| *code == Code::TornTail) {
             let line = examined.last.map(|last| last.line);
-            fixes.push((Code::NoFinalNewline, line, "a newline ends the last record".to_owned()));
+            fixes.push((
+                Code::NoFinalNewline,
+                line,
+                "newline added after the last record".to_owned(),
+            ));
         }
         if !fixes.is_empty() {
             self.change.scraps = Scraps::Go;
@@ -48,8 +52,10 @@ impl Mending<'_> {
         }
         for mark in &self.subject.case.examined.marks {
             let (code, text) = match mark.what {
-                What::NotUtf8 => (Code::NotUtf8, "bytes that are no UTF-8 became U+FFFD"),
-                What::Surrogate => (Code::LoneSurrogate, "half of a character became U+FFFD"),
+                What::NotUtf8 => (Code::NotUtf8, "bytes that are not UTF-8 replaced with U+FFFD"),
+                What::Surrogate => {
+                    (Code::LoneSurrogate, "unpaired UTF-16 surrogate replaced with U+FFFD")
+                }
                 _ => continue,
             };
             if let Some(row) = self.subject.case.row_at(mark.offset)

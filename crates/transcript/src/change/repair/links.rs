@@ -1,9 +1,9 @@
-//! Each step on the one before it, and an end that every version goes on from.
+//! Links each step to the one before it, and makes the last step the end for every version.
 
 use std::io;
 
 use super::super::splice::{Splices, To, range_of};
-use super::{Mending, Step, StepKind};
+use super::{Repairing, Step, StepKind};
 use crate::check::Code;
 use crate::entry::Kind;
 use crate::graph::Link;
@@ -11,7 +11,7 @@ use crate::json::{Json, quote};
 use crate::table::{Id, RowId};
 use crate::time::Time;
 
-impl Mending<'_> {
+impl Repairing<'_> {
     pub(super) fn links(&mut self) -> io::Result<()> {
         self.times();
         self.chain()?;
@@ -19,7 +19,7 @@ impl Mending<'_> {
         self.kept()
     }
 
-    /// Records without a time get that of the one before, or behind.
+    /// Gives records without a time that of the record before, or after, them.
     fn times(&mut self) {
         let first = self.steps.iter().find_map(|step| step.time);
         let mut last = first;
@@ -31,7 +31,7 @@ impl Mending<'_> {
             self.steps[at].time = last;
             if let (Some(row), Some(time)) = (self.steps[at].row(), last) {
                 self.change.edit(row).set_text("timestamp", &time.to_string());
-                self.did(Code::BadTime, Some(row), "it has the time of its neighbour now");
+                self.did(Code::BadTime, Some(row), "set to the time of a neighbouring record");
             }
         }
     }
@@ -41,7 +41,8 @@ impl Mending<'_> {
         let boundary = self.boundary.and_then(|row| self.uuid(row));
         let mut made: Vec<(RowId, Vec<u8>)> = Vec::new();
         let steps = self.steps.clone();
-        // Old versions do not know progress. If nothing else is wrong that is no reason to touch a session.
+        // Old versions do not follow `progress` records. If nothing else is wrong, that is no
+        // reason to change a session.
         let is_fit = |at: usize| {
             let before = at.checked_sub(1).map(|before| &steps[before]);
             match (before, steps[at].row()) {
@@ -87,7 +88,8 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Whether the first step hangs where it should: on nothing, or on the compaction.
+    /// Whether the first step has a valid parent: none or, after a compaction, a record in the
+    /// file.
     fn is_fit_start(&self, row: RowId) -> bool {
         let known = self.conversation.table.row(row);
         match (known.parent, self.boundary) {
@@ -97,7 +99,7 @@ impl Mending<'_> {
         }
     }
 
-    /// Whether a parent is that one, apart from progress in between.
+    /// Whether a parent is the wanted record, apart from `progress` records in between.
     fn leads_to(&self, parent: Option<Id>, wanted: Option<&str>) -> bool {
         let table = &self.conversation.table;
         let mut at = parent;
@@ -119,29 +121,28 @@ impl Mending<'_> {
         false
     }
 
-    /// Says why a record hangs on another one now.
+    /// Reports why a record has a new parent.
     fn explain_parent(&mut self, row: RowId) {
         let (code, text) = match self.conversation.graph.link(row) {
-            Link::Bridged(_) | Link::Lost => {
-                (Code::MissingParent, "its parent was missing; it hangs on what was said before it")
-            }
+            Link::Bridged(_) | Link::Lost => (
+                Code::MissingParent,
+                "its parent was missing; its parent is now the message before it",
+            ),
             Link::Behind(_) => (
                 Code::LostResult,
-                "it hung on the progress of a call; it hangs on the last answer before it",
+                "its parent was the progress of a call; its parent is now the last answer before it",
             ),
-            Link::Loop => (Code::ParentLoop, "the loop of parents is cut here"),
-            Link::Order(_) => (Code::NoUuid, "it hangs on what was said before it"),
-            _ => (
-                Code::LostResult,
-                "it stands in one line with the others, so that every version reads it",
-            ),
+            Link::Loop => (Code::ParentLoop, "cycle of parent links broken here"),
+            Link::Order(_) => (Code::NoUuid, "its parent is now the message before it"),
+            _ => (Code::LostResult, "linked into a single chain, so that every version reads it"),
         };
         if self.joined != Some(row) {
             self.did(code, Some(row), text);
         }
     }
 
-    /// The last step is the end for every version: it is the newest, and if need be it is named.
+    /// Makes the last step the end for every version: it gets the newest time and, if necessary, a
+    /// record that names it.
     fn end(&mut self) -> io::Result<()> {
         let Some(last) = self.steps.last().cloned() else { return Ok(()) };
         let table = &self.conversation.table;
@@ -152,7 +153,7 @@ impl Mending<'_> {
             match &last.what {
                 StepKind::Row(row) => {
                     self.change.edit(*row).set_text("timestamp", &time.to_string());
-                    self.did(Code::TimeTie, Some(*row), "the last record has the newest time now");
+                    self.did(Code::TimeTie, Some(*row), "the last record now has the newest time");
                 }
                 StepKind::Made { behind, members } => {
                     let before =
@@ -170,7 +171,7 @@ impl Mending<'_> {
         let is_named = table.text(table.named_leaf) == Some(&last.uuid);
         if !is_named && (self.is_led_astray || self.is_named_elsewhere(&last)) {
             let code = if self.is_found(Code::NoEnd) { Code::NoEnd } else { Code::WrongLeaf };
-            self.did(code, last.row(), "the conversation goes on from here now");
+            self.did(code, last.row(), "the conversation now continues from here");
             let session = last.row().map(|row| table.row(row).session);
             let session =
                 session.flatten().map_or("null".to_owned(), |id| quote(table.ids.text(id)));
@@ -183,18 +184,18 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Whether a record names an end that is none of the steps.
+    /// Whether a record names an end that is not one of the steps.
     fn is_named_elsewhere(&self, last: &Step) -> bool {
         let table = &self.conversation.table;
         let Some(row) = table.named_leaf.and_then(|id| self.conversation.graph.row_of(id)) else {
             return false;
         };
         let on = self.steps.iter().any(|step| step.row() == Some(row));
-        // One above the steps leads to them all the same.
+        // A record before the compaction leads to the steps anyway.
         !on && last.row().is_some() && self.boundary.is_none_or(|boundary| row > boundary)
     }
 
-    /// What a compaction keeps and is not there is not named any more.
+    /// Removes references from a compaction to kept records that are missing.
     fn kept(&mut self) -> io::Result<()> {
         if !self.is_found(Code::CompactionKeptMissing) {
             return Ok(());
@@ -218,7 +219,7 @@ impl Mending<'_> {
         })?;
         if let Some(changed) = changed {
             self.change.edit(boundary).set("compactMetadata", To::Value(changed));
-            let text = "records that it keeps and that are not in the file are not named any more";
+            let text = "references to records that are not in the file removed";
             self.did(Code::CompactionKeptMissing, Some(boundary), text);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::io;
 use hashbrown::{HashMap, HashSet};
 
 use super::super::splice::To;
-use super::{Level, Mending};
+use super::{Level, Repairing};
 use crate::check::{Code, Severity, is_replacing, is_voice};
 use crate::entry::Kind;
 use crate::graph::{ChainId, Link};
@@ -13,7 +13,7 @@ use crate::history::{History, Note};
 use crate::input::Input;
 use crate::table::{Id, RowId};
 
-/// What tells that records are not sent because of how they hang together.
+/// Codes that mean that records are not sent because of how they are linked.
 const APART: [Code; 11] = [
     Code::GluedRecords,
     Code::NullLine,
@@ -28,7 +28,8 @@ const APART: [Code; 11] = [
     Code::CompactionWithoutSummary,
 ];
 
-/// A way with what is sent now and is not on it, each behind what is sent before it.
+/// A path, plus the records that are sent now but are not on it, each after the record that is sent
+/// before it.
 fn merged(way: Vec<RowId>, sent: &[RowId]) -> Vec<RowId> {
     let on: HashSet<RowId> = way.iter().copied().collect();
     let mut behind: HashMap<Option<RowId>, Vec<RowId>> = HashMap::new();
@@ -48,8 +49,8 @@ fn merged(way: Vec<RowId>, sent: &[RowId]) -> Vec<RowId> {
     rows
 }
 
-impl Mending<'_> {
-    /// Finds the steps.
+impl Repairing<'_> {
+    /// Determines the steps.
     pub(super) fn order(&mut self) -> io::Result<()> {
         self.name()?;
         let sent = match &self.subject.found {
@@ -62,7 +63,7 @@ impl Mending<'_> {
             .iter()
             .any(|finding| finding.severity >= Severity::Loss && APART.contains(&finding.code));
         let rows = match &self.subject.found {
-            // What is sent whole is right as it is.
+            // If nothing is lost, the records that are sent are already right.
             Ok(found) if !is_apart => {
                 self.boundary = found.boundary;
                 sent
@@ -78,7 +79,8 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// What the client sends behind its compaction. What it takes from other branches, because it is of one answer, stays there.
+    /// What the client sends after its compaction. Records that it recovers from other branches,
+    /// because they belong to the same answer, stay there.
     fn sent(&self, found: &History) -> Vec<RowId> {
         let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         let bridged = found.notes.iter().filter_map(|note| match note {
@@ -102,7 +104,7 @@ impl Mending<'_> {
     /// Gives each message an id of its own, and a type that clients read.
     fn name(&mut self) -> io::Result<()> {
         let (table, graph) = (&self.conversation.table, &self.conversation.graph);
-        // What hangs on ids that stand twice.
+        // The children of ids that occur twice.
         let twice = table.rows().iter().filter(|row| row.is_repeat).filter_map(|row| row.uuid);
         let mut children: HashMap<Id, Vec<RowId>> = twice.map(|id| (id, Vec::new())).collect();
         for (id, row) in table.numbered().filter(|_| !children.is_empty()).collect::<Vec<_>>() {
@@ -112,14 +114,14 @@ impl Mending<'_> {
         }
         for (id, row) in table.numbered() {
             let is_message = matches!(row.kind, Kind::User | Kind::Assistant);
-            if !is_message || row.is_side {
+            if !is_message || row.is_sidechain {
                 continue;
             }
             if row.uuid.is_none() {
                 let uuid = self.made_id(&format!("line {} {}", row.line, row.offset));
                 self.change.edit(id).set_text("uuid", &uuid);
                 self.uuids.insert(id, uuid);
-                self.did(Code::NoUuid, Some(id), "the record has an id now");
+                self.did(Code::NoUuid, Some(id), "record given an id");
             }
             if !row.is_native {
                 let role = if row.kind == Kind::User { "user" } else { "assistant" };
@@ -133,7 +135,7 @@ impl Mending<'_> {
                     let message = format!(r#"{{"role":"{role}","content":{content}}}"#);
                     edit.set("message", To::Value(message.into_bytes()));
                 }
-                self.did(Code::ForeignRecord, Some(id), format!("its type is `{role}` now"));
+                self.did(Code::ForeignRecord, Some(id), format!("record type changed to `{role}`"));
             }
             if let Link::Repeat(first) = graph.link(id) {
                 self.repeated(id, first, &children);
@@ -142,14 +144,14 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// A record that has the id of another which says something else.
+    /// Renames a record that has the same id as another with different content.
     fn repeated(&mut self, id: RowId, first: RowId, children: &HashMap<Id, Vec<RowId>>) {
         let table = &self.conversation.table;
-        if !is_replacing(table, id, first) || table.row(id).is_side {
+        if !is_replacing(table, id, first) || table.row(id).is_sidechain {
             return;
         }
         let uuid = self.made_id(&format!("repeat {} {}", table.row(id).line, table.row(id).offset));
-        // What follows it in the file and hangs on that id means this one.
+        // Its children are the records after it in the file that name this id as their parent.
         let old = table.row(id).uuid;
         for child in old.and_then(|old| children.get(&old)).into_iter().flatten() {
             if *child > id && table.row(*child).uuid != old {
@@ -158,10 +160,10 @@ impl Mending<'_> {
         }
         self.change.edit(id).set_text("uuid", &uuid);
         self.uuids.insert(id, uuid);
-        self.did(Code::RepeatedUuid, Some(id), "the record has an id of its own now");
+        self.did(Code::RepeatedUuid, Some(id), "record given an id of its own");
     }
 
-    /// The way to the end that somebody meant, from its last compaction on.
+    /// The path to the intended end, from its last compaction on.
     fn way(&mut self) -> Vec<RowId> {
         let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         let is_spoken = |row: &RowId| is_voice(self.conversation, *row);
@@ -186,20 +188,20 @@ impl Mending<'_> {
             );
             let is_repeat =
                 matches!(graph.link(*row), Link::Repeat(_)) && !self.uuids.contains_key(row);
-            is_tree && !known.is_side && !is_repeat && !table.is_agent
+            is_tree && !known.is_sidechain && !is_repeat && !table.is_agent
         };
         let rows = rows.into_iter().skip(start).filter(is_step);
         rows.filter(|row| seen.insert(*row)).collect()
     }
 
-    /// Another beginning that stands before the live one in the file is what was said before it.
+    /// Treats another root before the live one in the file as the earlier part of the conversation.
     fn joined(&mut self, rows: &mut Vec<RowId>, is_spoken: impl Fn(&RowId) -> bool) {
         if !self.is_found(Code::SecondRoot) {
             return;
         }
         let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         let Some(first) = rows.iter().copied().find(|row| is_spoken(row)) else { return };
-        // Nothing is taken across a compaction.
+        // Nothing is joined across a compaction.
         if rows.iter().any(|row| {
             table.boundary(*row).is_some() || table.row(*row).input == Some(Input::Summary)
         }) {
@@ -217,12 +219,17 @@ impl Mending<'_> {
             return;
         }
         self.joined = Some(first);
-        self.did(Code::SecondRoot, Some(first), "hung on the end of what stands before it");
+        self.did(
+            Code::SecondRoot,
+            Some(first),
+            "now continues from the end of the conversation before it",
+        );
         all.append(rows);
         *rows = all;
     }
 
-    /// Where the part that is to be sent begins: behind the last compaction that has a summary. One without is taken out.
+    /// Where the part to send begins: after the last compaction that has a summary. A compaction
+    /// without a summary is removed.
     fn start(&mut self, rows: &[RowId]) -> usize {
         let table = &self.conversation.table;
         let without = self.is_found(Code::CompactionWithoutSummary);
@@ -236,7 +243,7 @@ impl Mending<'_> {
                 self.did(
                     Code::CompactionWithoutSummary,
                     Some(*row),
-                    "the compaction is taken out: what stands before it is sent again",
+                    "compaction removed: the messages before it are sent again",
                 );
                 continue;
             }

@@ -1,16 +1,17 @@
-//! Prompts that were typed while the model worked, and were never written as prompts.
+//! Prompts that were typed while the model worked, and were never recorded as messages.
 
 use std::borrow::Cow;
 use std::io;
 
-use super::{Mending, Step, StepKind};
+use super::{Repairing, Step, StepKind};
 use crate::check::Code;
 use crate::entry::Kind;
 use crate::input::Input;
 use crate::json::quote;
 
-impl Mending<'_> {
-    /// A prompt that only the queue's records have becomes one, behind what was said when it was typed.
+impl Repairing<'_> {
+    /// Adds a message for each prompt that is only in the queue, after what was said when it was
+    /// typed.
     pub(super) fn queued(&mut self) -> io::Result<()> {
         for row in self.conversation.table.unsaid.clone() {
             if Some(row) <= self.boundary {
@@ -19,7 +20,7 @@ impl Mending<'_> {
             let text =
                 self.conversation.look(row, |entry| entry.text("content").map(Cow::into_owned))?;
             let Some(text) = text.filter(|text| !text.starts_with('/')) else { continue };
-            // Behind the last record before it; but never between a call and its result.
+            // After the last record before it, but never between a call and its result.
             let mut at =
                 self.steps.iter().position(|step| step.row().is_some_and(|other| other > row));
             let is_result = |step: &Step| {
@@ -38,18 +39,18 @@ impl Mending<'_> {
             let time = at.checked_sub(1).and_then(|before| self.steps[before].time);
             let what = StepKind::Made { behind: row, members };
             self.steps.insert(at, Step { uuid, what, time });
-            self.did(Code::QueuedPrompt, Some(row), "the prompt stands in the conversation now");
+            self.did(Code::QueuedPrompt, Some(row), "prompt added to the conversation");
         }
         Ok(())
     }
 
-    /// Whether a call that stands before a place is answered behind it.
+    /// Whether a call before this index is answered after it.
     fn is_open_before(&self, place: usize) -> bool {
         let table = &self.conversation.table;
         let Some(before) = place.checked_sub(1).and_then(|before| self.steps[before].row()) else {
             return false;
         };
-        let mut calls = table.parts_of(before).filter(|part| table.part(*part).kind.is_call());
+        let mut calls = table.blocks_of(before).filter(|part| table.block(*part).kind.is_call());
         calls.next().is_some()
             || (table.row(before).kind == Kind::Assistant && {
                 let next = self.steps.get(place).and_then(Step::row);

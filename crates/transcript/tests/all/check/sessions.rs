@@ -1,9 +1,9 @@
-//! A session for every code: the smallest that shows it.
+//! For every code, the smallest session that shows it.
 
 use testkit::session::Script;
 use transcript::check::{Code, Severity};
 
-/// A session, the version that it is judged by, and the severity of what it shows.
+/// A session, the version whose rules apply, and the severity of the finding.
 pub(crate) struct Made {
     pub(crate) bytes: Vec<u8>,
     pub(crate) version: &'static str,
@@ -41,7 +41,7 @@ fn thinking(text: &str, signature: &str) -> String {
     format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{signature}"}}"#)
 }
 
-/// An answer with that thinking, of a model that goes on.
+/// An answer with that thinking, from the model that the session continues with.
 fn thought(text: &str, signature: &str) -> Made {
     let talk = Script::new().prompt("p1", "-", "one");
     let talk = talk.block("t1", "p1", "m1", &thinking(text, signature)).says("a1", "t1", "m1", "a");
@@ -49,7 +49,7 @@ fn thought(text: &str, signature: &str) -> Made {
     made(talk.text().replace(r#""model":"m""#, model), NEWEST, Severity::Rejected)
 }
 
-/// A user's message of these blocks.
+/// A user's message with these blocks.
 fn blocks(talk: Script, uuid: &str, under: &str, blocks: &str) -> Script {
     let members = format!(r#""message":{{"role":"user","content":[{blocks}]}}"#);
     talk.record("user", uuid, under, &members)
@@ -353,7 +353,7 @@ pub(crate) fn session(code: Code) -> Made {
         }
         Code::AgentUnreadable => {
             let mut made = script(&talk(), NEWEST, Warning);
-            // A folder of that name.
+            // The test makes a broken link with that name.
             made.agents.push(("agent-a000001.jsonl", Vec::new()));
             made
         }

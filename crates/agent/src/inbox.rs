@@ -1,0 +1,48 @@
+//! Events that reach a running session.
+
+use serde_json::Value;
+
+use crate::api::request::text_block;
+use crate::tool::{self, Progress};
+use crate::turn::Input;
+
+/// What reaches the driver.
+#[derive(Debug)]
+pub enum Event {
+    /// An input from the answer or the wait with this number.
+    Of(u64, Input),
+    /// An event of the answer with this number, as it came.
+    Event(u64, String),
+    /// The id of a call, and its result.
+    Answered(String, tool::Answer),
+    /// The id of a call, what it has written so far, and a number.
+    Progress(String, Progress, u64),
+    /// The user says something.
+    Say(Said),
+    /// A request of the host: a line of the control protocol.
+    Control(Value),
+    /// The program is to end: the turn is stopped, with this exit code.
+    End(u8),
+    /// There will be no more prompts.
+    Closed,
+    /// An input that cannot be understood, and why.
+    Nonsense(String),
+}
+
+/// What the user says.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    /// Blocks, as JSON.
+    pub blocks: Vec<String>,
+    /// The id that its record is to have.
+    pub id: Option<String>,
+    /// The line that it came on, if it is to be echoed.
+    pub line: Option<Value>,
+}
+
+impl Said {
+    /// A plain text.
+    pub fn text(text: &str) -> Said {
+        Said { blocks: vec![text_block(text)], ..Said::default() }
+    }
+}

@@ -1,0 +1,81 @@
+//! Sessions with a preview of each: for `ls`, the overview and lists of candidates.
+//!
+//! Previews are many short reads; they use all cores.
+
+use std::io;
+use std::thread;
+
+use transcript::place::Session;
+use transcript::preview::{Preview, Trouble, preview};
+
+use crate::project::newest_first;
+use crate::text::one_line;
+
+/// A session and its preview, or why it could not be read.
+#[derive(Debug)]
+pub(crate) struct Surveyed {
+    pub(crate) session: Session,
+    pub(crate) seen: io::Result<Preview>,
+}
+
+impl Surveyed {
+    /// What is broken, by name: what both ends of the file show, and what else was found.
+    pub(crate) fn troubles(&self, more: &[Trouble]) -> Vec<&'static str> {
+        let Ok(seen) = &self.seen else { return vec!["unreadable"] };
+        let mut all = [seen.troubles.as_slice(), more].concat();
+        all.sort();
+        all.dedup();
+        all.into_iter().map(Trouble::name).collect()
+    }
+
+    /// The working directory, or the folder's name if no record has it.
+    pub(crate) fn project(&self) -> &str {
+        let cwd = self.seen.as_ref().ok().and_then(|seen| seen.cwd.as_deref());
+        cwd.unwrap_or(&self.session.project)
+    }
+}
+
+/// The sessions, newest first, with a preview of each.
+pub(crate) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
+    newest_first(&mut sessions);
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(8);
+    let share = sessions.len().div_ceil(cores).max(1);
+    let look =
+        |session: &Session| Surveyed { seen: preview(&session.path), session: session.clone() };
+    thread::scope(|scope| {
+        let shares = sessions.chunks(share);
+        let workers: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().map(look).collect::<Vec<_>>()))
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    })
+}
+
+/// The start of a session's id, as it is shown.
+pub(crate) fn short_id(session: &Session) -> String {
+    one_line(&session.id.chars().take(8).collect::<String>())
+}
+
+/// The title, or the first prompt, as a cell of a table.
+pub(crate) fn headline(one: &Surveyed) -> String {
+    let seen = one.seen.as_ref().ok();
+    let title = seen.and_then(|seen| seen.title.as_deref().or(seen.prompt.as_deref()));
+    // No terminal is that wide; a prompt may be a whole file.
+    let start: String = title.unwrap_or("-").chars().take(1_000).collect();
+    one_line(&start)
+}
+
+/// How much of a project's name is shown, in characters.
+const PROJECT_WIDTH: usize = 32;
+
+/// The last two parts of a path: enough to recognise a project.
+pub(crate) fn short_path(path: &str) -> String {
+    let parts: Vec<&str> = path.split(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let short = match parts[..] {
+        [.., parent, last] if parts.len() > 2 => format!("{parent}/{last}"),
+        _ => path.to_owned(),
+    };
+    // The end says more than the start.
+    let extra = short.chars().count().saturating_sub(PROJECT_WIDTH);
+    if extra == 0 { short } else { short.chars().skip(extra).collect() }
+}

@@ -1,0 +1,387 @@
+//! Secrets that are recognized by what surrounds them: names, headers, URLs, the lines of key
+//! files.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::border::begins;
+use super::shape::{Class, Text};
+use super::words::{self, Named};
+
+/// The longest key file that is recognized.
+const KEY_FILE: usize = 1 << 16;
+/// At least this many base64 characters in a row are a line of a key, and not a word.
+pub(super) const KEY_LINE: usize = 16;
+/// At least this many such characters in total are a key.
+const KEY: usize = 40;
+
+/// A private key, from its first line to its last, whatever precedes each line: numbers, diff
+/// signs, quotes. `None` if only the first line is there.
+pub(super) fn private_key(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    let lead = anchor.start.saturating_sub(40);
+    let begin = memchr::memmem::rfind(&text[lead..anchor.start], b"BEGIN ")? + lead;
+    let dashes = |at: usize| {
+        let signs = text[..at].iter().rev().take(8).take_while(|byte| b"- ".contains(byte));
+        signs.count()
+    };
+    let begin = begin - dashes(begin);
+    let begin = begin + text[begin..].iter().take_while(|byte| **byte == b' ').count();
+    if !text[begin..].starts_with(b"-") {
+        return None;
+    }
+    let body = anchor.end;
+    let rest = &text[body..text.len().min(body + KEY_FILE)];
+    // If another key begins, this one has no end.
+    let rest = &rest[..memchr::memmem::find(rest, b"BEGIN ").unwrap_or(rest.len())];
+    if let Some(end) = memchr::memmem::find(rest, b"END ")
+        && lines_of_key(&rest[..end]).0 >= KEY
+    {
+        let after = &rest[end..rest.len().min(end + 64)];
+        let close = memchr::memmem::find(after, b"KEY").map_or(0, |at| at + 3);
+        let block = if after[close..].starts_with(b" BLOCK") { 6 } else { 0 };
+        let close = close + block;
+        let tail = after[close..].iter().take(6).take_while(|byte| b"- ".contains(byte)).count();
+        let tail = after[close..close + tail]
+            .iter()
+            .rposition(|byte| *byte == b'-')
+            .map_or(0, |at| at + 1);
+        return Some(begin..body + end + close + tail);
+    }
+    let (count, end) = lines_of_key(rest);
+    (count >= KEY).then(|| begin..body + end)
+}
+
+/// How many characters are in lines of a key, and where the last of these lines ends. Something
+/// short may precede each line.
+fn lines_of_key(text: &[u8]) -> (usize, usize) {
+    let (mut count, mut end, mut gap, mut at) = (0, 0, 0, 0);
+    while at < text.len() {
+        let run = text[at..].iter().take_while(|byte| is_key_char(**byte)).count();
+        if run >= KEY_LINE || (count >= KEY && run > 0 && gap <= 4) {
+            count += run;
+            end = at + run;
+            gap = 0;
+        } else {
+            gap += run.max(1);
+        }
+        // A key's headers are before its first line.
+        if gap > if count == 0 { 512 } else { 32 } {
+            break;
+        }
+        at += run.max(1);
+    }
+    (count, end)
+}
+
+pub(super) fn is_key_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)
+}
+
+/// A `PuTTY` key file, to its last line.
+pub(super) fn putty(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    let rest = &text[anchor.end..text.len().min(anchor.end + KEY_FILE)];
+    let (count, lines) = lines_of_key(rest);
+    if count < KEY {
+        return None;
+    }
+    let end = memchr::memmem::find(rest, b"Private-MAC: ").map(|at| at + 13);
+    let end = end.map(|at| at + Class::Hex.run(&rest[at..]));
+    Some(anchor.start..anchor.end + end.unwrap_or(lines).max(lines))
+}
+
+/// The password in `scheme://user:password@host`, or a key in place of the user.
+pub(super) fn url(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let stops = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>\\(){}[]|,;@".contains(byte);
+    let rest = &text[end..text.len().min(end + 512)];
+    let stop = rest.iter().position(stops)?;
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'[' || *byte == b'_';
+    if rest[stop] != b'@' || !rest.get(stop + 1).is_some_and(is_host) {
+        return None;
+    }
+    let Some(colon) = memchr::memchr(b':', &rest[..stop]) else {
+        // Sentry's URLs have a key there.
+        let user = &rest[..stop];
+        let is_key = user.len() >= 20
+            && user.iter().all(u8::is_ascii_alphanumeric)
+            && !words::reads_as_words(user)
+            && !words::is_placeholder(user);
+        return is_key.then_some(end..end + stop);
+    };
+    let value = &rest[colon + 1..stop];
+    let is_variable = value.starts_with(b"$") || value.starts_with(b"%");
+    let is_secret = value.len() >= 4
+        && !is_variable
+        && !words::is_common(value)
+        && !words::is_placeholder(value)
+        && !value.iter().all(u8::is_ascii_digit);
+    is_secret.then(|| end + colon + 1..end + stop)
+}
+
+/// The value of a cookie header.
+pub(super) fn cookie(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    let before = &text[..anchor.start];
+    let start = anchor.start - if ends_with(before, b"set-") { 4 } else { 0 };
+    let is_option = text[..start].ends_with(b"--");
+    if !begins(text, start) {
+        return None;
+    }
+    let mut at = anchor.end + quotes(&text[anchor.end..]);
+    let is_header = text.get(at) == Some(&b':');
+    if !is_header && !is_option {
+        return None;
+    }
+    at += usize::from(is_header);
+    at += text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'=')).count();
+    at += quotes(&text[at..]);
+    cookies(text, at)
+}
+
+/// The cookies that begin there, up to the end of the line or the closing quote.
+fn cookies(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let rest = &text[at..text.len().min(at + 4096)];
+    let ends = |byte: &u8| byte.is_ascii_control() || b"\"'`\\<>".contains(byte);
+    let end = rest.iter().position(ends).unwrap_or(rest.len());
+    let line = rest[..end].trim_ascii_end();
+    let is_secret = |pair: &[u8]| {
+        let value = memchr::memchr(b'=', pair).map(|equals| pair[equals + 1..].trim_ascii());
+        value.is_some_and(|value| value.len() >= 8 && is_made(value))
+    };
+    line.split(|byte| *byte == b';').any(is_secret).then(|| at..at + line.len())
+}
+
+/// The token after `Bearer`.
+pub(super) fn bearer(text: &Text<'_>, end: usize) -> Option<Range<usize>> {
+    let rest = &text.bytes[end..];
+    let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+    let spaces = if rest.starts_with(b"%20") { 3 } else { spaces };
+    let at = end + spaces;
+    let value = trimmed(&text.bytes[at..at + text.run(Class::Url, at)]);
+    (spaces > 0 && value.len() >= 16 && is_made(value)).then(|| at..at + value.len())
+}
+
+/// A name and a password in base64, after `Basic`.
+pub(super) fn basic(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let spaces = text[end..].iter().take_while(|byte| **byte == b' ').count();
+    let at = end + spaces;
+    let run = text[at..].iter().take_while(|byte| is_key_char(**byte)).count();
+    (spaces > 0 && is_pair(&text[at..at + run])).then(|| at..at + run)
+}
+
+/// Decodes base64 with or without padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Whether a value is base64 of `name:password`.
+fn is_pair(value: &[u8]) -> bool {
+    if !(8..=4096).contains(&value.len()) {
+        return false;
+    }
+    let Ok(pair) = LENIENT.decode(value) else { return false };
+    memchr::memchr(b':', &pair).is_some()
+        && !pair.iter().any(u8::is_ascii_control)
+        && pair.is_ascii()
+}
+
+/// The credential after `Authorization`.
+pub(super) fn authorization(text: &[u8], end: usize) -> Option<Range<usize>> {
+    let at = given(text, end)?;
+    credential(text, at + quotes(&text[at..]))
+}
+
+/// A credential, with or without the name of its scheme.
+fn credential(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let scheme = Class::Word.run(&text[at..text.len().min(at + 24)]);
+    let is_scheme = (3..=20).contains(&scheme) && text.get(at + scheme) == Some(&b' ');
+    let at = if is_scheme { at + scheme + 1 } else { at };
+    let is_value = |byte: &&u8| Class::Url.has(**byte) || **byte == b':';
+    let run = text[at..].iter().take(4096).take_while(is_value).count();
+    let value = trimmed(&text[at..at + run]);
+    (value.len() >= 8 && is_made(value)).then(|| at..at + value.len())
+}
+
+/// The secret in the value of a JSON member, by the member's name.
+pub(super) fn member(name: &[u8], value: &[u8]) -> Option<Range<usize>> {
+    if ends_with(name, b"authorization") {
+        return credential(value, 0);
+    }
+    if ends_with(name, b"cookie") {
+        return cookies(value, 0);
+    }
+    let named = words::named(name)?;
+    is_assigned(named, value, true, b"").then_some(0..value.len())
+}
+
+/// The length of the shortest value that counts as a secret because of its name.
+const SHORTEST: usize = 8;
+
+/// The value that is assigned to a name that means a secret.
+pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {
+    // Nearly all matches are token counts. The plural is the fastest sign of these.
+    let is_plural = matches!(text.get(anchor.end), Some(b's' | b'S'))
+        && !text.get(anchor.end + 1).is_some_and(|byte| Class::Word.has(*byte));
+    if is_plural && !ends_with(&text[..anchor.end], b"credential") {
+        return None;
+    }
+    let start = || anchor.start - Class::Word.run_before(&text[..anchor.start], 64);
+    let end = anchor.end + Class::Word.run(&text[anchor.end..text.len().min(anchor.end + 32)]);
+    let at = given(text, end).or_else(|| separate(text, start(), end))?;
+    // Most values are short, and then the name does not matter.
+    let (value, is_quoted) = value(text, at).filter(|(value, _)| value.len() >= SHORTEST)?;
+    let start = start();
+    let named = words::named(text[start..end].trim_ascii())?;
+    // A redacted secret still contains the name of its kind.
+    if text[..start].ends_with(b"[redacted ") {
+        return None;
+    }
+    // `--- PASS: TestName`, `token: csrfToken`.
+    let name = &text[start..end];
+    let is_verdict =
+        name.eq_ignore_ascii_case(b"pass") && !text[..at].trim_ascii_end().ends_with(b"=");
+    let is_variable = ["token", "key", "secret", "password", "pass"]
+        .iter()
+        .any(|word| ends_with(&text[value.clone()], word.as_bytes()));
+    if !is_quoted && (is_verdict || is_variable) {
+        return None;
+    }
+    is_assigned(named, &text[value.clone()], is_quoted, &text[value.end..]).then_some(value)
+}
+
+/// Whether a value is the kind of secret that its name says. `after` is the text after it.
+pub(super) fn is_assigned(named: Named, value: &[u8], is_quoted: bool, after: &[u8]) -> bool {
+    if named == Named::Pair {
+        return value.len() >= 12 && is_pair(value);
+    }
+    let is_password = named == Named::Password;
+    let has_letter = value.iter().any(u8::is_ascii_alphabetic);
+    let has_digit = value.iter().any(u8::is_ascii_digit);
+    // A call, an index, or a type with parameters.
+    let is_code = !is_quoted && begins_code(after)
+        || value.contains(&b'.')
+            && value.iter().all(|byte| byte.is_ascii_alphabetic() || b"._".contains(byte));
+    let reads = words::reads_as_words(value);
+    let is_path = value.contains(&b'/') && !value.iter().any(u8::is_ascii_uppercase)
+        || reads
+            && [&b"/"[..], b"./", b"../", b"~/"].iter().any(|prefix| value.starts_with(prefix));
+    let is_variable = b"$<{%@".contains(value.first().unwrap_or(&b'$'));
+    let is_spaced = value.iter().any(u8::is_ascii_whitespace);
+    let is_stand_in = words::is_common(value)
+        || words::is_stand_in(value)
+        || value.iter().all(|byte| byte == &value[0]);
+    let is_random = if is_password { has_digit } else { has_digit && has_letter };
+    value.len() >= SHORTEST
+        && !is_code
+        && !is_path
+        && !is_variable
+        && !is_spaced
+        && !is_stand_in
+        && (is_random && (!reads || is_password) || has_letter && !reads)
+}
+
+/// Whether the text after a word makes it a call, an index, or a type with parameters. Colour codes
+/// and tags are not code.
+fn begins_code(after: &[u8]) -> bool {
+    match after {
+        [b'(' | b'{' | b'$', ..] => true,
+        [b'<', next, ..] => next.is_ascii_alphabetic(),
+        [b'[', rest @ ..] => {
+            let numbers =
+                rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+            !rest.get(numbers).is_some_and(|byte| b"mK".contains(byte))
+        }
+        _ => false,
+    }
+}
+
+/// Where the value that is assigned to a name begins: after `=`, `:`, `:=`, `=>`, `%3D`, or the `>`
+/// of a tag.
+fn given(text: &[u8], end: usize) -> Option<usize> {
+    let spaces =
+        |at: usize| text[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let mut at = end + quotes(&text[end..]);
+    at += usize::from(text.get(at) == Some(&b']'));
+    at += spaces(at);
+    let rest = &text[at..];
+    let signs = if rest.starts_with(b"%3D") || rest.starts_with(b"%3d") {
+        3
+    } else if rest.starts_with(b"::") {
+        // A path in Rust or C++.
+        0
+    } else {
+        rest.iter().take(3).take_while(|byte| b":=>".contains(byte)).count()
+    };
+    at += signs;
+    (signs > 0).then(|| at + spaces(at))
+}
+
+/// The same after a space: `--password x`, and `login x password y` in a netrc file.
+fn separate(text: &[u8], start: usize, end: usize) -> Option<usize> {
+    if !matches!(text.get(end), Some(b' ' | b'\t')) {
+        return None;
+    }
+    let name = &text[start..end];
+    // The letter of an escape may precede the dashes.
+    let is_option = memchr::memmem::find(name, b"--").is_some();
+    let is_netrc = || {
+        let before = &text[start.saturating_sub(256)..start];
+        name.eq_ignore_ascii_case(b"password") && memchr::memmem::find(before, b"login ").is_some()
+    };
+    (is_option || is_netrc()).then_some(end + 1)
+}
+
+/// The range of a value, in quotes or up to the first character that cannot belong to it; and
+/// whether it is in quotes.
+fn value(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
+    const LONGEST: usize = 1 << 10;
+    let slashes = text[at..].iter().take_while(|byte| **byte == b'\\').count();
+    let quote = text.get(at + slashes).copied().filter(|byte| b"\"'`".contains(byte));
+    let Some(quote) = quote else {
+        let is_value =
+            |byte: &&u8| byte.is_ascii_alphanumeric() || b"-_+/=.~!@#%^*:?".contains(*byte);
+        let run = text[at..].iter().take(LONGEST).take_while(is_value).count();
+        let value = trimmed(&text[at..at + run]);
+        return (!value.is_empty()).then(|| (at..at + value.len(), false));
+    };
+    let from = at + slashes + 1;
+    let mut end = from;
+    // Deeper escapes belong to the value.
+    while end < text.len().min(from + LONGEST) {
+        let depth = text[end..].iter().take_while(|byte| **byte == b'\\').count();
+        match text.get(end + depth) {
+            Some(byte) if *byte == quote && depth <= slashes => return Some((from..end, true)),
+            Some(b'\n') | None => return None,
+            Some(_) => end += depth + 1,
+        }
+    }
+    None
+}
+
+/// Whether a value looks machine-made, and is not a placeholder.
+fn is_made(value: &[u8]) -> bool {
+    !words::is_placeholder(value) && !words::reads_as_words(value)
+}
+
+/// The value without punctuation that ends a sentence or a clause.
+fn trimmed(value: &[u8]) -> &[u8] {
+    let end = value.iter().rposition(|byte| !b".:?!".contains(byte)).map_or(0, |at| at + 1);
+    &value[..end]
+}
+
+/// The length of the quote that a text begins with, including its escapes; 0 if there is none.
+fn quotes(text: &[u8]) -> usize {
+    let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
+    match text.get(slashes) {
+        Some(byte) if b"\"'`".contains(byte) => slashes + 1,
+        _ => 0,
+    }
+}
+
+fn ends_with(text: &[u8], end: &[u8]) -> bool {
+    text.len().checked_sub(end.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(end))
+}
