@@ -22,7 +22,7 @@ use crate::host::{Host, Summary};
 use crate::model;
 use crate::permit::Permit;
 use crate::reader::{Hearing, listen};
-use crate::record::Recorder;
+use crate::record::{Recorder, Snapshot};
 use crate::tally::Tally;
 use crate::tool::{self, Call, Cancel, Site, Trouble};
 use crate::turn::{Effect, Entry, Input, Outcome, Prompt, Turn, Wanted};
@@ -381,14 +381,14 @@ impl Driver {
             Entry::Prompt(_) => {
                 self.keep_context();
                 self.site.backups.renew();
-                kept = self.recorder.snapshot(&id, &id, &self.site.backups, false);
+                kept = self.recorder.snapshot(&id, &id, &self.site.backups, Snapshot::First);
                 self.prompt = Some(id.clone());
             }
             Entry::Result(call, _) => {
                 self.calls.remove(call);
                 if self.site.backups.has_new() {
                     let of = self.prompt.clone().unwrap_or_default();
-                    kept = self.recorder.snapshot(&id, &of, &self.site.backups, true);
+                    kept = self.recorder.snapshot(&id, &of, &self.site.backups, Snapshot::Update);
                 }
             }
             _ => {}

@@ -26,6 +26,15 @@ use crate::log::Log;
 use crate::tool::Answer;
 use crate::turn::{Block, Entry, Prompt};
 
+/// Which list of backed-up files is recorded for a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Snapshot {
+    /// The one at its beginning.
+    First,
+    /// A later one, with the files that were edited since.
+    Update,
+}
+
 /// Writes the records of a session.
 pub struct Recorder {
     nature: Arc<dyn Ambient>,
@@ -315,7 +324,7 @@ impl Recorder {
         message: &str,
         of: &str,
         backups: &Backups,
-        is_update: bool,
+        kind: Snapshot,
     ) -> io::Result<()> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -339,7 +348,11 @@ impl Recorder {
         let snapshot = snapshot.raw("trackedFileBackups", files.object()).put("timestamp", &time);
         let members = Members::default().put("type", &"file-history-snapshot");
         let members = members.put("messageId", &message).raw("snapshot", snapshot.object());
-        self.write(&members.put("isSnapshotUpdate", &is_update).record("file-history-snapshot"))
+        self.write(
+            &members
+                .put("isSnapshotUpdate", &(kind == Snapshot::Update))
+                .record("file-history-snapshot"),
+        )
     }
 }
 

@@ -4,23 +4,22 @@
 //! Invariants: credentials go only to the address that they were given for; they are never printed,
 //! and no part of them is in the name of a folder.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use export::client::{Sender, Target};
 use export::id::{Ids, hex};
 use export::outbox::ReceiverDir;
 use export::profile::{Content, Profile, Telling};
+use export::ship::import;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::config::{ContentLevel, ProfileName, ShipConfig};
 use crate::failure::Failure;
-use crate::text::bytes;
+use crate::text::{bytes, count};
 use crate::world::World;
 
 /// The options that select a receiver.
@@ -57,40 +56,6 @@ pub(crate) struct ReceiverArgs {
     /// Use other ids, to send a second copy to a receiver that already has the first
     #[arg(long, value_name = "TEXT")]
     id_salt: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ContentLevel {
-    Full,
-    Meta,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ProfileName {
-    Lean,
-    CcLangfuse,
-}
-
-/// `[ship]` in the configuration.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ShipConfig {
-    to: Option<String>,
-    headers: BTreeMap<String, String>,
-    langfuse_public_key: Option<String>,
-    langfuse_secret_key: Option<String>,
-    content: Option<ContentLevel>,
-    redact: Option<bool>,
-    profile: Option<ProfileName>,
-    longest: Option<u64>,
-    id_salt: Option<String>,
-    user: Option<String>,
-    tags: Vec<String>,
-    environment: Option<String>,
-    project: Option<String>,
 }
 
 /// A receiver, and how traces are written for it.
@@ -474,6 +439,27 @@ fn decode(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Imports what the cc-langfuse hook has sent, if it sends to this receiver. Returns a message for
+/// the user.
+pub(crate) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
+    if !receiver.is_theirs {
+        return None;
+    }
+    let (home, _) = world.first_home();
+    let path = home.join("state").join("cc-langfuse_state.json");
+    let shown = path.display();
+    match import(&receiver.dir, &path) {
+        Ok(0) => None,
+        Ok(number) => {
+            let sessions = count(number as u64, "session");
+            Some(format!(
+                "according to `{shown}`, cc-langfuse has sent turns of {sessions}: they are not sent again without `--again`"
+            ))
+        }
+        Err(error) => Some(format!("cannot parse `{shown}`: {error}")),
+    }
 }
 
 #[cfg(test)]

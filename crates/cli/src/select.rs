@@ -1,6 +1,13 @@
 //! The files that a command reads: those that the user names, or all.
 
+use std::path::{Path, PathBuf};
+
+use transcript::place::{self, Home, Session};
+
 use crate::failure::Failure;
+use crate::project;
+use crate::text::count;
+use crate::world::World;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Which {
@@ -21,4 +28,69 @@ impl Which {
             count => Err(Failure::some_unreadable(count)),
         }
     }
+}
+
+/// The session that a name means.
+pub(crate) fn session(world: &mut World, name: &str) -> Result<Session, Failure> {
+    let path = Path::new(name);
+    if path.is_dir() {
+        let hint = "give a session's file or id";
+        return Err(Failure::usage(format!("`{name}` is a folder"), Some(hint)));
+    }
+    // A file that exists, or a name that looks like a path, needs no home.
+    let by_hand = path.symlink_metadata().is_ok() || place::is_path(name);
+    if name == "last" && !by_hand {
+        return project::last(world);
+    }
+    let homes = if by_hand { Vec::new() } else { world.homes()?.list };
+    let session = place::find(&homes, name)?;
+    tell_late_lines(world, &session)?;
+    Ok(session)
+}
+
+/// Reports that another program wrote to a session's old file after it was replaced.
+fn tell_late_lines(world: &mut World, session: &Session) -> Result<(), Failure> {
+    let Ok(journal) = world.journal() else { return Ok(()) };
+    for entry in journal.late(&session.id, &session.path) {
+        let lines = count(entry.late().lines, "line");
+        world.out.note(&format!(
+            "another program wrote {lines} to this session's old file after `{}` replaced \
+             it: `quipu undo {}` restores that file with them",
+            entry.what, entry.name
+        ))?;
+    }
+    Ok(())
+}
+
+/// The files that the given names mean, including those in given folders; or all files.
+/// Sub-agents' files are included for folders and for all, not for the name of a session.
+pub(crate) fn files(world: &mut World, which: &Which) -> Result<Vec<PathBuf>, Failure> {
+    if which.session.is_empty() && !which.all {
+        let hint = "give a session, a path or a folder, or `--all`";
+        return Err(Failure::usage("no session given", Some(hint)));
+    }
+    if which.all {
+        let all: Vec<_> = world.homes()?.list.iter().flat_map(Home::transcripts).collect();
+        let none = || Failure::not_found("no sessions found", "`--home` selects another home");
+        return if all.is_empty() { Err(none()) } else { Ok(all) };
+    }
+    let mut files = Vec::new();
+    for name in &which.session {
+        let path = Path::new(name);
+        if path.is_dir() {
+            let found = place::transcripts_under(path);
+            let found = found.map_err(|error| Failure::unreadable(path, error))?;
+            if found.is_empty() {
+                world.out.note(&format!("no transcripts in `{}`", path.display()))?;
+            }
+            files.extend(found);
+        } else {
+            files.push(session(world, name)?.path);
+        }
+    }
+    if files.is_empty() {
+        let hint = "`quipu ls --all` lists all sessions";
+        return Err(Failure::not_found("the given folders contain no sessions", hint));
+    }
+    Ok(files)
 }

@@ -8,10 +8,13 @@
 //! with `-o`, nothing else is written; while a session is changed in place, no other quipu writes
 //! to it.
 
+mod before_resume;
 mod carry;
 pub(crate) mod live;
 mod place;
 mod proof;
+
+pub(crate) use before_resume::before_resume;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Seek, Write};

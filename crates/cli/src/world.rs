@@ -11,22 +11,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use transcript::agents::WithAgents;
-use transcript::place::{self, Home, HomeError, Listed, Session};
+use transcript::place::{Home, HomeError, Listed, Session};
 use transcript::secret::Redactor;
 
-use crate::config::{Config, UndoConfig, split_homes};
+use crate::config::{Config, ShipConfig, UndoConfig, split_homes};
 use crate::failure::Failure;
 use crate::global::{Color, Global};
 use crate::handover::Handed;
 use crate::out::Out;
 use crate::pager::Choice;
-use crate::project;
-use crate::receiver::ShipConfig;
 use crate::redact;
 use crate::samples;
-use crate::select::Which;
 use crate::store::{Journal, LockError, SessionLocks};
-use crate::text::{count, quoted};
+use crate::text::quoted;
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -64,7 +61,7 @@ enum NamedBy {
     Environment,
     Configuration,
     /// None of these: the places where homes usually are.
-    Custom,
+    Default,
 }
 
 impl NamedBy {
@@ -73,7 +70,7 @@ impl NamedBy {
             NamedBy::Flags => "`--home`",
             NamedBy::Environment => "`CLAUDE_CONFIG_DIR`",
             NamedBy::Configuration => "`homes` in the configuration",
-            NamedBy::Custom => "custom",
+            NamedBy::Default => "default",
         }
     }
 }
@@ -123,7 +120,7 @@ impl World {
         for root in &once(self.looked.clone()) {
             match Home::open(root) {
                 Ok(home) => list.push(home),
-                Err(HomeError::Missing { .. }) if self.named_by == NamedBy::Custom => {
+                Err(HomeError::Missing { .. }) if self.named_by == NamedBy::Default => {
                     missing.push(format!("`{}`", root.display()));
                 }
                 // A home that the user names must exist.
@@ -186,38 +183,6 @@ impl World {
         Ok(found.sessions)
     }
 
-    /// The session that a name means.
-    pub(crate) fn session(&mut self, name: &str) -> Result<Session, Failure> {
-        let path = Path::new(name);
-        if path.is_dir() {
-            let hint = "give a session's file or id";
-            return Err(Failure::usage(format!("`{name}` is a folder"), Some(hint)));
-        }
-        // A file that exists, or a name that looks like a path, needs no home.
-        let by_hand = path.symlink_metadata().is_ok() || place::is_path(name);
-        if name == "last" && !by_hand {
-            return project::last(self);
-        }
-        let homes = if by_hand { Vec::new() } else { self.homes()?.list };
-        let session = place::find(&homes, name)?;
-        self.tell_late_lines(&session)?;
-        Ok(session)
-    }
-
-    /// Reports that another program wrote to a session's old file after it was replaced.
-    fn tell_late_lines(&mut self, session: &Session) -> Result<(), Failure> {
-        let Ok(journal) = self.journal() else { return Ok(()) };
-        for entry in journal.late(&session.id, &session.path) {
-            let lines = count(entry.late().lines, "line");
-            self.out.note(&format!(
-                "another program wrote {lines} to this session's old file after `{}` replaced \
-                 it: `quipu undo {}` restores that file with them",
-                entry.what, entry.name
-            ))?;
-        }
-        Ok(())
-    }
-
     /// Locks a session for writing, until this process ends. `what` is the command.
     pub(crate) fn lock_session(&mut self, session: &Path, what: &str) -> Result<(), Failure> {
         let locks = self.remembered("locks")?;
@@ -225,39 +190,6 @@ impl World {
             LockError::Busy(who) => Failure::owned(session, &who),
             LockError::Io(error) => Failure::unwritable(&locks, error),
         })
-    }
-
-    /// The files that the given names mean, including those in given folders; or all files.
-    /// Sub-agents' files are included for folders and for all, not for the name of a session.
-    pub(crate) fn files(&mut self, which: &Which) -> Result<Vec<PathBuf>, Failure> {
-        if which.session.is_empty() && !which.all {
-            let hint = "give a session, a path or a folder, or `--all`";
-            return Err(Failure::usage("no session given", Some(hint)));
-        }
-        if which.all {
-            let all: Vec<_> = self.homes()?.list.iter().flat_map(Home::transcripts).collect();
-            let none = || Failure::not_found("no sessions found", "`--home` selects another home");
-            return if all.is_empty() { Err(none()) } else { Ok(all) };
-        }
-        let mut files = Vec::new();
-        for name in &which.session {
-            let path = Path::new(name);
-            if path.is_dir() {
-                let found = place::transcripts_under(path);
-                let found = found.map_err(|error| Failure::unreadable(path, error))?;
-                if found.is_empty() {
-                    self.out.note(&format!("no transcripts in `{}`", path.display()))?;
-                }
-                files.extend(found);
-            } else {
-                files.push(self.session(name)?.path);
-            }
-        }
-        if files.is_empty() {
-            let hint = "`quipu ls --all` lists all sessions";
-            return Err(Failure::not_found("the given folders contain no sessions", hint));
-        }
-        Ok(files)
     }
 
     /// Reports sub-agents that are missing because their files cannot be read.
@@ -283,7 +215,7 @@ impl World {
     pub(crate) fn first_home(&self) -> (PathBuf, Option<&Path>) {
         let usual = || self.user.as_ref().map(|user| user.join(".claude")).unwrap_or_default();
         // Of the two usual places, clients write to this one.
-        let named = self.looked.first().filter(|_| self.named_by != NamedBy::Custom);
+        let named = self.looked.first().filter(|_| self.named_by != NamedBy::Default);
         (named.cloned().unwrap_or_else(usual), self.user.as_deref())
     }
 
@@ -310,7 +242,7 @@ impl World {
     /// that exist.
     pub(crate) fn known_homes(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut homes = self.settings_homes()?;
-        let is_known = |home: &&PathBuf| self.named_by != NamedBy::Custom || home.is_dir();
+        let is_known = |home: &&PathBuf| self.named_by != NamedBy::Default || home.is_dir();
         homes.extend(self.looked.iter().filter(is_known).cloned());
         Ok(once(homes))
     }
@@ -420,7 +352,7 @@ fn home_folders(global: &Global, config: &Config) -> (Vec<PathBuf>, NamedBy) {
         return (config.homes.iter().map(expand).collect(), NamedBy::Configuration);
     }
     let usual = user_home().map(|user| Home::usual(&user).to_vec()).unwrap_or_default();
-    (usual, NamedBy::Custom)
+    (usual, NamedBy::Default)
 }
 
 /// Folders without duplicates: two paths may lead to the same folder.

@@ -85,6 +85,15 @@ pub struct Tally {
     pub notes: Vec<String>,
 }
 
+/// What happens to batches that the receiver refused before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// They are sent again: the user asked.
+    TryAgain,
+    /// They stay where they are.
+    Leave,
+}
+
 /// Delivers batches to a receiver.
 #[derive(Debug)]
 pub struct Outbox<'a> {
@@ -103,12 +112,16 @@ impl<'a> Outbox<'a> {
         Outbox { sender, receiver_dir, when_down, down: None, tally: Tally::default() }
     }
 
-    /// Delivers what waits. If the user asked (`is_asked`), what the receiver refused before is
+    /// Delivers what waits. With [`Refused::TryAgain`], what the receiver refused before is
     /// tried once more.
-    pub fn drain(&mut self, is_asked: bool) -> Result<(), Trouble> {
+    pub fn drain(&mut self, refused: Refused) -> Result<(), Trouble> {
         let spool = &self.receiver_dir.spool;
         spool.sweep();
-        let refused = spool.refused().into_iter().filter(|_| is_asked).map(|(path, _)| path);
+        let refused = spool
+            .refused()
+            .into_iter()
+            .filter(|_| refused == Refused::TryAgain)
+            .map(|(path, _)| path);
         for path in refused.chain(spool.waiting()) {
             let read = spool.read(&path).map_err(|error| Trouble::Waiting(path.clone(), error))?;
             let Some(batch) = read else {

@@ -50,7 +50,7 @@ fn what_is_damaged_is_neither_sent_nor_done() {
     let receiver = Receiver::start().unwrap();
     let sender = sender(&receiver.url());
     let mut outbox = Outbox::new(&sender, &receiver_dir, WhenDown::Stop);
-    outbox.drain(true).unwrap();
+    outbox.drain(Refused::TryAgain).unwrap();
     assert_eq!(names(&receiver), ["1", "3"]);
     assert_eq!((outbox.tally.spans, outbox.tally.waited), (2, 2));
     let notes = &outbox.tally.notes;
@@ -78,7 +78,7 @@ fn nothing_overtakes_what_waits() {
     assert_eq!((outbox.tally.kept, names(&receiver).len()), (2, 0));
     assert!(receiver_dir.states.load("s").done.is_empty());
     let mut outbox = Outbox::new(&sender, &receiver_dir, WhenDown::Keep);
-    outbox.drain(false).unwrap();
+    outbox.drain(Refused::Leave).unwrap();
     outbox.deliver(batch(3)).unwrap();
     assert_eq!(names(&receiver), ["1", "2", "3"]);
     assert_eq!(receiver_dir.states.load("s").done.len(), 3);

@@ -98,13 +98,22 @@ pub enum ShipError {
     Closed,
 }
 
+/// Whether what a receiver has already is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// No.
+    Never,
+    /// Yes: the user asked.
+    Always,
+}
+
 /// What a receiver has, or will have.
 #[derive(Debug)]
 pub struct Known<'a> {
     /// None if nothing is sent.
     receiver_dir: Option<&'a ReceiverDir>,
     /// Whether to send again what the receiver has.
-    is_again: bool,
+    repeat: Repeat,
     /// Units that wait on disk or were already made, with their marks.
     made: HashSet<(String, String)>,
     /// What has arrived of a session: the session of the last unit that was asked about.
@@ -113,12 +122,12 @@ pub struct Known<'a> {
 
 impl<'a> Known<'a> {
     /// What the receiver has now; nothing, if everything is to be sent again.
-    pub fn new(receiver_dir: Option<&'a ReceiverDir>, is_again: bool) -> Known<'a> {
+    pub fn new(receiver_dir: Option<&'a ReceiverDir>, repeat: Repeat) -> Known<'a> {
         let made = receiver_dir
-            .filter(|_| !is_again)
+            .filter(|_| repeat == Repeat::Never)
             .map(|receiver_dir| receiver_dir.spool.known())
             .unwrap_or_default();
-        Known { receiver_dir, is_again, made, last: None }
+        Known { receiver_dir, repeat, made, last: None }
     }
 
     /// Records that the receiver will have a unit.
@@ -131,7 +140,9 @@ impl<'a> Known<'a> {
         if self.made.contains(&(unit.key.clone(), unit.mark.clone())) {
             return true;
         }
-        let Some(has) = self.receiver_dir.filter(|_| !self.is_again) else { return false };
+        let Some(has) = self.receiver_dir.filter(|_| self.repeat == Repeat::Never) else {
+            return false;
+        };
         // A turn may name another session than its file's name does.
         if self.last.as_ref().is_none_or(|(session, _)| session != unit.session()) {
             let state = has.states.load(unit.session());
@@ -149,10 +160,10 @@ impl<'a> Shipper<'a> {
         receiver_dir: &'a ReceiverDir,
         telling: &'a Telling,
         ids: &'a Ids,
-        is_again: bool,
+        repeat: Repeat,
         since: Option<Time>,
     ) -> Self {
-        let known = Known::new(Some(receiver_dir), is_again);
+        let known = Known::new(Some(receiver_dir), repeat);
         let (origins, batch) = (Origins::default(), Batch::default());
         let is_in_doubt = !receiver_dir.spool.damaged().is_empty();
         let imported = disk::load(&imported_file(receiver_dir), LONGEST).unwrap_or_default();
@@ -179,7 +190,7 @@ impl<'a> Shipper<'a> {
         closing.agents.clone_from(&known.agents);
         let is_as_it_was =
             state.position.as_ref().is_some_and(|position| position.look.as_ref() == Some(&look));
-        if is_as_it_was && !self.known.is_again && !self.is_in_doubt {
+        if is_as_it_was && self.known.repeat == Repeat::Never && !self.is_in_doubt {
             return Ok(Made { known: state.done.len(), ..Made::default() });
         }
         let family = WithAgents::open_with(session, agents)?;
@@ -205,7 +216,8 @@ impl<'a> Shipper<'a> {
                 left += 1;
             } else if !unit.is_finished {
                 made.unfinished += 1;
-            } else if self.known.has(unit) || theirs.contains(&unit.number) && !self.known.is_again
+            } else if self.known.has(unit)
+                || theirs.contains(&unit.number) && self.known.repeat == Repeat::Never
             {
                 made.known += 1;
             } else {

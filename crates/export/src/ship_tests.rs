@@ -14,7 +14,7 @@ fn sample(folder: &Path) -> Session {
 /// Ships a session that has ended. Returns the counts, the batches, and the steps of the progress.
 fn go(receiver_dir: &ReceiverDir, session: &Session) -> (Made, Vec<Batch>, Vec<u64>) {
     let (telling, ids) = (Telling::default(), Ids::salted(""));
-    let mut shipper = Shipper::new(receiver_dir, &telling, &ids, false, None);
+    let mut shipper = Shipper::new(receiver_dir, &telling, &ids, Repeat::Never, None);
     let mut batches = Vec::new();
     let steps = RefCell::new(Vec::new());
     let made = shipper.session(

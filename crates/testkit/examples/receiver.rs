@@ -1,7 +1,8 @@
 //! A receiver of traces for scripts: says where it listens, and when its input ends, how much came.
 //!
-//! `cargo run -p testkit --example receiver -- [--port N] [--count]`. The first line is the address, the second and
-//! last one is a JSON object. With `--count` no span is kept, so that memory does not limit a measurement.
+//! `cargo run -p testkit --example receiver -- [--port N] [--count]`. The first line is the
+//! address, the second and last one is a JSON object. With `--count` no span is kept, so that
+//! memory does not limit a measurement.
 #![allow(clippy::print_stdout, reason = "scripts read it")]
 
 use std::error::Error;

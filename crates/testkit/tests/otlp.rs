@@ -1,4 +1,5 @@
-//! The receiver of traces, asked over plain sockets: what it stores, what it refuses, and how it fails.
+//! The receiver of traces, asked over plain sockets: what it stores, what it refuses, and how it
+//! fails.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -56,7 +57,8 @@ impl Client {
         self.raw(&[head.as_bytes(), body].concat())
     }
 
-    /// Sends this, and gives the status, the headers and the body of the answer; none if it is closed instead.
+    /// Sends this, and gives the status, the headers and the body of the answer; none if it is
+    /// closed instead.
     fn raw(&mut self, request: &[u8]) -> Option<(u16, String, String)> {
         self.0.get_mut().write_all(request).unwrap();
         let mut head = String::new();

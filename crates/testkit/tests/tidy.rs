@@ -1,6 +1,7 @@
 //! The shape of the tree, as a test: file ceilings, crate direction, a header on every module.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -127,4 +128,224 @@ fn no_paths_of_a_machine() {
         let text = fs::read_to_string(&path).unwrap_or_default();
         assert!(!text.contains(&here), "{} names {here}", name(&path));
     }
+}
+
+/// Comments and prose are read in columns. Rows of tables, code and links cannot be broken.
+#[test]
+fn text_is_at_most_100_columns_wide() {
+    let mut wide = Vec::new();
+    for path in sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in (1..).zip(text.lines()) {
+            if line.trim_start().starts_with("//") && line.chars().count() > 100 {
+                wide.push(format!("{}:{number}", name(&path)));
+            }
+        }
+    }
+    let top = fs::read_dir(testkit::root()).unwrap().flatten().map(|entry| entry.path());
+    let top = top.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    for path in top.chain(files("docs", &["md"])).chain(files("samples", &["md"])) {
+        let text = fs::read_to_string(&path).unwrap();
+        let mut is_code = false;
+        for (number, line) in (1..).zip(text.lines()) {
+            is_code ^= line.trim_start().starts_with("```");
+            let is_fixed = is_code || line.starts_with('|') || line.starts_with("    ");
+            if !is_fixed && line.chars().count() > 100 && line.trim().contains(' ') {
+                wide.push(format!("{}:{number}", name(&path)));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "over 100 columns: {wide:#?}");
+}
+
+/// The code of a file, line by line: without comments, and without what is inside strings, except
+/// what a format string captures.
+fn code(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines = Vec::new();
+    // A raw string, and the hashes that end it.
+    let mut raw: Option<String> = None;
+    for line in text.lines() {
+        let mut kept = String::new();
+        let mut rest = line;
+        loop {
+            if let Some(end) = &raw {
+                let Some((_, after)) = rest.split_once(end.as_str()) else { break };
+                rest = after;
+                raw = None;
+            }
+            let Some(at) = rest.find(['"', '/']) else {
+                kept.push_str(rest);
+                break;
+            };
+            kept.push_str(&rest[..at]);
+            if rest[at..].starts_with("//") {
+                break;
+            }
+            if rest[at..].starts_with('/') || kept.ends_with('\'') {
+                kept.push_str(&rest[at..=at]);
+                rest = &rest[at + 1..];
+                continue;
+            }
+            let hashes = kept.chars().rev().take_while(|c| *c == '#').count();
+            if kept[..kept.len() - hashes].ends_with('r') {
+                raw = Some(format!("\"{}", "#".repeat(hashes)));
+                rest = &rest[at + 1..];
+                continue;
+            }
+            let inside = &rest[at + 1..];
+            let mut is_escaped = false;
+            let end = inside.find(|c| {
+                let is_end = c == '"' && !is_escaped;
+                is_escaped = c == '\\' && !is_escaped;
+                is_end
+            });
+            let end = end.unwrap_or(inside.len());
+            for capture in inside[..end].split('{').skip(1) {
+                let ident = capture.chars().take_while(|c| c.is_alphanumeric() || *c == '_');
+                kept.push(' ');
+                kept.extend(ident);
+                kept.push(' ');
+            }
+            rest = inside.get(end + 1..).unwrap_or_default();
+        }
+        lines.push(kept);
+    }
+    lines
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Names that say nothing about what they name.
+#[test]
+fn names_let_a_reader_guess_the_type() {
+    let mut found = Vec::new();
+    for path in sources() {
+        for (number, line) in (1..).zip(code(&path)) {
+            if words(&line).any(|word| ["own", "told", "said"].contains(&word)) {
+                found.push(format!("{}:{number}: {}", name(&path), line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A type name means one thing, or two at most, in a crate.
+#[test]
+fn type_names_are_not_shared() {
+    for (folder, _, _) in DIRECTION {
+        let mut known: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for path in files(&format!("crates/{folder}/src"), &["rs"]) {
+            for line in code(&path).iter().filter(|line| !line.starts_with(' ')) {
+                let mut words =
+                    words(line).skip_while(|word| ["pub", "crate", "super"].contains(word));
+                let is_type =
+                    words.next().is_some_and(|word| ["struct", "enum", "trait"].contains(&word));
+                if let Some(type_name) = words.next().filter(|_| is_type) {
+                    known.entry(type_name.to_owned()).or_default().insert(name(&path));
+                }
+            }
+        }
+        known.retain(|_, modules| modules.len() > 2);
+        assert!(known.is_empty(), "{known:#?}");
+    }
+}
+
+/// What a caller reads says what it means: `Refused::TryAgain`, not `true`.
+#[test]
+fn no_flags_in_public_functions() {
+    let mut found = Vec::new();
+    for folder in ["transcript", "export", "agent"] {
+        for path in files(&format!("crates/{folder}/src"), &["rs"]) {
+            let text = code(&path).join("\n");
+            for after in text.split("pub fn ").skip(1) {
+                let signature = after.split(['{', ';']).next().unwrap_or_default();
+                let parameters = signature.split("->").next().unwrap_or_default();
+                if parameters.contains(": bool") {
+                    let function = words(signature).next().unwrap_or_default();
+                    found.push(format!("{}: {function}", name(&path)));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A file in `command/` is a command and uses no other; nothing in the binary uses what uses it.
+#[test]
+fn no_import_circles_in_the_binary() {
+    let src = testkit::root().join("crates/cli/src");
+    // A module with what is below it is one; each command is one.
+    let room = |parts: &[String]| match parts {
+        [first, second, ..] if first == "command" => format!("command::{second}"),
+        [first, ..] => first.clone(),
+        [] => "main".to_owned(),
+    };
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in files("crates/cli/src", &["rs"]) {
+        if is_test(&path) {
+            continue;
+        }
+        let relative = path.strip_prefix(&src).unwrap().with_extension("");
+        let here: Vec<String> =
+            relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let text = code(&path).join(" ");
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (at, _) in text.match_indices("crate::").chain(text.match_indices("super::")) {
+            // `crate::{a, b::{c, d}}` names a and b.
+            let mut base = if text[at..].starts_with("crate") {
+                Vec::new()
+            } else {
+                here[..here.len() - 1].to_vec()
+            };
+            let mut rest = &text[at + 7..];
+            while let Some(after) = rest.strip_prefix("super::") {
+                base.pop();
+                rest = after;
+            }
+            let mut names = Vec::new();
+            if let Some(list) = rest.strip_prefix('{') {
+                let mut depth = 0;
+                for part in list.split_inclusive(['{', '}', ',']) {
+                    let word = words(part).next();
+                    names.extend(word.filter(|_| depth == 0).map(|word| vec![word.to_owned()]));
+                    match part.chars().last() {
+                        Some('{') => depth += 1,
+                        Some('}') if depth == 0 => break,
+                        Some('}') => depth -= 1,
+                        _ => {}
+                    }
+                }
+            } else {
+                let path = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
+                let path = path.take(1).flat_map(|path| path.split("::"));
+                names.push(path.map(str::to_owned).collect());
+            }
+            for parts in names {
+                let all: Vec<String> = base.iter().cloned().chain(parts).collect();
+                let used = room(&all);
+                let is_module = used.starts_with(|c: char| c.is_lowercase());
+                if is_module && used != room(&here) {
+                    imports.entry(room(&here)).or_default().insert(used);
+                }
+            }
+        }
+    }
+    assert!(imports.len() > 30, "{imports:#?}");
+    for (room, used) in imports.iter().filter(|(room, _)| room.starts_with("command::")) {
+        let others: Vec<_> = used.iter().filter(|used| used.starts_with("command")).collect();
+        assert!(others.is_empty(), "{room} uses {others:?}");
+    }
+    // Whatever uses nothing that is left cannot be in a circle.
+    loop {
+        let before = imports.len();
+        let left: BTreeSet<String> = imports.keys().cloned().collect();
+        imports.retain(|_, used| used.iter().any(|used| left.contains(used)));
+        if imports.len() == before {
+            break;
+        }
+    }
+    assert!(imports.is_empty(), "these use each other: {imports:#?}");
 }

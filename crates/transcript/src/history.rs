@@ -21,8 +21,8 @@ use std::io;
 
 use hashbrown::HashSet;
 
-pub use block::Block;
 pub(crate) use block::CallId;
+pub use block::SentBlock;
 pub use file_order::in_file_order;
 pub(crate) use normalize::without_suffix;
 pub(crate) use rules::parse_version;
@@ -63,7 +63,7 @@ pub struct Message {
     /// The role of the sender.
     pub role: Role,
     /// The content.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SentBlock>,
     id: AnswerName,
     model: Option<Id>,
     /// The content was a plain string in a single record.
@@ -76,7 +76,7 @@ pub struct Message {
 }
 
 impl Message {
-    fn new(role: Role, blocks: Vec<Block>) -> Message {
+    fn new(role: Role, blocks: Vec<SentBlock>) -> Message {
         Message {
             role,
             blocks,
@@ -332,7 +332,7 @@ fn build(
     }
     if let Some(prompt) = then {
         fill(&mut lines, rules, &mut notes);
-        lines.push(Line::made(Kind::User, vec![Block::text(prompt)], true));
+        lines.push(Line::made(Kind::User, vec![SentBlock::text(prompt)], true));
     }
     let messages = merge::merge(lines, rules);
     let messages = normalize::repair(messages, rules, &model, &mut notes);
@@ -354,7 +354,7 @@ struct Line {
     input: Option<Input>,
     id: AnswerName,
     model: Option<Id>,
-    blocks: Vec<Block>,
+    blocks: Vec<SentBlock>,
     is_string: bool,
     /// The record represents an API error.
     is_error: bool,
@@ -389,7 +389,7 @@ impl Line {
     fn outline(row: RowId, table: &Table, rules: Rules) -> Line {
         let mut line = Line::known(row, table);
         let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
-        line.blocks = parts.map(|(id, part)| Block::outline(part).of(id, part)).collect();
+        line.blocks = parts.map(|(id, part)| SentBlock::outline(part).of(id, part)).collect();
         line.without_images(rules);
         line
     }
@@ -418,7 +418,7 @@ impl Line {
     fn of_blocks(row: RowId, table: &Table, look: &mut Look<'_>, rules: Rules) -> io::Result<Line> {
         let mut line = Line::known(row, table);
         for id in table.blocks_of(row) {
-            let block = look.block(id, Block::read)?;
+            let block = look.block(id, SentBlock::read)?;
             line.blocks.extend(block.map(|block| block.of(id, table.block(id))));
         }
         line.without_images(rules);
@@ -430,7 +430,7 @@ impl Line {
         let mut line = Line::known(row, table);
         if let Some(message) = entry.message() {
             let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
-            let blocks = message.blocks().map(Block::read).zip(parts);
+            let blocks = message.blocks().map(SentBlock::read).zip(parts);
             line.blocks = blocks.map(|(block, (id, part))| block.of(id, part)).collect();
         }
         match line.kind {
@@ -438,7 +438,7 @@ impl Line {
             Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
                 line.is_local_command = true;
                 line.is_string = true;
-                line.blocks = vec![Block::text(&entry.text("content").unwrap_or_default())];
+                line.blocks = vec![SentBlock::text(&entry.text("content").unwrap_or_default())];
             }
             _ => {}
         }
@@ -471,11 +471,11 @@ impl Line {
     fn without_images(&mut self, rules: Rules) {
         let images = self.blocks.iter_mut().filter(|block| block.kind() == BlockKind::Image);
         for block in images.filter(|_| rules.drops_images) {
-            *block = Block::text("[image]");
+            *block = SentBlock::text("[image]");
         }
     }
 
-    fn made(kind: Kind, blocks: Vec<Block>, is_string: bool) -> Line {
+    fn made(kind: Kind, blocks: Vec<SentBlock>, is_string: bool) -> Line {
         Line {
             row: None,
             kind,
@@ -504,7 +504,7 @@ impl Line {
         self.blocks
             .iter()
             .filter(|block| block.kind() == BlockKind::ToolUse)
-            .filter_map(Block::call)
+            .filter_map(SentBlock::call)
     }
 }
 
@@ -539,7 +539,7 @@ fn filter(
             lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
         blocks
             .filter(|block| block.kind() == BlockKind::ToolResult)
-            .filter_map(Block::call)
+            .filter_map(SentBlock::call)
             .collect()
     };
     let mut answered = results(lines);
@@ -585,7 +585,7 @@ fn filter(
     });
     if rules.drops_thinking_only {
         let thinks =
-            |line: &Line| !line.blocks.is_empty() && line.blocks.iter().all(Block::is_thinking);
+            |line: &Line| !line.blocks.is_empty() && line.blocks.iter().all(SentBlock::is_thinking);
         let more: HashSet<AnswerName> = lines
             .iter()
             .filter(|line| line.kind == Kind::Assistant && !thinks(line))
@@ -601,7 +601,7 @@ fn filter(
         lines.retain(|line| {
             let goes = line.kind == Kind::Assistant
                 && !line.blocks.is_empty()
-                && line.blocks.iter().all(Block::is_blank);
+                && line.blocks.iter().all(SentBlock::is_blank);
             notes.extend(line.row.filter(|_| goes).map(|row| Note::Empty { row }));
             !goes
         });
@@ -637,7 +637,7 @@ fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
     let of_last =
         lines.iter().filter(|line| line.kind == Kind::Assistant && line.id == lines[last].id);
     let open = of_last.flat_map(Line::calls).filter(|id| !answered.contains(id));
-    open.map(|id| Line::made(Kind::User, vec![Block::made_result(id, ids, OPEN, false)], false))
+    open.map(|id| Line::made(Kind::User, vec![SentBlock::made_result(id, ids, OPEN, false)], false))
         .collect()
 }
 
@@ -660,9 +660,9 @@ fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
     }
     if rules.says_continue && (is_attachment || lines[at].is_result()) {
         at = lines.len();
-        lines.push(Line::made(Kind::User, vec![Block::text(CONTINUE)], true));
+        lines.push(Line::made(Kind::User, vec![SentBlock::text(CONTINUE)], true));
     }
-    let mut filler = Line::made(Kind::Assistant, vec![Block::text(NO_RESPONSE)], false);
+    let mut filler = Line::made(Kind::Assistant, vec![SentBlock::text(NO_RESPONSE)], false);
     filler.id = AnswerName::Filler;
     lines.insert(at + 1, filler);
     notes.push(Note::Filled);
@@ -677,7 +677,7 @@ fn ends_in_commands(lines: &[Line]) -> bool {
                 || matches!(line.input, Some(Input::Command | Input::Output | Input::Preface)))
     };
     lines.iter().rev().take_while(|line| is_command(line)).any(|line| {
-        let words = line.blocks.first().and_then(Block::words).unwrap_or_default();
+        let words = line.blocks.first().and_then(SentBlock::words).unwrap_or_default();
         line.kind == Kind::User && words.starts_with("<local-command-caveat>")
     })
 }

@@ -15,7 +15,7 @@ use crate::preview::Preview;
 use crate::secret::Mask;
 use crate::time::Time;
 use crate::turn::Turn;
-use crate::view::{self, Call, Detail, FileChange, Item, Message, Piece, Role, Show};
+use crate::view::{self, Call, Detail, FileChange, Item, MessageView, Piece, Role, Show};
 
 /// Writes a conversation.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
     }
 
-    fn message(&mut self, message: &Message) -> io::Result<()> {
+    fn message(&mut self, message: &MessageView) -> io::Result<()> {
         let text = self.mask.text(&message.text);
         match message.role {
             Role::Output | Role::Hook | Role::Reminder => self.fenced("", &text, "")?,

@@ -79,9 +79,9 @@ impl Usage {
     /// ```
     /// use transcript::usage::Usage;
     ///
-    /// let usage = Usage { input: 24, output: 99, cache_5m: 680, cache_read: 11_200, ..Usage::default() };
+    /// let usage = Usage { input: 24, output: 99, cache_read: 11_200, ..Usage::default() };
     /// let cost = usage.cost("claude-sonnet-4-6").unwrap();
-    /// assert_eq!(format!("{:.6}", cost.total()), "0.007467");
+    /// assert_eq!(format!("{:.6}", cost.total()), "0.004917");
     /// assert_eq!(usage.cost("some-model"), None);
     /// ```
     pub fn cost(self, model: &str) -> Option<Cost> {

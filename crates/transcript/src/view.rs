@@ -34,7 +34,7 @@ mod step;
 pub use call::{Call, CallResult, FileChange, Hunk};
 pub use piece::{Piece, Raw, size};
 pub use session::{AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs};
-pub use step::{Answer, Block, Event, Item, Message, Orphan, Role, headline, items};
+pub use step::{Answer, BlockView, EventView, Item, MessageView, Orphan, Role, headline, items};
 
 use crate::conversation::Conversation;
 use crate::table::Id;

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::out::Form;
 use crate::range::range;
 use crate::record;
+use crate::select;
 use crate::world::World;
 
 /// Print the records of a session, one JSON object per line
@@ -40,7 +41,7 @@ pub(crate) struct CatArgs {
 const COMPLAINTS: u64 = 20;
 
 pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
-    let path = world.session(&args.session)?.path;
+    let path = select::session(world, &args.session)?.path;
     let unreadable = |error| Failure::unreadable(&path, error);
     let mut lines = Lines::new(files::open(&path).map_err(unreadable)?);
     let (mut any, mut complaints) = (false, 0);

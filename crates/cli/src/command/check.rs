@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::select::Which;
+use crate::select::{self, Which};
 use crate::text::{count, shown};
 use crate::version::As;
 use crate::world::World;
@@ -43,7 +43,7 @@ pub(crate) struct CheckArgs {
 
 pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
-    let mut files = world.files(&args.which)?;
+    let mut files = select::files(world, &args.which)?;
     // Sub-agents are checked with their sessions; alone only if the user names one.
     let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
     files.retain(|path| !is_agent(path) || named.contains(&path.as_path()));

@@ -4,6 +4,7 @@ use transcript::change;
 use transcript::history::Rules;
 
 use crate::failure::Failure;
+use crate::select;
 use crate::surgery::{self, Job, Plan, Target};
 use crate::world::World;
 
@@ -23,7 +24,7 @@ pub(crate) struct CloneArgs {
 }
 
 pub(crate) fn clone(world: &mut World, args: &CloneArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let change = change::clone(&read.subject);

@@ -8,7 +8,7 @@ use transcript::file::Lines;
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
-use crate::select::Which;
+use crate::select::{self, Which};
 use crate::table::{Column, Table};
 use crate::world::World;
 
@@ -37,7 +37,7 @@ struct DriftRow<'a> {
 }
 
 pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> {
-    let files = world.files(&args.which)?;
+    let files = select::files(world, &args.which)?;
     let mut drift = Drift::default();
     let mut unreadable = 0;
     for path in &files {

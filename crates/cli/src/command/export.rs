@@ -16,6 +16,7 @@ use crate::as_json::{self, Versioned};
 use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
 use crate::redact::hidden;
+use crate::select;
 use crate::view_args::ViewArgs;
 use crate::world::World;
 
@@ -70,7 +71,7 @@ pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure
 }
 
 fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let family = WithAgents::open(&session).map_err(unreadable)?;
     world.agents_unreadable(&family)?;
@@ -110,7 +111,7 @@ fn write_markdown(
 }
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let family =
         WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
     world.agents_unreadable(&family)?;

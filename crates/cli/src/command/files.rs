@@ -8,6 +8,7 @@ use transcript::place::{Agent, belongings};
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
+use crate::select;
 use crate::table::{Column, Table};
 use crate::text::{self, one_line};
 use crate::world::World;
@@ -36,7 +37,7 @@ struct FilesRow<'a> {
 }
 
 pub(crate) fn files(world: &mut World, args: &FilesArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let mut table = Table::new(&[
         Column::left("what"),
         Column::right("size"),

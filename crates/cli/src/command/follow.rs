@@ -13,6 +13,7 @@ use transcript::json::Json;
 use crate::failure::Failure;
 use crate::out::{DIM, Out, WARN};
 use crate::record;
+use crate::select;
 use crate::text::{fit, local, one_line};
 use crate::world::World;
 
@@ -37,7 +38,7 @@ pub(crate) struct FollowArgs {
 }
 
 pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure> {
-    let path = world.session(&args.session)?.path;
+    let path = select::session(world, &args.session)?.path;
     let unreadable = |error| Failure::unreadable(&path, error);
     let begin = if args.from_start { Follow::from_start } else { Follow::from_end };
     let mut follow = begin(&path).map_err(unreadable)?;

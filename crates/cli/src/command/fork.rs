@@ -4,6 +4,7 @@ use transcript::change::{self, At, ForkError};
 use transcript::history::Rules;
 
 use crate::failure::Failure;
+use crate::select;
 use crate::surgery::{self, Job, Plan, Target};
 use crate::world::World;
 
@@ -28,7 +29,7 @@ pub(crate) struct ForkArgs {
 }
 
 pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let at = match (&args.at, &args.branch) {

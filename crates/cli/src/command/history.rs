@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
+use crate::select;
 use crate::text::{count, grouped, one_line};
 use crate::version;
 use crate::world::World;
@@ -40,7 +41,7 @@ pub(crate) struct HistoryArgs {
 const FILE_ORDER: &str = "file-order";
 
 pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let then = args.then.as_deref();
     let (conversation, messages, notes, leaf) = if args.version == FILE_ORDER {

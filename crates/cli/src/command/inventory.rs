@@ -13,7 +13,7 @@ use transcript::inventory::{Counts, Inventory};
 use crate::failure::Failure;
 use crate::out::BOLD;
 use crate::out::JSON_VERSION;
-use crate::select::Which;
+use crate::select::{self, Which};
 use crate::table::{Column, Table};
 use crate::text::{count, size};
 use crate::world::World;
@@ -71,7 +71,7 @@ struct Tally<'a> {
 }
 
 pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), Failure> {
-    let files = world.files(&args.which)?;
+    let files = select::files(world, &args.which)?;
     let each_shown = args.json || files.len() <= ROWS;
     let mut counted = Vec::new();
     let mut total = Inventory::default();

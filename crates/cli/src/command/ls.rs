@@ -6,13 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::Timestamp;
 use serde::Serialize;
 use transcript::file::Lines;
 use transcript::place::{Beside, Session};
 use transcript::preview::Trouble;
 
 use crate::failure::Failure;
+use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::project;
 use crate::survey::{Surveyed, headline, short_id, short_path, survey};
@@ -199,30 +200,4 @@ fn counted(one: &Surveyed) -> io::Result<Counted> {
         }
     }
     Ok(counted)
-}
-
-/// A point in time: an age, or a date with or without a time.
-pub(super) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
-    let bad = || {
-        let hint = "write it as `30m`, `12h`, `3d`, `2w`, or as a date: `2026-11-01`";
-        Failure::usage(format!("`{text}` is not a time"), Some(hint))
-    };
-    if let Ok(moment) = text.parse::<Timestamp>() {
-        return Ok(moment);
-    }
-    // Without an offset, it is local time; a date is its midnight.
-    if let Ok(local) = text.parse::<DateTime>() {
-        return Ok(local.to_zoned(TimeZone::system()).map_err(|_| bad())?.timestamp());
-    }
-    let unit = text.chars().last().ok_or_else(bad)?;
-    let number: u32 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| bad())?;
-    let minutes = match unit {
-        'm' => 1,
-        'h' => 60,
-        'd' => 24 * 60,
-        'w' => 7 * 24 * 60,
-        _ => return Err(bad()),
-    };
-    let back = SignedDuration::from_mins(i64::from(number) * minutes);
-    Ok(now.checked_sub(back).unwrap_or(Timestamp::MIN))
 }

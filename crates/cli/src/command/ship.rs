@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use export::client::Stop;
-use export::outbox::{Outbox, ReceiverDir, Trouble, WhenDown, side_by_side};
+use export::outbox::{Outbox, ReceiverDir, Refused, Trouble, WhenDown, side_by_side};
 use export::plan::Closing;
-use export::ship::{Made, ShipError, Shipper, import};
+use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -18,11 +18,12 @@ use serde::Serialize;
 use transcript::place::{Home, Session};
 use transcript::time::Time;
 
-use super::hook::{self, SetAside};
-use super::ls::moment;
 use crate::failure::Failure;
+use crate::jobs::{self, SetAside};
+use crate::moment::moment;
 use crate::out::JSON_VERSION;
-use crate::receiver::{Receiver, ReceiverArgs};
+use crate::receiver::{self, Receiver, ReceiverArgs};
+use crate::select;
 use crate::text::count;
 use crate::world::World;
 
@@ -60,6 +61,12 @@ pub(crate) struct ShipArgs {
     json: bool,
 }
 
+impl ShipArgs {
+    fn repeat(&self) -> Repeat {
+        if self.again { Repeat::Always } else { Repeat::Never }
+    }
+}
+
 pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     if args.check {
         return check(world, args);
@@ -87,7 +94,7 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
     send(world, args, &receiver, &sessions, (since, extent))?;
     // Hooks that ran while we held the lock have left their jobs to us.
     let aside = if args.all { SetAside::TryAgain } else { SetAside::Leave };
-    for note in hook::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
+    for note in jobs::left(world, &receiver, aside)?.iter().filter(|_| args.all) {
         world.out.note(&format!("a job of a hook is set aside: {note}"))?;
     }
     readable(&closed)
@@ -115,7 +122,7 @@ fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<Pat
         return Err(Failure::usage("no session given", Some(hint)));
     }
     for name in &args.session {
-        found.push(world.session(name)?);
+        found.push(select::session(world, name)?);
     }
     found.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
     found.dedup_by(|one, other| one.path == other.path);
@@ -190,12 +197,12 @@ fn send(
 ) -> Result<(), Failure> {
     let receiver_dir = &receiver.dir;
     let _held = hold(world, receiver_dir)?;
-    if let Some(note) = take_over(world, receiver) {
+    if let Some(note) = receiver::take_over(world, receiver) {
         world.out.note(&note)?;
     }
     let sender = receiver.sender()?;
     let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Stop);
-    let mut outcome = outbox.drain(true);
+    let mut outcome = outbox.drain(Refused::TryAgain);
     let (mut made, mut unreadable) = (Made::default(), 0);
     let mut notes = Vec::new();
     if outcome.is_ok() {
@@ -203,7 +210,7 @@ fn send(
         let now = world.now;
         let (shipped, delivered) = side_by_side(&mut outbox, |give| {
             let mut shipper =
-                Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, args.again, since);
+                Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, args.repeat(), since);
             let mut before = 0;
             for session in sessions {
                 let watch = |bytes: u64| bar.set_position(before + bytes);
@@ -320,27 +327,6 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
         Trouble::Waiting(..) => "nothing after it was sent: look at that folder",
     };
     Failure::undelivered(trouble.to_string(), Some(hint))
-}
-
-/// Imports what the cc-langfuse hook has sent, if it sends to this receiver. Returns a message for
-/// the user.
-pub(crate) fn take_over(world: &World, receiver: &Receiver) -> Option<String> {
-    if !receiver.is_theirs {
-        return None;
-    }
-    let (home, _) = world.first_home();
-    let path = home.join("state").join("cc-langfuse_state.json");
-    let shown = path.display();
-    match import(&receiver.dir, &path) {
-        Ok(0) => None,
-        Ok(number) => {
-            let sessions = count(number as u64, "session");
-            Some(format!(
-                "according to `{shown}`, cc-langfuse has sent turns of {sessions}: they are not sent again without `--again`"
-            ))
-        }
-        Err(error) => Some(format!("cannot parse `{shown}`: {error}")),
-    }
 }
 
 fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {

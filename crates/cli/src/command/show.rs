@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::redact::hidden;
+use crate::select;
 use crate::text::{count, fit, local, one_line, quoted};
 use crate::view_args::ViewArgs;
 use crate::world::World;
@@ -73,7 +74,7 @@ struct Part {
 }
 
 pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let family = WithAgents::open(&session).map_err(unreadable)?;
     world.agents_unreadable(&family)?;

@@ -4,6 +4,7 @@ use transcript::change::{self, Keep, Preset, Spared, Strip, Subject};
 use transcript::history::Rules;
 
 use crate::failure::Failure;
+use crate::select;
 use crate::surgery::{self, Job, Plan, Target};
 use crate::text::{bytes, count, grouped};
 use crate::world::World;
@@ -90,7 +91,7 @@ impl StripMode {
 
 pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> {
     let what = what(args)?;
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let change = change::strip(&read.subject, &what);

@@ -9,6 +9,7 @@ use transcript::place::sessions_in;
 
 use crate::failure::Failure;
 use crate::page::Page;
+use crate::select;
 use crate::version::As;
 use crate::world::World;
 
@@ -34,7 +35,7 @@ pub(crate) struct TreeArgs {
 
 pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let mut family =
         WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
     family.main.resume_as(rules);

@@ -14,6 +14,7 @@ use crate::as_json::{self, Versioned};
 use crate::damage;
 use crate::failure::Failure;
 use crate::headline::headline;
+use crate::select;
 use crate::table::{Column, Table};
 use crate::text::{local, output, short_number, span};
 use crate::version::As;
@@ -42,7 +43,7 @@ pub(crate) struct TurnsArgs {
 
 pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
-    let session = world.session(&args.session)?;
+    let session = select::session(world, &args.session)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let mut family = WithAgents::open(&session).map_err(unreadable)?;
     family.main.resume_as(rules);

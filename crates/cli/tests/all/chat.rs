@@ -1,4 +1,5 @@
-//! The agent without a screen: what the model sees, what is written, what is printed, and what is left when something fails.
+//! The agent without a screen: what the model sees, what is written, what is printed, and what is
+//! left when something fails.
 
 mod host;
 mod safe;
@@ -495,7 +496,8 @@ fn names(value: &Value) -> String {
     }
 }
 
-/// The calls that the real client was asked for come again: what our agent writes of them is laid beside what it wrote.
+/// The calls that the real client was asked for come again: what our agent writes of them is laid
+/// beside what it wrote.
 #[test]
 fn records_are_those_of_the_original() {
     let recorded = testkit::fixtures().join("recordings/2.1.45/c_tools/projects/-home-dev-demo");

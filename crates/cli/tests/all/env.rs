@@ -29,7 +29,8 @@ impl Env {
         Env { folder: folder.unwrap() }
     }
 
-    /// A user with sessions: the samples, under two projects, each an hour older than the one before.
+    /// A user with sessions: the samples, under two projects, each an hour older than the one
+    /// before.
     pub(crate) fn with_sessions() -> Self {
         let env = Env::bare();
         let samples = testkit::root().join("samples/projects/-home-dev-demo");
@@ -100,8 +101,8 @@ impl Env {
     }
 }
 
-/// What a terminal shows of a program, without colours, and the exit code. One that does not end by itself is ended after
-/// so long; then there is no exit code.
+/// What a terminal shows of a program, without colours, and the exit code. One that does not end by
+/// itself is ended after so long; then there is no exit code.
 #[cfg(unix)]
 pub(crate) fn in_a_terminal(
     mut command: Command,

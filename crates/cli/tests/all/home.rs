@@ -9,7 +9,8 @@ use crate::env::{Env, set_age};
 #[cfg(unix)]
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// Samples are for people who try the program; whatever reads its output must not take them for sessions.
+/// Samples are for people who try the program; whatever reads its output must not take them for
+/// sessions.
 #[cfg(unix)]
 #[test]
 fn without_a_claude_home_the_samples_are_shown() {
@@ -58,7 +59,8 @@ fn a_home_that_is_named_and_missing_is_an_error() {
     }
 }
 
-/// Sessions that cannot be read are not sessions that are not there. Nobody may read these, root included.
+/// Sessions that cannot be read are not sessions that are not there. Nobody may read these, root
+/// included.
 #[cfg(unix)]
 #[test]
 fn projects_that_cannot_be_read_are_said_to_be_so() {
@@ -86,7 +88,8 @@ fn projects_that_cannot_be_read_are_said_to_be_so() {
     }
 }
 
-/// What `check` finds, the overview finds: here a session whose file is whole at both ends and loses its beginning.
+/// What `check` finds, the overview finds: here a session whose file is whole at both ends and
+/// loses its beginning.
 #[test]
 fn the_overview_says_what_check_says() {
     let env = Env::with_sessions();

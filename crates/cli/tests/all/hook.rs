@@ -1,4 +1,5 @@
-//! The hook in the client's settings, as a user puts it there: what is shown, what is written, what is not, and what can be taken back.
+//! The hook in the client's settings, as a user puts it there: what is shown, what is written, what
+//! is not, and what can be taken back.
 
 use std::fmt::Write as _;
 use std::fs;

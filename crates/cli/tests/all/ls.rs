@@ -27,7 +27,8 @@ fn the_project_around_us() {
     assert!(env.run(&["ls"]).contains("showing those of all projects"));
 }
 
-/// `last` is the first row of `ls` here, in every command; where `ls` shows other projects' sessions there is none.
+/// `last` is the first row of `ls` here, in every command; where `ls` shows other projects'
+/// sessions there is none.
 #[test]
 fn last_is_the_first_row() {
     let env = Env::with_sessions();

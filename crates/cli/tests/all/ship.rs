@@ -1,4 +1,5 @@
-//! Traces that arrive once: the built program, a receiver that fails on request, and whatever stops the program.
+//! Traces that arrive once: the built program, a receiver that fails on request, and whatever stops
+//! the program.
 
 mod damaged;
 mod hooked;

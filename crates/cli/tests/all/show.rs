@@ -21,7 +21,8 @@ fn edited(name: &str) -> PathBuf {
     testkit::fixtures().join("edited").join(name)
 }
 
-/// Runs a command on a file from the folder that it is in, so that no name of this machine is in what is wrapped.
+/// Runs a command on a file from the folder that it is in, so that no name of this machine is in
+/// what is wrapped.
 fn run(env: &Env, columns: &str, args: &[&str], path: &Path) -> Output {
     let mut args = args.to_vec();
     args.push(path.file_name().unwrap().to_str().unwrap());

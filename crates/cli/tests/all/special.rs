@@ -1,5 +1,5 @@
-//! Pipes, devices and links to them in the place of every file that the program reads: nothing waits, nothing grows,
-//! nothing is left out without a word.
+//! Pipes, devices and links to them in the place of every file that the program reads: nothing
+//! waits, nothing grows, nothing is left out without a word.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -277,7 +277,8 @@ fn without_them_all_is_well() {
     }
 }
 
-/// What was asked for by name and is no file is refused at once, by its path, by its id, and as a stream.
+/// What was asked for by name and is no file is refused at once, by its path, by its id, and as a
+/// stream.
 #[test]
 fn what_is_named_and_special_is_refused() {
     let env = surroundings();

@@ -1,4 +1,5 @@
-//! Changes as a user makes them: what is said, what is written, what is not, and what can be taken back.
+//! Changes as a user makes them: what is said, what is written, what is not, and what can be taken
+//! back.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -119,7 +120,8 @@ fn a_clone_that_keeps_its_ids_is_the_same_file() {
     }
 }
 
-/// Everything that belongs to the session goes along, under its new name, and nothing of it names the old one.
+/// Everything that belongs to the session goes along, under its new name, and nothing of it names
+/// the old one.
 #[test]
 fn what_belongs_to_a_session_goes_along() {
     for old in [NESTED, FLAT] {
@@ -285,7 +287,8 @@ fn age(path: &Path) {
     set_age(path, 3_600);
 }
 
-/// The program killed at any moment of a change in place: the file is what it was, or what it should become.
+/// The program killed at any moment of a change in place: the file is what it was, or what it
+/// should become.
 #[test]
 fn a_kill_leaves_the_old_file_or_the_new_one() {
     let env = Env::bare();
@@ -331,7 +334,8 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
     assert!(seen[0] > 0, "never killed in time");
 }
 
-/// A new session of a record that is too long to hold: its ids are new too, and what was signed in it is not touched.
+/// A new session of a record that is too long to hold: its ids are new too, and what was signed in
+/// it is not touched.
 #[test]
 fn ids_are_new_in_records_of_any_length() {
     let env = Env::bare();
@@ -470,7 +474,8 @@ fn one_turn(calls: usize) -> String {
     script.says("end", &above, "m-end", "done").text().to_owned()
 }
 
-/// Each preset takes out more than the one before it; one that keeps everything says why, and what would help.
+/// Each preset takes out more than the one before it; one that keeps everything says why, and what
+/// would help.
 #[test]
 fn presets_are_a_ladder_on_one_turn() {
     let env = Env::bare();

@@ -1,5 +1,5 @@
-//! Names and texts of strangers that a terminal would obey, or that people would not see: in no command does any of it
-//! reach a terminal, nor what is made for people when it goes elsewhere.
+//! Names and texts of strangers that a terminal would obey, or that people would not see: in no
+//! command does any of it reach a terminal, nor what is made for people when it goes elsewhere.
 #![cfg(unix)]
 
 use std::time::Duration;
@@ -98,7 +98,8 @@ fn surroundings() -> Env {
     env
 }
 
-/// Everything that shows something of a session to people. What is piped of the first group is for programs.
+/// Everything that shows something of a session to people. What is piped of the first group is for
+/// programs.
 const FOR_PEOPLE: [&[&str]; 30] = [
     &[],
     &["ls", "--all"],

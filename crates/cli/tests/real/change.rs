@@ -1,8 +1,8 @@
 //! Changed sessions in the real client: it resumes them, and sends what we said that it would.
 //!
-//! One session of each recorded version and ten of the corpus, every change, in one of the clients in
-//! turn. With `QUIPU_FULL` all recordings and thirty of the corpus, every change in every client: the
-//! table in `docs/surgery-table.md`.
+//! One session of each recorded version and ten of the corpus, every change, in one of the clients
+//! in turn. With `QUIPU_FULL` all recordings and thirty of the corpus, every change in every
+//! client: the table in `docs/surgery-table.md`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -217,8 +217,8 @@ fn changed_sessions_are_sent_as_predicted() {
     let jobs: Vec<(usize, usize, usize)> = (0..sources.len())
         .flat_map(|source| (0..changes).map(move |change| (source, change)))
         .flat_map(|(source, change)| (0..clients.len()).map(move |client| (source, change, client)))
-        // A client takes a second to start: in a short run the clients take turns, so that each sees
-        // every change and every session.
+        // A client takes a second to start: in a short run the clients take turns, so that each
+        // sees every change and every session.
         .filter(|(source, change, client)| full || (source + change) % clients.len() == *client)
         .collect();
     let next = Mutex::new(jobs.iter());
@@ -267,9 +267,11 @@ fn table(
     found: &BTreeMap<(usize, usize, usize), Outcome>,
 ) -> String {
     let mut text = String::from(
-        "# Changed sessions in the real client\n\nMade by `./test real --full`. Every session is changed as a user would (a new session beside it), the result is resumed in the real client, and what that sends \
-         is compared with `quipu history`. `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the verdicts before and after; `–`: nothing to change; \
-         `refused`: the client does not resume it, as predicted.\n",
+        "# Changed sessions in the real client\n\nMade by `./test real --full`. Every session is changed as a user would (a new session beside it),\n\
+        the result is resumed in the real client, and what that sends is compared with `quipu history`.\n\
+        `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the\n\
+        verdicts before and after; `–`: nothing to change; `refused`: the client does not resume it, as\n\
+        predicted.\n",
     );
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for outcome in found.values() {

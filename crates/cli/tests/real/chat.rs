@@ -1,6 +1,8 @@
-//! Both ways: what our agent records the real client resumes, and what the real client recorded our agent resumes.
+//! Both ways: what our agent records the real client resumes, and what the real client recorded our
+//! agent resumes.
 //!
-//! The scenarios are those of the laboratory that concern what the agent does by now. The table is `docs/agent-table.md` (`QUIPU_BLESS=1 ./test real` writes it).
+//! The scenarios are those of the laboratory that concern what the agent does by now. The table is
+//! `docs/agent-table.md` (`QUIPU_BLESS=1 ./test real` writes it).
 
 use std::fmt::Write as _;
 use std::fs;
@@ -152,8 +154,10 @@ fn sessions_go_both_ways() {
         version.split('.').map(|part| part.parse().unwrap()).collect()
     };
     let (_, newest) = clients.iter().max_by_key(|(version, _)| number(version)).unwrap();
-    let mut table = "# Sessions both ways\n\nMade by `QUIPU_BLESS=1 ./test real`. *Ours → version*: our agent records the scenario, the real client resumes what it wrote and sends what \
-        `quipu history` says. *Version → ours*: the real client recorded it, and our agent resumes it and sends what the newest real client sends of the same file (reminders that are made anew are left out on both sides).\n\n| scenario |"
+    let mut table = "# Sessions both ways\n\nMade by `QUIPU_BLESS=1 ./test real`. *Ours → version*: our agent records the scenario, the real\n\
+        client resumes what it wrote and sends what `quipu history` says. *Version → ours*: the real client\n\
+        recorded it, and our agent resumes it and sends what the newest real client sends of the same file\n\
+        (reminders that are made anew are left out on both sides).\n\n| scenario |"
         .to_owned();
     let versions: Vec<&str> = clients.iter().map(|(version, _)| version.as_str()).collect();
     for version in &versions {

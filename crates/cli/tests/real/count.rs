@@ -1,6 +1,7 @@
 //! The inventory of the corpus agrees with a count by `jq`, line by line.
 //!
-//! Lines that `jq` cannot read are those that `quipu` calls damaged or recovered; they are left out of both.
+//! Lines that `jq` cannot read are those that `quipu` calls damaged or recovered; they are left out
+//! of both.
 
 use std::collections::BTreeMap;
 use std::io::Write;

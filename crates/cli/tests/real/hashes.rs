@@ -1,4 +1,5 @@
-//! The newest client writes down a hash of every message that it sends. What we rebuild from its transcript must have these hashes.
+//! The newest client writes down a hash of every message that it sends. What we rebuild from its
+//! transcript must have these hashes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,7 +12,8 @@ use testkit::api::Server;
 
 use crate::lab::{Lab, clients, write};
 
-/// The hash of a message: of its compact JSON with sorted keys. What we rebuild has no `cache_control`.
+/// The hash of a message: of its compact JSON with sorted keys. What we rebuild has no
+/// `cache_control`.
 fn hash(message: &Value) -> String {
     let mut sorted = message.clone();
     sorted.sort_all_objects();
@@ -23,8 +25,8 @@ fn hash(message: &Value) -> String {
     text
 }
 
-/// The hashes that a message may have been written down with: a lone text is sent as a string, too, and the client's own message carries a setting of
-/// the request.
+/// The hashes that a message may have been written down with: a lone text is sent as a string, too,
+/// and the client's own message carries a setting of the request.
 fn hashes(message: &Value, setting: &Value) -> Vec<String> {
     let mut forms = vec![hash(message)];
     if message["role"] == "system" {

@@ -93,7 +93,8 @@ fn e05_bypass_that_is_switched_off_or_asked_for_by_root_is_none() {
         command.args(["--dangerously-skip-permissions", "Write."]).env_remove("IS_SANDBOX");
         let output = command.output().unwrap();
         assert!(!output.status.success() && !made.exists(), "{name}: {}", shown(&output));
-        // Where it is allowed it is written: the refusals above are not those of a model that is silent.
+        // Where it is allowed it is written: the refusals above are not those of a model that is
+        // silent.
         let (server, made) = writing(&lab);
         let output = lab.try_run(&start, &server, &["Write."]);
         assert!(made.exists(), "{name}: {}", shown(&output));

@@ -1,7 +1,8 @@
-//! Against real components: the real client, the SDK that hosts it, Phoenix as a receiver of traces, and `jq` as another counter.
+//! Against real components: the real client, the SDK that hosts it, Phoenix as a receiver of
+//! traces, and `jq` as another counter.
 //!
-//! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted model on
-//! loopback, in a home of its own, with a made-up key.
+//! Run by `./test real`, which installs them under `target/real`. The client talks to a scripted
+//! model on loopback, in a home of its own, with a made-up key.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,7 +1,10 @@
-//! Phoenix as the receiver: it says of our traces what was sent, and sending them again changes nothing.
+//! Phoenix as the receiver: it says of our traces what was sent, and sending them again changes
+//! nothing.
 //!
-//! It runs on loopback, in a folder of its own, and is asked over its GraphQL API. What it should say is written down here or computed from `quipu ship --dry-run --json`, never from its own answers.
-//! It prices by itself, from its own list: that its costs are ours is the word of two lists.
+//! It runs on loopback, in a folder of its own, and is asked over its GraphQL API. What it should
+//! say is written down here or computed from `quipu ship --dry-run --json`, never from its own
+//! answers. It prices by itself, from its own list: that its costs are ours is the word of two
+//! lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -302,7 +305,8 @@ fn stored_span(span: &Value) -> Value {
     })
 }
 
-/// The sessions that spans make, as they should be told: the first turn's input, the last one's output.
+/// The sessions that spans make, as they should be told: the first turn's input, the last one's
+/// output.
 fn sessions_of(spans: &[Value]) -> BTreeMap<String, Value> {
     let mut by_session: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for span in spans.iter().map(sent) {
@@ -428,7 +432,8 @@ fn table(spans: &[Value], phoenix: &Phoenix) -> String {
     shown
 }
 
-/// The transcript that receivers were first tried with, as a session of this name in a home of its own.
+/// The transcript that receivers were first tried with, as a session of this name in a home of its
+/// own.
 fn reference(folder: &Path, session: &str) -> PathBuf {
     let capture = fs::read_to_string(testkit::fixtures().join("langfuse-capture.json")).unwrap();
     let capture: Value = serde_json::from_str(&capture).unwrap();
@@ -490,7 +495,8 @@ fn phoenix_has_what_is_sent_and_has_it_once() {
     assert_eq!(user.sent(&homes, &["--again"]), spans.len());
     user.forget();
     assert_eq!(user.sent(&homes, &[]), spans.len());
-    // Another session, for another project: once it is there, so is what came before it, or it never will be.
+    // Another session, for another project: once it is there, so is what came before it, or it
+    // never will be.
     user.set("user = \"ada\"\nproject = \"other\"\n");
     let other = reference(phoenix.folder.path(), "22222222-2222-4333-8444-555555555555");
     phoenix.wait_for("other", user.sent(&[other], &[]));

@@ -70,7 +70,8 @@ pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Sessions that `check` calls good resume as we say, in every client. With `QUIPU_RESUME_FOLDER` all sessions in that folder, whatever the verdict.
+/// Sessions that `check` calls good resume as we say, in every client. With `QUIPU_RESUME_FOLDER`
+/// all sessions in that folder, whatever the verdict.
 #[test]
 fn sessions_that_resume_fully_are_sent_as_predicted() {
     let named = env("QUIPU_RESUME_FOLDER").map(PathBuf::from);
@@ -120,7 +121,8 @@ fn sessions_that_resume_fully_are_sent_as_predicted() {
     }
 }
 
-/// Files that show one rule each, as they are and mended: the newest client sends what we say, and of those that are mended every result.
+/// Files that show one rule each, as they are and mended: the newest client sends what we say, and
+/// of those that are mended every result.
 #[test]
 fn mended_sessions_are_sent_as_predicted() {
     let newest = clients().into_iter().find(|(version, _)| version == "2.1.325");

@@ -7,7 +7,7 @@ use std::thread;
 use super::{Change, Deed, Subject, Written};
 use crate::check::{Finding, Reach, Verdict};
 use crate::content::BlockKind;
-use crate::history::{Block, History, Message, Role};
+use crate::history::{History, Message, Role, SentBlock};
 use crate::table::{Table, digest};
 
 /// A session before and after a change.
@@ -138,7 +138,7 @@ fn pairs(found: &History) -> (usize, usize) {
     for message in found.messages.iter().filter(|message| message.role != Role::System) {
         let of = |kind: BlockKind| {
             let blocks = message.blocks.iter().filter(move |block| block.kind() == kind);
-            blocks.filter_map(Block::call)
+            blocks.filter_map(SentBlock::call)
         };
         if message.role == Role::Assistant {
             open.extend(of(BlockKind::ToolUse));

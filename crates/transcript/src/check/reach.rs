@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::graph::{ChainId, Link, Start};
-use crate::history::{Block, History, Note, Rules};
+use crate::history::{History, Note, Rules, SentBlock};
 use crate::input::Input;
 use crate::table::{RowId, Table};
 
@@ -362,7 +362,7 @@ fn dropped(table: &Table, found: &History) -> HashSet<RowId> {
     let mut dropped: HashSet<RowId> = of_notes.collect();
     // Other blocks of these records may be sent.
     let blocks = found.messages.iter().flat_map(|message| &message.blocks);
-    for block in blocks.filter_map(Block::origin) {
+    for block in blocks.filter_map(SentBlock::origin) {
         dropped.remove(&table.block(block).row);
     }
     dropped

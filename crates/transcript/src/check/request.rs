@@ -11,7 +11,7 @@ use super::finding::Findings;
 use super::image::{LARGEST, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
 use super::{Case, examine::ThinkingFault};
 use crate::content::BlockKind;
-use crate::history::{Block, CallId, History, Role, Rules};
+use crate::history::{CallId, History, Role, Rules, SentBlock};
 use crate::table::{BlockId, BlockRow, Filling, Id, RowId, digest};
 
 /// The largest request that the API accepts, in bytes.
@@ -20,7 +20,7 @@ const LARGEST_REQUEST: u64 = 32 << 20;
 /// Consecutive messages with the same role.
 struct Turn<'a> {
     role: Role,
-    blocks: Vec<&'a Block>,
+    blocks: Vec<&'a SentBlock>,
 }
 
 /// Reports what the API would refuse.
@@ -52,7 +52,7 @@ struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    fn part(&self, block: &Block) -> Option<&BlockRow> {
+    fn part(&self, block: &SentBlock) -> Option<&BlockRow> {
         block.origin().map(|origin| self.case.conversation.table.block(origin))
     }
 
@@ -62,7 +62,7 @@ impl Checking<'_> {
         part.is_some_and(|part| part.kind == BlockKind::ToolUse) && self.rules.sends_plain_calls()
     }
 
-    fn row(&self, block: &Block) -> Option<RowId> {
+    fn row(&self, block: &SentBlock) -> Option<RowId> {
         self.part(block).map(|part| part.row)
     }
 
@@ -117,7 +117,7 @@ impl Checking<'_> {
                 }
             }
             // The API does not see results that follow a text.
-            let is_result = |block: &&&Block| block.kind() == BlockKind::ToolResult;
+            let is_result = |block: &&&SentBlock| block.kind() == BlockKind::ToolResult;
             let lead = turn.blocks.iter().take_while(|block| !is_result(block)).count();
             if turn.role == Role::User && lead > 0 && !seen.is_empty() {
                 let text = "a text is sent before the tool results";
@@ -204,7 +204,7 @@ impl Checking<'_> {
         let table = &self.case.conversation.table;
         let mut is_sent = vec![false; table.blocks().len()];
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
-        for origin in blocks.filter_map(Block::origin) {
+        for origin in blocks.filter_map(SentBlock::origin) {
             is_sent[origin.index()] = true;
         }
         let last = turns.iter().rfind(|turn| turn.role == Role::Assistant);
@@ -338,7 +338,7 @@ impl Checking<'_> {
     fn size(&self, found: &History, findings: &mut Findings<'_>) {
         let table = &self.case.conversation.table;
         let blocks = found.messages.iter().flat_map(|message| &message.blocks);
-        let size: u64 = blocks.filter_map(Block::origin).map(|block| table.size(block)).sum();
+        let size: u64 = blocks.filter_map(SentBlock::origin).map(|block| table.size(block)).sum();
         if size > LARGEST_REQUEST {
             let text = format!(
                 "{size} bytes of messages are sent; the API accepts at most {LARGEST_REQUEST}"
@@ -348,6 +348,9 @@ impl Checking<'_> {
     }
 }
 
-fn of_kind<'a>(blocks: &'a [&'a Block], kind: BlockKind) -> impl Iterator<Item = &'a Block> {
+fn of_kind<'a>(
+    blocks: &'a [&'a SentBlock],
+    kind: BlockKind,
+) -> impl Iterator<Item = &'a SentBlock> {
     blocks.iter().copied().filter(move |block| block.kind() == kind)
 }

@@ -30,7 +30,7 @@ pub struct Digest {
     /// The front of that string was kept already.
     long: bool,
     /// The kind of bytes that are being read outside of strings, and how many there were so far.
-    run: (Run, usize),
+    run: (ByteRun, usize),
     depth: usize,
     /// The last string at the top level of the record was `message`: a container that begins now is
     /// the message.
@@ -51,7 +51,7 @@ enum Within {
 
 /// Kinds of bytes that are shortened where many follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
+enum ByteRun {
     Nul,
     Space,
     Digit,
@@ -80,7 +80,7 @@ impl Default for Digest {
             text: Vec::new(),
             dropped: 0,
             long: false,
-            run: (Run::Other, 0),
+            run: (ByteRun::Other, 0),
             depth: 0,
             message_next: false,
             in_message: false,
@@ -222,14 +222,14 @@ impl Digest {
 
     fn structure(&mut self, byte: u8) {
         let run = match byte {
-            0 => Run::Nul,
-            b' ' | b'\t' | b'\r' => Run::Space,
-            b'0'..=b'9' => Run::Digit,
-            _ => Run::Other,
+            0 => ByteRun::Nul,
+            b' ' | b'\t' | b'\r' => ByteRun::Space,
+            b'0'..=b'9' => ByteRun::Digit,
+            _ => ByteRun::Other,
         };
         let before = if self.run.0 == run { self.run.1 } else { 0 };
         self.run = (run, before + 1);
-        if before >= KEPT_FRONT && run != Run::Other {
+        if before >= KEPT_FRONT && run != ByteRun::Other {
             return self.skip(1);
         }
         match byte {

@@ -11,7 +11,7 @@ use crate::table::{BlockId, BlockRow, Filling, Id, Ids};
 
 /// A block of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SentBlock {
     raw: Cow<'static, [u8]>,
     kind: BlockKind,
     /// Whether it is blank, and other properties of its content that decide how clients treat it.
@@ -41,45 +41,45 @@ fn filling(text: &str) -> Filling {
     }
 }
 
-impl Block {
+impl SentBlock {
     /// A block as it is in the file; a string becomes a text block.
-    pub(super) fn read(block: content::Block<'_>) -> Block {
+    pub(super) fn read(block: content::Block<'_>) -> SentBlock {
         if block.is_string() {
-            return Block::text(&block.text().unwrap_or_default());
+            return SentBlock::text(&block.text().unwrap_or_default());
         }
-        Block::new(block.json().raw().to_vec(), block.kind())
+        SentBlock::new(block.json().raw().to_vec(), block.kind())
     }
 
-    fn new(raw: impl Into<Cow<'static, [u8]>>, kind: BlockKind) -> Block {
-        Block { raw: raw.into(), kind, filling: Filling::Some, call: None, origin: None }
+    fn new(raw: impl Into<Cow<'static, [u8]>>, kind: BlockKind) -> SentBlock {
+        SentBlock { raw: raw.into(), kind, filling: Filling::Some, call: None, origin: None }
     }
 
     /// A block without its bytes: enough to know how clients treat it.
-    pub(super) fn outline(part: &BlockRow) -> Block {
+    pub(super) fn outline(part: &BlockRow) -> SentBlock {
         let raw = match (part.kind, part.filling) {
             (BlockKind::Text, Filling::Some) => TEXT,
             (BlockKind::Text, Filling::Blank) => BLANK,
             (BlockKind::Text, Filling::None) => EMPTY,
             _ => OTHER,
         };
-        Block::new(raw, part.kind)
+        SentBlock::new(raw, part.kind)
     }
 
     /// The same block, with what the table knows about it.
-    pub(super) fn of(self, origin: BlockId, part: &BlockRow) -> Block {
-        Block { call: part.id, origin: Some(origin), filling: part.filling, ..self }
+    pub(super) fn of(self, origin: BlockId, part: &BlockRow) -> SentBlock {
+        SentBlock { call: part.id, origin: Some(origin), filling: part.filling, ..self }
     }
 
     /// A block of text.
-    pub(super) fn text(text: &str) -> Block {
+    pub(super) fn text(text: &str) -> SentBlock {
         let raw = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
-        Block { filling: filling(text), ..Block::new(raw.into_bytes(), BlockKind::Text) }
+        SentBlock { filling: filling(text), ..SentBlock::new(raw.into_bytes(), BlockKind::Text) }
     }
 
     /// A text block that the client inserts into an answer.
-    pub(super) fn filler(text: &str) -> Block {
+    pub(super) fn filler(text: &str) -> SentBlock {
         let raw = format!(r#"{{"type":"text","text":{},"citations":[]}}"#, quote(text));
-        Block::new(raw.into_bytes(), BlockKind::Text)
+        SentBlock::new(raw.into_bytes(), BlockKind::Text)
     }
 
     /// A result that the client makes up. The order of members is the client's.
@@ -88,7 +88,7 @@ impl Block {
         ids: &Ids,
         text: &str,
         id_first: bool,
-    ) -> Block {
+    ) -> SentBlock {
         let (id, text) = (quote(call.map_or("", |id| ids.text(id))), quote(text));
         let raw = if id_first {
             format!(
@@ -99,7 +99,7 @@ impl Block {
                 r#"{{"type":"tool_result","content":{text},"is_error":true,"tool_use_id":{id}}}"#
             )
         };
-        Block { call, ..Block::new(raw.into_bytes(), BlockKind::ToolResult) }
+        SentBlock { call, ..SentBlock::new(raw.into_bytes(), BlockKind::ToolResult) }
     }
 
     /// The block as JSON.
@@ -175,21 +175,21 @@ impl Block {
     }
 
     /// The block with another text.
-    pub(super) fn with_text(&self, text: &str) -> Block {
+    pub(super) fn with_text(&self, text: &str) -> SentBlock {
         if self.is_outline() {
             return self.clone();
         }
-        Block { filling: filling(text), ..self.with("text", quote(text).as_bytes()) }
+        SentBlock { filling: filling(text), ..self.with("text", quote(text).as_bytes()) }
     }
 
     /// The block with other bytes.
-    pub(super) fn with_raw(&self, raw: Vec<u8>) -> Block {
-        let Block { kind, filling, call, origin, .. } = *self;
-        Block { raw: raw.into(), kind, filling, call, origin }
+    pub(super) fn with_raw(&self, raw: Vec<u8>) -> SentBlock {
+        let SentBlock { kind, filling, call, origin, .. } = *self;
+        SentBlock { raw: raw.into(), kind, filling, call, origin }
     }
 
     /// The block with one member changed.
-    pub(super) fn with(&self, name: &str, value: &[u8]) -> Block {
+    pub(super) fn with(&self, name: &str, value: &[u8]) -> SentBlock {
         let raw = self
             .json()
             .object()
@@ -207,14 +207,14 @@ impl Block {
     }
 
     /// A result with reminders: after its text, or as additional blocks.
-    pub(super) fn with_reminders(&self, reminders: &[String]) -> Block {
+    pub(super) fn with_reminders(&self, reminders: &[String]) -> SentBlock {
         if self.is_outline() {
             return self.clone();
         }
         let content = self.json().get("content");
         if let Some(list) = content.filter(|content| content.shape() == Shape::Array) {
             let mut parts: Vec<Vec<u8>> = list.elements().map(|part| part.raw().to_vec()).collect();
-            parts.extend(reminders.iter().map(|text| Block::text(text).raw.into_owned()));
+            parts.extend(reminders.iter().map(|text| SentBlock::text(text).raw.into_owned()));
             return self.with("content", &[b"[", parts.join(&b","[..]).as_slice(), b"]"].concat());
         }
         let text = content.and_then(Json::text).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Block {
     }
 
     /// Replaces unpaired surrogates, as the newest client does.
-    pub(super) fn without_surrogates(mut self) -> Block {
+    pub(super) fn without_surrogates(mut self) -> SentBlock {
         if let Some(mended) = crate::json::replace_surrogates(&self.raw) {
             self.raw = mended.into();
         }

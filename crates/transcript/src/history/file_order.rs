@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::{Block, Message, Role};
+use super::{Message, Role, SentBlock};
 use crate::content::Message as Content;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
@@ -20,12 +20,12 @@ pub fn in_file_order(conversation: &Conversation, then: Option<&str>) -> io::Res
                 let text = conversation
                     .look(row, |entry| entry.text("summary").unwrap_or_default().into_owned())?;
                 let text = format!("[Previous conversation summary]: {text}");
-                messages = vec![Message::new(Role::User, vec![Block::text(&text)])];
+                messages = vec![Message::new(Role::User, vec![SentBlock::text(&text)])];
             }
             Kind::User => {
                 let read = conversation.look(row, |entry| {
                     let blocks =
-                        entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
+                        entry.message().into_iter().flat_map(Content::blocks).map(SentBlock::read);
                     (entry.flag("isMeta"), blocks.collect::<Vec<_>>())
                 })?;
                 let (is_meta, blocks) = read;
@@ -36,7 +36,7 @@ pub fn in_file_order(conversation: &Conversation, then: Option<&str>) -> io::Res
             Kind::Assistant => {
                 let (of, blocks) = conversation.look(row, |entry| {
                     let blocks =
-                        entry.message().into_iter().flat_map(Content::blocks).map(Block::read);
+                        entry.message().into_iter().flat_map(Content::blocks).map(SentBlock::read);
                     (
                         entry.text("requestId").map(std::borrow::Cow::into_owned),
                         blocks.collect::<Vec<_>>(),
@@ -53,6 +53,6 @@ pub fn in_file_order(conversation: &Conversation, then: Option<&str>) -> io::Res
             _ => {}
         }
     }
-    messages.extend(then.map(|prompt| Message::new(Role::User, vec![Block::text(prompt)])));
+    messages.extend(then.map(|prompt| Message::new(Role::User, vec![SentBlock::text(prompt)])));
     Ok(messages)
 }

@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 
 use super::attachment::Sent;
-use super::block::Block;
+use super::block::SentBlock;
 use super::rules::{ResultsFirst, Rules};
 use super::{AnswerName, Line, Message, Role};
 use crate::content::BlockKind;
@@ -72,7 +72,7 @@ struct Merging {
 }
 
 impl Merging {
-    fn user(&mut self, blocks: Vec<Block>, is_string: bool) {
+    fn user(&mut self, blocks: Vec<SentBlock>, is_string: bool) {
         self.end_result();
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) {
             join(last, blocks, self.rules);
@@ -93,14 +93,14 @@ impl Merging {
         }
         let is_reminder = sent.is_reminder();
         let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) else {
-            let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
+            let mut message = Message::new(Role::User, vec![SentBlock::text(&sent.text)]);
             message.is_attachment = true;
             self.messages.push(message);
             return;
         };
         if last.is_attachment && last.blocks.len() == 1 && !last.is_joined {
             // After an answer, each text is a message of its own.
-            let mut message = Message::new(Role::User, vec![Block::text(&sent.text)]);
+            let mut message = Message::new(Role::User, vec![SentBlock::text(&sent.text)]);
             message.is_attachment = true;
             self.messages.push(message);
             return;
@@ -115,7 +115,7 @@ impl Merging {
         }
         self.end_result();
         if let Some(last) = self.messages.last_mut() {
-            last.blocks.push(Block::text(&sent.text));
+            last.blocks.push(SentBlock::text(&sent.text));
         }
     }
 
@@ -173,13 +173,14 @@ impl Merging {
         self.end_result();
         let texts = std::mem::take(&mut self.to_system);
         if !texts.is_empty() {
-            self.messages.push(Message::new(Role::System, vec![Block::text(&texts.join("\n\n"))]));
+            self.messages
+                .push(Message::new(Role::System, vec![SentBlock::text(&texts.join("\n\n"))]));
         }
     }
 }
 
 /// Adds a user's blocks to the user message before them.
-pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
+pub(super) fn join(message: &mut Message, blocks: Vec<SentBlock>, rules: Rules) {
     message.is_string = false;
     message.is_joined = true;
     if rules.seams
@@ -193,7 +194,7 @@ pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
         message.blocks.extend(blocks);
         return;
     }
-    let is_result = |block: &Block| block.kind() == BlockKind::ToolResult;
+    let is_result = |block: &SentBlock| block.kind() == BlockKind::ToolResult;
     let Some(front) = message.front else {
         message.blocks.extend(blocks);
         results_first(&mut message.blocks);
@@ -206,7 +207,7 @@ pub(super) fn join(message: &mut Message, blocks: Vec<Block>, rules: Rules) {
     message.blocks.extend(rest);
 }
 
-fn results_first(blocks: &mut Vec<Block>) {
+fn results_first(blocks: &mut Vec<SentBlock>) {
     let (results, rest): (Vec<_>, Vec<_>) =
         std::mem::take(blocks).into_iter().partition(|block| block.kind() == BlockKind::ToolResult);
     blocks.extend(results.into_iter().chain(rest));

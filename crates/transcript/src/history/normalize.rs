@@ -3,7 +3,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use super::block::{Block, CallId};
+use super::block::{CallId, SentBlock};
 use super::merge::join;
 use super::rules::{Pairing, Rules};
 use super::{AnswerName, Message, Model, Note, Role};
@@ -37,7 +37,7 @@ pub(super) fn repair(
         let sends_empty = !rules.drops_blank_blocks && rules.pairing == Pairing::Strict;
         for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
             if message.blocks.is_empty() {
-                message.blocks.push(Block::filler(NOTHING));
+                message.blocks.push(SentBlock::filler(NOTHING));
             }
         }
         messages.retain(|message| sends_empty || !message.blocks.is_empty());
@@ -71,7 +71,7 @@ fn drop_thinking_only(messages: &mut Vec<Message>, notes: &mut Vec<Note>) {
         .map(|message| {
             message.role == Role::Assistant
                 && !message.blocks.is_empty()
-                && message.blocks.iter().all(Block::is_thinking)
+                && message.blocks.iter().all(SentBlock::is_thinking)
                 && of_id[&message.id] < 2
         })
         .collect();
@@ -93,7 +93,7 @@ fn drop_blank_blocks(messages: &mut [Message]) {
                 let had = !message.blocks.is_empty();
                 message.blocks.retain(|block| !block.is_blank());
                 if had && message.blocks.is_empty() {
-                    message.blocks.push(Block::text(NOTHING));
+                    message.blocks.push(SentBlock::text(NOTHING));
                 }
             }
             Role::Assistant => {
@@ -123,7 +123,7 @@ fn joined(messages: Vec<Message>, rules: Rules) -> Vec<Message> {
 }
 
 fn calls(message: &Message, kind: BlockKind) -> Vec<CallId> {
-    message.blocks.iter().filter(|block| block.kind() == kind).filter_map(Block::call).collect()
+    message.blocks.iter().filter(|block| block.kind() == kind).filter_map(SentBlock::call).collect()
 }
 
 fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>) -> Vec<Message> {
@@ -149,7 +149,7 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
                         stays
                     });
                     if message.blocks.is_empty() && before > 0 {
-                        message.blocks.push(Block::filler(INTERRUPTED));
+                        message.blocks.push(SentBlock::filler(INTERRUPTED));
                     }
                 }
                 open = calls(&message, BlockKind::ToolUse);
@@ -180,10 +180,10 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
                 }
                 let has: HashSet<CallId> =
                     calls(&message, BlockKind::ToolResult).into_iter().collect();
-                let missing: Vec<Block> = open
+                let missing: Vec<SentBlock> = open
                     .drain(..)
                     .filter(|id| !has.contains(id))
-                    .map(|id| Block::made_result(id, ids, MISSING, true))
+                    .map(|id| SentBlock::made_result(id, ids, MISSING, true))
                     .collect();
                 if !missing.is_empty() {
                     notes.push(Note::MadeResults { count: missing.len() });
@@ -193,7 +193,7 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
                     if !strict || (is_first && !rules.drops_blank_blocks) {
                         continue;
                     }
-                    message.blocks.push(Block::text(if is_first { REMOVED } else { NOTHING }));
+                    message.blocks.push(SentBlock::text(if is_first { REMOVED } else { NOTHING }));
                 }
             }
         }
@@ -228,8 +228,8 @@ fn close(found: &mut Vec<Message>, open: &mut Vec<CallId>, ids: &Ids, notes: &mu
     if open.is_empty() {
         return;
     }
-    let made: Vec<Block> =
-        open.drain(..).map(|id| Block::made_result(id, ids, MISSING, true)).collect();
+    let made: Vec<SentBlock> =
+        open.drain(..).map(|id| SentBlock::made_result(id, ids, MISSING, true)).collect();
     notes.push(Note::MadeResults { count: made.len() });
     found.push(Message::new(Role::User, made));
 }

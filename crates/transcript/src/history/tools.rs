@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::block::Block;
+use super::block::SentBlock;
 use super::rules::{Calls, References, Rules};
 use crate::content::BlockKind;
 use crate::json::{Json, Shape, quote};
@@ -74,8 +74,8 @@ const NEWEST: &[&str] = &[
 ];
 
 /// The text that the newest client adds after references to tools.
-pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
-    let has_reference = |block: &Block| {
+pub(super) fn loaded(blocks: &[SentBlock], rules: Rules) -> Option<SentBlock> {
+    let has_reference = |block: &SentBlock| {
         if block.kind() != BlockKind::ToolResult || !may_refer(block) {
             return false;
         }
@@ -83,11 +83,11 @@ pub(super) fn loaded(blocks: &[Block], rules: Rules) -> Option<Block> {
         content.into_iter().flat_map(Json::elements).any(|part| is_reference(&part))
     };
     (rules.references == References::Offered && blocks.iter().any(has_reference))
-        .then(|| Block::text("Tool loaded."))
+        .then(|| SentBlock::text("Tool loaded."))
 }
 
 /// A block as the client sends it with the tools that it has.
-pub(super) fn fitted(block: Block, rules: Rules) -> Block {
+pub(super) fn fitted(block: SentBlock, rules: Rules) -> SentBlock {
     match block.kind() {
         BlockKind::ToolUse => call(block, rules),
         BlockKind::ToolResult => result(block, rules),
@@ -97,7 +97,7 @@ pub(super) fn fitted(block: Block, rules: Rules) -> Block {
 
 /// Whether a result may contain references to tools. Almost none does, and the others need not be
 /// parsed.
-fn may_refer(block: &Block) -> bool {
+fn may_refer(block: &SentBlock) -> bool {
     REFERENCE.find(block.raw()).is_some()
 }
 
@@ -107,7 +107,7 @@ fn is_reference(part: &Json<'_>) -> bool {
     part.get("type").is_some_and(|name| name.is("tool_reference"))
 }
 
-fn call(block: Block, rules: Rules) -> Block {
+fn call(block: SentBlock, rules: Rules) -> SentBlock {
     let Some(object) = block.json().object() else { return block };
     let name = object.get("name");
     let is = |wanted: &str| name.is_some_and(|name| name.is(wanted));
@@ -141,7 +141,7 @@ fn member(name: &str, value: &[u8]) -> Vec<u8> {
     [quote(name).as_bytes(), b":", value].concat()
 }
 
-fn result(block: Block, rules: Rules) -> Block {
+fn result(block: SentBlock, rules: Rules) -> SentBlock {
     if !may_refer(&block) {
         return block;
     }
@@ -168,6 +168,6 @@ fn result(block: Block, rules: Rules) -> Block {
         }
     };
     let list =
-        if kept.is_empty() { Block::text(text).raw().to_vec() } else { kept.join(&b","[..]) };
+        if kept.is_empty() { SentBlock::text(text).raw().to_vec() } else { kept.join(&b","[..]) };
     block.with("content", &[b"[", list.as_slice(), b"]"].concat())
 }

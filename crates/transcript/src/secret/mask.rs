@@ -165,16 +165,16 @@ impl<W: Write> Write for JsonMask<'_, '_, W> {
     }
 }
 
-fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &Piece<'_>) -> io::Result<()> {
+fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &JsonPiece<'_>) -> io::Result<()> {
     match piece {
-        Piece::Between(bytes) => out.write_all(bytes),
-        Piece::Open(bytes) => {
+        JsonPiece::Between(bytes) => out.write_all(bytes),
+        JsonPiece::Open(bytes) => {
             // The string is cut off, so it is not known what it would have been.
             let text = String::from_utf8_lossy(bytes);
             out.write_all(b"\"")?;
             out.write_all(mask.text(&text).as_bytes())
         }
-        Piece::String { bytes, member } => {
+        JsonPiece::String { bytes, member } => {
             let text = unescape(bytes);
             if member.is_none()
                 && let Some(shown) = mask.line_of_key(&text)
@@ -192,11 +192,11 @@ fn pass(mask: &mut Mask<'_>, out: &mut impl Write, piece: &Piece<'_>) -> io::Res
 /// The kind of each secret in JSON.
 pub(super) fn kinds_in_json<'r>(redactor: &'r Redactor, json: &[u8]) -> Vec<&'r str> {
     let mut kinds = Vec::new();
-    let mut take = |piece: Piece<'_>| {
+    let mut take = |piece: JsonPiece<'_>| {
         let found = match piece {
-            Piece::Between(_) => return,
-            Piece::Open(bytes) => redactor.find(&String::from_utf8_lossy(bytes)),
-            Piece::String { bytes, member } => redactor.find_in(member, &unescape(bytes)),
+            JsonPiece::Between(_) => return,
+            JsonPiece::Open(bytes) => redactor.find(&String::from_utf8_lossy(bytes)),
+            JsonPiece::String { bytes, member } => redactor.find_in(member, &unescape(bytes)),
         };
         kinds.extend(found.into_iter().map(|secret| secret.kind));
     };
@@ -208,7 +208,7 @@ pub(super) fn kinds_in_json<'r>(redactor: &'r Redactor, json: &[u8]) -> Vec<&'r 
 
 /// A piece of JSON.
 #[derive(Debug)]
-enum Piece<'a> {
+enum JsonPiece<'a> {
     /// The bytes between strings.
     Between(&'a [u8]),
     /// A string without its quotes, and the name of the member whose value it is.
@@ -233,7 +233,7 @@ struct Strings {
 }
 
 impl Strings {
-    fn read(&mut self, mut bytes: &[u8], take: &mut impl FnMut(Piece<'_>)) {
+    fn read(&mut self, mut bytes: &[u8], take: &mut impl FnMut(JsonPiece<'_>)) {
         while !bytes.is_empty() {
             let used = match &mut self.open {
                 Some(string) => {
@@ -254,7 +254,7 @@ impl Strings {
     }
 
     /// Takes the bytes between strings, up to the next string.
-    fn between(&mut self, bytes: &[u8], take: &mut impl FnMut(Piece<'_>)) -> usize {
+    fn between(&mut self, bytes: &[u8], take: &mut impl FnMut(JsonPiece<'_>)) -> usize {
         if let Some((string, spaces)) = &mut self.held {
             let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             spaces.extend_from_slice(&bytes[..blank]);
@@ -263,8 +263,11 @@ impl Strings {
             }
             let is_name = bytes[blank] == b':';
             let member = self.member.take();
-            take(Piece::String { bytes: string, member: member.as_deref().filter(|_| !is_name) });
-            take(Piece::Between(spaces));
+            take(JsonPiece::String {
+                bytes: string,
+                member: member.as_deref().filter(|_| !is_name),
+            });
+            take(JsonPiece::Between(spaces));
             self.member = is_name.then(|| unescape(string).into_owned());
             self.held = None;
             return blank;
@@ -274,7 +277,7 @@ impl Strings {
         if between.iter().any(|byte| b"{[,".contains(byte)) {
             self.member = None;
         }
-        take(Piece::Between(between));
+        take(JsonPiece::Between(between));
         if end.is_some() {
             (self.open, self.is_escaped) = (Some(Vec::new()), false);
         }
@@ -282,14 +285,14 @@ impl Strings {
     }
 
     /// Emits the rest.
-    fn finish(&mut self, take: &mut impl FnMut(Piece<'_>)) {
+    fn finish(&mut self, take: &mut impl FnMut(JsonPiece<'_>)) {
         if let Some((string, spaces)) = self.held.take() {
             let member = self.member.take();
-            take(Piece::String { bytes: &string, member: member.as_deref() });
-            take(Piece::Between(&spaces));
+            take(JsonPiece::String { bytes: &string, member: member.as_deref() });
+            take(JsonPiece::Between(&spaces));
         }
         if let Some(string) = self.open.take() {
-            take(Piece::Open(&string));
+            take(JsonPiece::Open(&string));
         }
     }
 }

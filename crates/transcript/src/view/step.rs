@@ -19,22 +19,22 @@ use crate::turn::{Step, Turn};
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A message to the model.
-    Message(Message),
+    Message(MessageView),
     /// An answer of the model; its blocks and calls follow as items.
     Answer(Answer),
     /// A block of the answer that is not a call.
-    Block(Block),
+    Block(BlockView),
     /// A call of the answer.
     Call(Box<Call>),
     /// A result whose call is not in the file.
     Orphan(Orphan),
     /// Something that the client noted.
-    Event(Event),
+    Event(EventView),
 }
 
 /// A message to the model: a prompt, or what takes its place.
 #[derive(Clone, Debug, Serialize)]
-pub struct Message {
+pub struct MessageView {
     r#type: &'static str,
     input: &'static str,
     /// The number of its line in the file.
@@ -91,7 +91,7 @@ pub struct Answer {
 
 /// A block of an answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Block {
+pub struct BlockView {
     /// The number of its line in the file.
     pub line: u64,
     /// Its contents.
@@ -124,7 +124,7 @@ pub struct Orphan {
 
 /// Something that the client noted beside the conversation.
 #[derive(Clone, Debug, Serialize)]
-pub struct Event {
+pub struct EventView {
     r#type: &'static str,
     /// The type of the record.
     pub kind: String,
@@ -165,7 +165,7 @@ pub fn items<'a>(
 fn head(conversation: &Conversation, step: &Step) -> io::Result<Item> {
     let table = &conversation.table;
     Ok(match step {
-        Step::Said(row) => Item::Message(Message::read(conversation, *row)?),
+        Step::Said(row) => Item::Message(MessageView::read(conversation, *row)?),
         Step::Answer { id, counts, .. } => {
             let answer = table.answer(*id);
             let counted = answer.usage.as_ref().filter(|_| *counts);
@@ -194,7 +194,7 @@ fn head(conversation: &Conversation, step: &Step) -> io::Result<Item> {
         Step::Event(row) => {
             let kind = |entry: &Entry<'_>| entry.type_name().unwrap_or_default().into_owned();
             let (noted, kind) = conversation.look(*row, |entry| (event(entry), kind(entry)))?;
-            Item::Event(Event {
+            Item::Event(EventView {
                 r#type: "event",
                 kind,
                 line: table.row(*row).line,
@@ -219,7 +219,7 @@ fn block(
         return Ok(Item::Call(Box::new(Call::read(session, owner, id)?)));
     }
     let piece = conversation.pieces(&[id])?.into_iter().next();
-    Ok(Item::Block(Block {
+    Ok(Item::Block(BlockView {
         line: table.row(table.block(id).row).line,
         piece: piece.map(Piece::from),
         is_error: answer.is_some_and(|answer| table.answer(answer).is_error),
@@ -238,7 +238,7 @@ impl Item {
                 Role::Prompt | Role::Queued | Role::Interrupt => true,
             },
             Item::Answer(_) => false,
-            Item::Block(Block { is_filler: true, .. }) if !is_full => false,
+            Item::Block(BlockView { is_filler: true, .. }) if !is_full => false,
             Item::Block(block) => match &block.piece {
                 None => false,
                 Some(Piece::Text { text, .. }) => !text.trim().is_empty(),
@@ -254,12 +254,12 @@ impl Item {
     }
 }
 
-impl Message {
-    fn read(conversation: &Conversation, row: RowId) -> io::Result<Message> {
+impl MessageView {
+    fn read(conversation: &Conversation, row: RowId) -> io::Result<MessageView> {
         let content: Vec<Piece> =
             conversation.pieces_of(row)?.into_iter().map(Piece::from).collect();
         let known = conversation.table.row(row);
-        Ok(Message {
+        Ok(MessageView {
             r#type: "message",
             input: known.input.map_or("queued", Input::name),
             line: known.line,
@@ -310,6 +310,6 @@ pub fn headline(conversation: &Conversation, turn: &Turn) -> io::Result<String> 
     if turn.input == Some(Input::Summary) {
         return Ok("(continues after a compaction)".to_owned());
     }
-    let words: String = Message::read(conversation, row)?.text.chars().take(LONGEST).collect();
+    let words: String = MessageView::read(conversation, row)?.text.chars().take(LONGEST).collect();
     Ok(if words.trim().is_empty() { "(no text)".to_owned() } else { words })
 }

@@ -14,8 +14,9 @@ use transcript::place::{Session, sessions_in};
 
 use super::ChatArgs;
 use super::start::Where;
-use crate::command::repair;
 use crate::failure::Failure;
+use crate::select;
+use crate::surgery;
 use crate::world::World;
 
 /// Where a session is written, and what it continues.
@@ -85,7 +86,7 @@ fn is_id(text: &str) -> bool {
 
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {
     if let Some(name) = &args.resume {
-        let session = world.session(name)?;
+        let session = select::session(world, name)?;
         // Samples are only for looking at.
         if world.has_samples() && !Path::new(name).exists() {
             let message = format!("session `{name}` not found");
@@ -124,7 +125,7 @@ fn says_anything(path: &Path) -> bool {
 fn opened(world: &mut World, session: &Session, model: Option<&str>) -> Result<Resumed, Failure> {
     let mut found = open(session, &session.path, model)?;
     if is_broken(&found)
-        && let Some(note) = repair::before_resume(world, session, None)?
+        && let Some(note) = surgery::before_resume(world, session, None)?
     {
         world.out.note(&note)?;
         found = open(session, &session.path, model)?;
@@ -141,7 +142,7 @@ fn unkept(world: &mut World, session: &Session, model: Option<&str>) -> Result<R
     let folder = tempfile::tempdir();
     let folder = folder.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
     let copy = folder.path().join(format!("{}.jsonl", session.id));
-    match repair::before_resume(world, session, Some(&copy))? {
+    match surgery::before_resume(world, session, Some(&copy))? {
         Some(note) => {
             world.out.note(&note)?;
             open(session, &copy, model)?

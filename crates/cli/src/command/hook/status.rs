@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::change::Settings;
 use super::settings::{self, EVENTS, Wrong};
-use super::{job, log};
 use crate::failure::Failure;
+use crate::jobs::{self, log};
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
@@ -61,7 +61,7 @@ struct Waits {
     named_by: Option<&'static str>,
     jobs: usize,
     /// Jobs that are not retried automatically.
-    aside: Vec<job::Aside>,
+    aside: Vec<jobs::Aside>,
     batches: usize,
     bytes: u64,
     refused: Vec<String>,
@@ -83,8 +83,8 @@ impl Waits {
             v: JSON_VERSION,
             receiver: receiver.map(Receiver::shown),
             named_by: receiver.map(|receiver| receiver.named_by),
-            jobs: receiver_dir.map_or(0, job::waiting),
-            aside: receiver_dir.map(job::set_aside).unwrap_or_default(),
+            jobs: receiver_dir.map_or(0, jobs::waiting),
+            aside: receiver_dir.map(jobs::set_aside).unwrap_or_default(),
             batches: spool.map_or(0, |spool| spool.waiting().len()),
             bytes: spool.map_or(0, Queue::size),
             refused: refused.into_iter().map(|(_, why)| why).collect(),
@@ -119,7 +119,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         row(page, "jobs", WARN, &format!("{} not done yet", count(waits.jobs as u64, "job")))?;
     }
     for aside in waits.aside.iter().take(LINES) {
-        row(page, "aside", WARN, &of_aside(aside))?;
+        row(page, "aside", WARN, &jobs::of_aside(aside))?;
     }
     if let (Some(receiver), Some(_)) = (receiver, waits.aside.first()) {
         let all = match waits.aside.len().saturating_sub(LINES) {
@@ -129,7 +129,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         let text = format!("{all}`quipu ship --all` tries again; this drops them:");
         row(page, "", DIM, &text)?;
         // A line to copy: it stays on one line.
-        let folder = quoted(&job::aside_folder(&receiver.dir).display().to_string());
+        let folder = quoted(&jobs::aside_folder(&receiver.dir).display().to_string());
         page.line(&[Span::named(""), Span::plain(format!("rm -r {folder}"))])?;
     }
     if waits.batches > 0 {
@@ -154,18 +154,6 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         page.line(&[Span::new(DIM, shown(&format!("  {line}")))])?;
     }
     Ok(())
-}
-
-/// A job that was set aside, on one line.
-pub(super) fn of_aside(aside: &job::Aside) -> String {
-    match &aside.transcript {
-        // If the transcript is the reason, the reason names it already.
-        Some(path) if !aside.why.contains(path.to_string_lossy().as_ref()) => {
-            format!("`{}`: {}", path.display(), aside.why)
-        }
-        Some(_) => aside.why.clone(),
-        None => format!("`{}`: {}", aside.file.display(), aside.why),
-    }
 }
 
 const NOBODY: &str = "none is configured: set LANGFUSE_* or OTEL_EXPORTER_OTLP_* where Claude Code runs, or `[ship]` in the configuration";

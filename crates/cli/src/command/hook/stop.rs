@@ -9,9 +9,8 @@ use std::io::{self, IsTerminal as _, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::job::Job;
-use super::log;
 use crate::failure::Failure;
+use crate::jobs::{Job, log};
 use crate::receiver::{Receiver, ReceiverArgs};
 use crate::world::World;
 

@@ -33,7 +33,7 @@ pub(super) fn tree(
     let receiver = Receiver::look_for(world, &args.receiver)?;
     let nobody = telling_nobody(world, &args.receiver);
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
-    let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.again);
+    let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.repeat());
     let ids = ids(world, &args.receiver);
     let mut origins = Origins::default();
     for session in sessions {

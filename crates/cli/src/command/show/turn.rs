@@ -7,7 +7,7 @@ use transcript::agents::{Owner, WithAgents};
 use transcript::conversation::Conversation;
 use transcript::input::Input;
 use transcript::turn::{Outcome, Turn};
-use transcript::view::{self, Detail, Item, Message, Piece, Role};
+use transcript::view::{self, Detail, Item, MessageView, Piece, Role};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, call};
@@ -149,7 +149,7 @@ fn rule(
 /// Draws what the model was sent.
 fn write_message(
     page: &mut Page<'_>,
-    message: &Message,
+    message: &MessageView,
     before: &mut Apart,
     wanted: Wanted<'_>,
 ) -> io::Result<()> {

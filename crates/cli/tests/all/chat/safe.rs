@@ -1,4 +1,5 @@
-//! What is not asked for is not done: nothing is written too early, nothing is allowed by others, no key goes astray.
+//! What is not asked for is not done: nothing is written too early, nothing is allowed by others,
+//! no key goes astray.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The program killed at any moment of changes in place and of clones, a hundred durations: files are
-//! old or new, a session has what belongs to it, and after the next run nothing is left behind.
+//! The program killed at any moment of changes in place and of clones, a hundred durations: files
+//! are old or new, a session has what belongs to it, and after the next run nothing is left behind.
 
 use testkit::Rng;
 use testkit::session::Script;

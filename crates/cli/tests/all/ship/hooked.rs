@@ -148,7 +148,8 @@ fn several_at_once() {
     assert!(sessions.len() > 4, "{}", log(&env));
 }
 
-/// The receiver is away while turns end: they wait on disk, and go first when it is back, even if the session is gone by then.
+/// The receiver is away while turns end: they wait on disk, and go first when it is back, even if
+/// the session is gone by then.
 #[test]
 fn the_receiver_comes_back() {
     let env = Env::with_sessions();
@@ -271,7 +272,8 @@ pub(super) fn answered(uuid: &str, parent: &str, message: &str, block: &str) -> 
 pub(super) const GROWING: &str = "99999999-0000-4000-8000-000000000000";
 const WORDS: &str = r#"{"type":"text","text":"Well."}"#;
 
-/// A turn ends, and the next one is under way before anybody looks: that it ended is said of the first only.
+/// A turn ends, and the next one is under way before anybody looks: that it ended is said of the
+/// first only.
 #[test]
 fn the_next_turn_is_not_taken_for_this_one() {
     let env = Env::bare();
@@ -337,7 +339,8 @@ fn lines_that_came_after_another_hook() {
     let lines: Vec<String> = records.iter().map(ToString::to_string).collect();
     let lines = lines.join("\n") + "\n";
     env.put(&format!("{PROJECT}/{id}.jsonl"), lines);
-    // The ninth line is the last of the first turn; the client wrote the tenth, how long it took, later.
+    // The ninth line is the last of the first turn; the client wrote the tenth, how long it took,
+    // later.
     env.put(
         ".claude/state/cc-langfuse_state.json",
         json!({id: {"last_line": 9, "turn_count": 1}}).to_string(),

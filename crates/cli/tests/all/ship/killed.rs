@@ -1,4 +1,5 @@
-//! The program is killed at random, again and again, while the receiver is under load and fails: in the end it has everything, once.
+//! The program is killed at random, again and again, while the receiver is under load and fails: in
+//! the end it has everything, once.
 
 use std::collections::BTreeSet;
 use std::fs;

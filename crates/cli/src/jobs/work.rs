@@ -12,18 +12,16 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
 use export::client::{Sender, Stop};
-use export::outbox::{Outbox, WhenDown, side_by_side};
+use export::outbox::{Outbox, Refused, WhenDown, side_by_side};
 use export::plan::Closing;
-use export::ship::{Made, ShipError, Shipper, before, is_complete, is_left};
+use export::ship::{Made, Repeat, ShipError, Shipper, before, is_complete, is_left};
 use files::Lock;
 use transcript::place::Session;
 
 use super::job::{self, SetAside, Work};
 use super::log;
-use super::stop::StopArgs;
-use crate::command::ship::take_over;
 use crate::failure::Failure;
-use crate::receiver::Receiver;
+use crate::receiver::{self, Receiver, ReceiverArgs};
 use crate::world::World;
 
 /// How long a file must not grow before it is read.
@@ -36,8 +34,9 @@ const TRIES: u32 = 5;
 /// [`TRIES`], and answers slowly, does not reach it.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-pub(super) fn work(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
-    let receiver = Arc::new(Receiver::find(world, &args.receiver)?);
+/// Does the jobs that wait for the receiver that the arguments name.
+pub(crate) fn work(world: &mut World, args: &ReceiverArgs) -> Result<(), Failure> {
+    let receiver = Arc::new(Receiver::find(world, args)?);
     all(world, &receiver, SetAside::Leave)
 }
 
@@ -86,7 +85,7 @@ fn round(world: &World, receiver: &Arc<Receiver>, aside: SetAside) -> Result<Lef
 fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(), Failure> {
     let receiver_dir = &receiver.dir;
     let unwritable = |error| Failure::unwritable(&receiver_dir.folder, error);
-    if let Some(note) = take_over(world, receiver) {
+    if let Some(note) = receiver::take_over(world, receiver) {
         log::write(world, &note);
     }
     let mut sender = receiver.sender()?;
@@ -94,7 +93,7 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
     let sender = Arc::new(sender);
     // Batches that wait are sent first; they belong to no job.
     let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Keep);
-    let drained = outbox.drain(false);
+    let drained = outbox.drain(Refused::Leave);
     for note in &outbox.tally.notes {
         log::write(world, note);
     }
@@ -226,7 +225,8 @@ fn ship(
     let mut made = Made::default();
     let (mut unread, mut unread_older) = (Vec::new(), Vec::new());
     let ((), delivered) = side_by_side(&mut outbox, |give| {
-        let mut shipper = Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, false, None);
+        let mut shipper =
+            Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, Repeat::Never, None);
         // No hook reported the end of these; that another session continues them shows it.
         let older = before(&session).into_iter().map(|older| {
             let is_left = is_left(&older, &session);

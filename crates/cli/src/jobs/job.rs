@@ -23,9 +23,9 @@ use transcript::time::Time;
 
 /// What the client writes to stdin, as far as it matters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-pub(super) struct Job {
-    pub(super) session_id: String,
-    pub(super) transcript_path: PathBuf,
+pub(crate) struct Job {
+    pub(crate) session_id: String,
+    pub(crate) transcript_path: PathBuf,
     #[serde(default)]
     hook_event_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,10 +42,10 @@ pub(super) struct Job {
 
 /// All work for one session.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) session: String,
-    pub(super) path: PathBuf,
-    pub(super) closing: Closing,
+pub(crate) struct Work {
+    pub(crate) session: String,
+    pub(crate) path: PathBuf,
+    pub(crate) closing: Closing,
     /// Transcripts of sub-agents that may still be written to.
     agents: Vec<PathBuf>,
     /// The files of the jobs that this work completes.
@@ -56,12 +56,12 @@ pub(super) struct Work {
 
 /// A job that is not retried automatically.
 #[derive(Debug, Serialize)]
-pub(super) struct Aside {
+pub(crate) struct Aside {
     /// The file of the job.
-    pub(super) file: PathBuf,
+    pub(crate) file: PathBuf,
     /// The transcript that it is about, if the job can be parsed.
-    pub(super) transcript: Option<PathBuf>,
-    pub(super) why: String,
+    pub(crate) transcript: Option<PathBuf>,
+    pub(crate) why: String,
 }
 
 /// Whether jobs that were set aside are tried once more.
@@ -81,7 +81,7 @@ const LONGEST_NAME: usize = 200;
 
 impl Job {
     /// The job as reported, with absolute paths and the current time.
-    pub(super) fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, String> {
+    pub(crate) fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, String> {
         self.transcript_path = cwd.join(&self.transcript_path);
         self.agent_transcript_path = self.agent_transcript_path.filter(|path| is_jsonl(path));
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Job {
     }
 
     /// Writes it to the folder where the worker looks for jobs.
-    pub(super) fn put(&self, of: &ReceiverDir) -> io::Result<()> {
+    pub(crate) fn put(&self, of: &ReceiverDir) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
         let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
         files::put(
@@ -144,7 +144,7 @@ fn taken_folder(receiver_dir: &ReceiverDir) -> PathBuf {
 }
 
 /// Jobs that are not retried automatically.
-pub(super) fn aside_folder(receiver_dir: &ReceiverDir) -> PathBuf {
+pub(crate) fn aside_folder(receiver_dir: &ReceiverDir) -> PathBuf {
     folder(receiver_dir).join("aside")
 }
 
@@ -171,17 +171,17 @@ fn with_attempts(path: &Path, attempts: u32) -> PathBuf {
 }
 
 /// How many jobs wait.
-pub(super) fn waiting(receiver_dir: &ReceiverDir) -> usize {
+pub(crate) fn waiting(receiver_dir: &ReceiverDir) -> usize {
     job_files(&folder(receiver_dir)).len() + job_files(&taken_folder(receiver_dir)).len()
 }
 
 /// Whether there are jobs that no worker has taken yet.
-pub(super) fn has_new(receiver_dir: &ReceiverDir) -> bool {
+pub(crate) fn has_new(receiver_dir: &ReceiverDir) -> bool {
     !job_files(&folder(receiver_dir)).is_empty()
 }
 
 /// The jobs that were set aside, oldest first.
-pub(super) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
+pub(crate) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
     let mut found = job_files(&aside_folder(receiver_dir));
     found.sort_by_cached_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
     let aside = found.into_iter().map(|file| match Job::read(&file) {
@@ -197,7 +197,7 @@ pub(super) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
 /// Takes all jobs, by session. Those with the most attempts come last, so that they cannot keep the
 /// others from being done. Files that are not jobs, and jobs whose workers did not return, are set
 /// aside; the second list reports them.
-pub(super) fn take(
+pub(crate) fn take(
     receiver_dir: &ReceiverDir,
     aside: SetAside,
 ) -> io::Result<(Vec<Work>, Vec<String>)> {
@@ -268,13 +268,13 @@ fn put_aside(receiver_dir: &ReceiverDir, path: &Path, why: &str) -> io::Result<(
 
 impl Work {
     /// Counts an attempt, before anything else is done.
-    pub(super) fn begin(&mut self) -> io::Result<()> {
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.attempts += 1;
         self.rename()
     }
 
     /// The failure was not caused by the job: this attempt does not count.
-    pub(super) fn take_back(&mut self) -> io::Result<()> {
+    pub(crate) fn take_back(&mut self) -> io::Result<()> {
         self.attempts = self.attempts.saturating_sub(1);
         self.rename()
     }
@@ -292,14 +292,14 @@ impl Work {
     }
 
     /// Removes the job. If that fails, it is done once more, which changes nothing.
-    pub(super) fn done(&self) {
+    pub(crate) fn done(&self) {
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
     }
 
     /// The job failed. Returns a message: it will be tried again, or it was set aside now.
-    pub(super) fn failed(&self, of: &ReceiverDir, why: &str) -> io::Result<String> {
+    pub(crate) fn failed(&self, of: &ReceiverDir, why: &str) -> io::Result<String> {
         if self.attempts < MOST_ATTEMPTS {
             let count = self.attempts;
             return Ok(format!("the next hook tries again ({count} of {MOST_ATTEMPTS})"));
@@ -309,19 +309,31 @@ impl Work {
     }
 
     /// Whether a turn ended whose last lines may still be written.
-    pub(super) fn is_turn(&self) -> bool {
+    pub(crate) fn is_turn(&self) -> bool {
         let never = Closing::default();
         self.closing.stopped > never.stopped || self.closing.ended > never.ended
     }
 
     /// The current size of the files.
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         let files = self.agents.iter().chain([&self.path]);
         files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
-    pub(super) fn transcript(&self) -> &Path {
+    pub(crate) fn transcript(&self) -> &Path {
         &self.path
+    }
+}
+
+/// A job that was set aside, on one line.
+pub(crate) fn of_aside(aside: &Aside) -> String {
+    match &aside.transcript {
+        // If the transcript is the reason, the reason names it already.
+        Some(path) if !aside.why.contains(path.to_string_lossy().as_ref()) => {
+            format!("`{}`: {}", path.display(), aside.why)
+        }
+        Some(_) => aside.why.clone(),
+        None => format!("`{}`: {}", aside.file.display(), aside.why),
     }
 }
 

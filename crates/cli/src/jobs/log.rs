@@ -19,12 +19,12 @@ const MOST: u64 = 1 << 20;
 const LONGEST_LINE: usize = 1 << 10;
 
 /// The path of the log.
-pub(super) fn path(world: &World) -> Result<PathBuf, Failure> {
+pub(crate) fn path(world: &World) -> Result<PathBuf, Failure> {
     Ok(world.ship_folder()?.join("log"))
 }
 
 /// Writes a line.
-pub(super) fn write(world: &World, text: &str) {
+pub(crate) fn write(world: &World, text: &str) {
     // If this fails, the line is missing from the log.
     let _ = path(world).map(|path| add(&path, world.clock(), text));
 }
@@ -51,7 +51,7 @@ fn add(path: &Path, now: SystemTime, text: &str) -> io::Result<()> {
 }
 
 /// The last lines.
-pub(super) fn tail(world: &World, count: usize) -> Vec<String> {
+pub(crate) fn tail(world: &World, count: usize) -> Vec<String> {
     let text =
         path(world).ok().and_then(|path| files::read_text(path, 4 * MOST).ok()).unwrap_or_default();
     let mut lines: Vec<String> = text.lines().rev().take(count).map(str::to_owned).collect();
