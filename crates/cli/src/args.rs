@@ -17,8 +17,9 @@ use crate::world::World;
 /// Without a command, prints an overview of your sessions. Sessions are read-only unless the
 /// command says otherwise. Only `chat`, `ship` and an installed hook use the network.
 ///
-/// A SESSION is an id, the start of an id, a path, a title, or `last`: the newest session of the
-/// current folder (the first row of `quipu ls`).
+/// A SESSION is an id, the start of an id, a path, a part of a title or of a first prompt (three
+/// characters at least), the id of a sub-agent, or `last`: the newest session of the current folder
+/// (the first row of `quipu ls`). A name that fits several sessions is an error that lists them.
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -31,7 +32,7 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configuration, \
 3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, or changed \
-since it was read), 6 not written (the result would resume less well), 7 not delivered; \
+since it was read), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
 `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
 12 Claude Code does not resume it (also `history`)";
 

@@ -40,6 +40,7 @@ pub(crate) enum Kind {
     InUse = 5,
     Worse = 6,
     Undelivered = 7,
+    Unknown = 8,
     Loss = 10,
     Rejected = 11,
     Refused = 12,
@@ -100,6 +101,11 @@ impl Failure {
             Verdict::Refused => Kind::Refused,
         };
         Failure { kind, ..Failure::usage("", None) }
+    }
+
+    /// Unknown data that was listed already; only its exit code is left.
+    pub(crate) fn unknown() -> Self {
+        Failure { kind: Kind::Unknown, ..Failure::usage("", None) }
     }
 
     /// A run whose end was reported already, with its exit code.
@@ -194,6 +200,12 @@ impl Failure {
         }
     }
 
+    /// The name matches several sessions, described in these rows.
+    pub(crate) fn ambiguous(name: &str, rows: Vec<String>) -> Failure {
+        let message = format!("`{name}` matches {} sessions", rows.len());
+        Failure { list: rows, ..Failure::not_found(message, AMBIGUOUS) }
+    }
+
     /// No home was named, and none exists.
     pub(crate) fn no_home(looked: &str) -> Self {
         let message = format!("no Claude home found ({looked})");
@@ -269,6 +281,9 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// The hint for a name that several sessions have.
+const AMBIGUOUS: &str = "give more of the id, or the path; the newest session is listed first";
+
 impl From<NameError> for Failure {
     fn from(error: NameError) -> Self {
         let message = error.to_string();
@@ -283,8 +298,7 @@ impl From<NameError> for Failure {
             }
             NameError::Ambiguous { candidates, .. } => {
                 let rows = candidates.iter().map(|one| one.path.display().to_string());
-                let hint = "give more of the id, or the path; the newest session is listed first";
-                (Kind::NotFound, Some(hint), None, rows.collect())
+                (Kind::NotFound, Some(AMBIGUOUS), None, rows.collect())
             }
             NameError::Unreadable { path, source } => return Failure::unreadable(&path, source),
         };

@@ -13,6 +13,9 @@ pub(crate) struct Global {
     /// When to use colours; `auto`: in a terminal, unless `NO_COLOR` is set
     #[arg(long, value_name = "WHEN", global = true, help_heading = "Global options")]
     pub(crate) color: Option<Color>,
+    /// Do not use a pager for long output
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) no_pager: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]

@@ -26,6 +26,7 @@ mod range;
 mod receiver;
 mod record;
 mod redact;
+mod resume_command;
 mod samples;
 mod select;
 mod store;

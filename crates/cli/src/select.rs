@@ -1,12 +1,14 @@
 //! The files that a command reads: those that the user names, or all.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use transcript::place::{self, Home, Session};
+use transcript::place::{self, Home, NameError, Session};
 
 use crate::failure::Failure;
 use crate::project;
-use crate::text::count;
+use crate::survey::{self, Surveyed};
+use crate::text::{age, count, fit};
 use crate::world::World;
 
 #[derive(clap::Args, Debug)]
@@ -43,9 +45,27 @@ pub(crate) fn session(world: &mut World, name: &str) -> Result<Session, Failure>
         return project::last(world);
     }
     let homes = if by_hand { Vec::new() } else { world.homes()?.list };
-    let session = place::find(&homes, name)?;
+    let session = match place::find(&homes, name) {
+        Err(NameError::Ambiguous { name, candidates }) => {
+            return Err(Failure::ambiguous(&name, rows(world, candidates)));
+        }
+        found => found?,
+    };
     tell_late_lines(world, &session)?;
     Ok(session)
+}
+
+/// Sessions to choose from: id, age and title of each, newest first.
+fn rows(world: &World, candidates: Vec<Session>) -> Vec<String> {
+    let ids: HashSet<String> = candidates.iter().map(survey::short_id).collect();
+    // The beginning of the id, if that tells them apart.
+    let is_short = ids.len() == candidates.len();
+    let row = |one: Surveyed| {
+        let id = if is_short { survey::short_id(&one.session) } else { one.session.id.clone() };
+        let age = age(world.since(one.session.modified).as_secs());
+        format!("{id}  {age:>4}  {}", fit(&survey::headline(&one), 60))
+    };
+    survey::survey(candidates).into_iter().map(row).collect()
 }
 
 /// Reports that another program wrote to a session's old file after it was replaced.

@@ -3,6 +3,7 @@
 //! Previews are many short reads; they use all cores.
 
 use std::io;
+use std::path::Path;
 use std::thread;
 
 use transcript::place::Session;
@@ -49,6 +50,12 @@ pub(crate) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
             .collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
     })
+}
+
+/// The session in a file, with a preview; `None` if it is not readable.
+pub(crate) fn of_file(path: &Path) -> Option<Surveyed> {
+    let session = Session::at(path).ok()?;
+    Some(Surveyed { seen: preview(path), session })
 }
 
 /// The start of a session's id, as it is shown.

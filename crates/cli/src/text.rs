@@ -117,6 +117,21 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     kept
 }
 
+/// How many line numbers are printed.
+const LINES: usize = 8;
+
+/// Line numbers in words: the first ones, and how many more there are. `more` are not in the list.
+pub(crate) fn line_list(lines: &[u64], more: u64) -> Option<String> {
+    let shown: Vec<String> = lines.iter().take(LINES).map(u64::to_string).collect();
+    let more = more + lines.len().saturating_sub(LINES) as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match shown.as_slice() {
+        [] => None,
+        [line] => Some(format!("line {line}{more}")),
+        shown => Some(format!("lines {}{more}", shown.join(", "))),
+    }
+}
+
 /// Output tokens; marked if the number is only a lower bound.
 pub(crate) fn output(tokens: Usage) -> String {
     let more = if tokens.at_least && tokens.total() > 0 { ">" } else { "" };

@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) out: Out,
     pub(crate) cwd: PathBuf,
     /// The command that shows long output.
-    pub(crate) pager: Choice,
+    pager: Choice,
     pub(crate) now: SystemTime,
     /// Where homes may be.
     looked: Vec<PathBuf>,
@@ -92,7 +92,7 @@ impl World {
         let (looked, named_by) = home_folders(global, &config);
         Ok(World {
             out: Out::new(color, env("COLUMNS").and_then(|text| text.parse().ok())),
-            pager: Choice { command: pager(), has_less_options: env("LESS").is_some() },
+            pager: Choice { command: pager(global), has_less_options: env("LESS").is_some() },
             cwd: std::env::current_dir().unwrap_or_default(),
             now: now(),
             looked,
@@ -149,6 +149,11 @@ impl World {
             self.out.note(&format!("cannot read the folder `{}`", folder.display()))?;
         }
         Ok(self.found.insert(Homes { list, samples }).clone())
+    }
+
+    /// Sends all further output through the user's pager, if it goes to a terminal.
+    pub(crate) fn page(&mut self) -> Result<(), Failure> {
+        Ok(self.out.page(&self.pager)?)
     }
 
     /// The command that uses the same homes again.
@@ -405,12 +410,15 @@ fn user_home() -> Option<PathBuf> {
 }
 
 /// The pager that the user names; else `less`, if it is installed.
-fn pager() -> String {
+fn pager(global: &Global) -> String {
+    // Such a terminal cannot show one.
+    if global.no_pager || env("TERM").is_some_and(|name| name == "dumb") {
+        return String::new();
+    }
     let named = env("QUIPU_PAGER").or_else(|| env("PAGER"));
     named.unwrap_or_else(|| {
         let folders = env("PATH").unwrap_or_default();
-        let mut folders = folders.split(':').map(Path::new);
-        if folders.any(|folder| folder.join("less").is_file()) {
+        if std::env::split_paths(&folders).any(|folder| folder.join("less").is_file()) {
             "less".to_owned()
         } else {
             String::new()

@@ -35,6 +35,7 @@ use crate::conversation::Conversation;
 use crate::entry::Kind;
 use crate::history::{self, History, OBSERVED, Refusal, Rules, Told, outline_with};
 use crate::place::{Agent, Session, agents};
+use crate::price;
 use crate::secret::Redactor;
 use crate::table::{BlockId, BlockRow, Filling, Id, RowId};
 use crate::time::Time;
@@ -54,10 +55,41 @@ pub struct Report {
     pub leaf: Option<(u64, Option<String>)>,
     /// How many messages are sent, summed up, left and lost.
     pub reach: Reach,
+    /// How full the context of the model is; `None` if no answer reports it.
+    pub context: Option<Context>,
     /// Everything that is wrong, worst first.
     pub findings: Vec<Finding>,
     /// The verdict of each observed version, oldest first.
     pub versions: Vec<(String, Verdict)>,
+}
+
+/// How much of a model's context window the conversation takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// How many tokens the last answer read and wrote, as the API reported them.
+    pub tokens: u64,
+    /// The model that gave it.
+    pub model: String,
+    /// How many tokens that model reads at most; `None` if the model is not known.
+    pub window: Option<u64>,
+}
+
+impl Context {
+    /// After the last answer on the live branch, if no compaction follows it.
+    fn of(conversation: &Conversation) -> Option<Context> {
+        let table = &conversation.table;
+        let live = conversation.live();
+        let rows: Vec<RowId> = conversation.rows(&live).collect();
+        let after = rows.iter().rev().take_while(|row| table.boundary(**row).is_none());
+        let mut answers = after.filter_map(|row| table.row(*row).answer);
+        answers.find_map(|id| {
+            let answer = table.answer(id);
+            let tokens = answer.usage.as_ref()?.usage.total();
+            let model = table.text(answer.model)?.to_owned();
+            let window = price::known(&model).and_then(|price| price.max_input_tokens);
+            (tokens > 0).then_some(Context { tokens, model, window })
+        })
+    }
 }
 
 /// Whether a session resumes.
@@ -290,6 +322,7 @@ fn report(
         let row = case.conversation.table.row(leaf);
         (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
+    let context = Context::of(&case.conversation);
     let mut more = Findings::new(&case.conversation.table);
     surroundings::around(&case, rules, now, &mut more);
     if let Some(text) = others {
@@ -307,7 +340,8 @@ fn report(
     }
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
-    Ok(Report { verdict, version: rules.name(), leaf, reach: judged.reach, findings, versions })
+    let (version, reach) = (rules.name(), judged.reach);
+    Ok(Report { verdict, version, leaf, reach, context, findings, versions })
 }
 
 /// Findings about the sub-agents of a session.

@@ -4,7 +4,7 @@
 //! first. Records go in, findings by client version come out. Unknown does not mean wrong: such
 //! records are read and kept like all others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entry::Entry;
 use crate::json::{Json, Object, Shape};
@@ -64,9 +64,15 @@ pub struct Drift {
     version: Option<Version>,
     /// Found before any record of the file had a version.
     waiting: BTreeMap<Novelty, Finding>,
+    versions: BTreeSet<Version>,
 }
 
 impl Drift {
+    /// The client versions that wrote what was examined so far, oldest first.
+    pub fn versions(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter()
+    }
+
     /// Everything that was found.
     pub fn finish(mut self) -> Findings {
         self.end_of_file();
@@ -103,6 +109,9 @@ impl Drift {
         {
             let version = Version::new(&text);
             self.take_pending(&version);
+            if !self.versions.contains(&version) {
+                self.versions.insert(version.clone());
+            }
             self.version = Some(version);
         }
         let name = entry.type_name();

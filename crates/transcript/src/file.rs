@@ -168,9 +168,10 @@ impl<'a> Iterator for Records<'a> {
 ///
 /// ```
 /// let bytes = b"{\"type\":\"user\",\"uuid\":\"a\"}{\"type\":\"user\",\"uuid\":\"b\"}\n\0\0\n";
-/// let found = transcript::file::read(bytes, |record| {
-///     print!("{:?} {} {}  ", record.state, record.offset, record.len);
-/// });
+/// let mut found = Vec::new();
+/// transcript::file::read(bytes, |record| found.push((record.state, record.offset)));
+/// use transcript::file::State::{Damaged, Recovered};
+/// assert_eq!(found, [(Recovered, 0), (Recovered, 26), (Damaged, 53)]);
 /// ```
 pub fn read(bytes: &[u8], mut each: impl FnMut(Record<'_>)) {
     let mut lines = Lines::new(bytes);

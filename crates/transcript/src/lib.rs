@@ -4,39 +4,54 @@
 //! undocumented and differs from version to version, and files get damaged. This crate reads every
 //! such file:
 //!
+//! Where to start: [`Session`] is a file, [`agents::WithAgents`] the conversation in it with its
+//! sub-agents, [`view`] what is shown of it; [`check()`] says whether it resumes, [`history()`]
+//! what a client would send, [`change`] makes a new session from it. `examples/` has programs.
+//!
+//! Reading:
+//!
 //! - [`mod@line`] reads the bytes of one line, and finds the whole records in a damaged one;
 //! - [`entry`] and [`content`] are the records and their messages, all dialects in one model;
 //! - [`file`](mod@file) reads files in bounded memory: forward, backward, by offset, and while
 //!   another process appends;
+//! - [`schema`] is the format, as far as it is known; [`drift`] finds what the schema does not
+//!   have;
+//! - [`secret`] finds keys and tokens.
+//!
+//! Conversations:
+//!
 //! - [`place`] knows where sessions, sub-agents and their side files are, and how folders are
-//!   named;
-//! - [`preview`] finds out what a session is about from its first and last bytes;
-//! - [`conversation`] is where to start: one session, as a [`table`] (every record, without its
-//!   texts), a [`graph`] (which record is the parent of which) and [`turn`]s (what was asked and
-//!   done);
+//!   named; [`preview`] finds out what a session is about from its first and last bytes;
+//! - [`conversation`] is one session: a [`table`] (every record, without its texts), a [`graph`]
+//!   (which record is the parent of which) and [`turn`]s (what was asked and done);
 //! - [`agents`] finds the sub-agents of a session, and [`lineage`] the other sessions that share
 //!   its records;
-//! - [`history`] is what a client would send if it continued the session; [`check`] reports whether
-//!   that works, and what is wrong; [`secret`] finds keys and tokens;
-//! - [`change`] makes new sessions from old ones, and proves what the change does;
-//! - [`inventory`] counts what sessions contain; [`price`] knows what models cost;
-//! - [`schema`] is the format, as far as it is known; [`drift`] finds what the schema does not
-//!   have.
+//! - [`view`] decides what is shown; [`markdown`] lays it out;
+//! - [`usage`] counts tokens, [`price`] knows what models cost, [`inventory`] counts the rest.
+//!
+//! Clients:
+//!
+//! - [`mod@history`] is what a client would send if it continued the session; [`mod@check`] reports
+//!   whether that works, and what is wrong;
+//! - [`change`] makes new sessions from old ones, and proves what the change does.
 //!
 //! Invariants: reading never fails because of content, only because of I/O; bytes that are not
 //! understood are kept; memory is bounded by [`limit`]. No async, no network, no database; no file
 //! is opened for writing.
 //!
 //! ```
-//! use transcript::file::{Lines, State};
+//! use transcript::history::Rules;
+//! use transcript::{Conversation, Session, check};
 //!
-//! let file = b"{\"type\":\"user\",\"uuid\":\"a\"}\n{\"type\":";
-//! let mut lines = Lines::new(&file[..]);
-//! let mut states = Vec::new();
-//! while let Some(line) = lines.next_line()? {
-//!     states.extend(line.records().map(|record| (record.offset, record.state)));
-//! }
-//! assert_eq!(states, [(0, State::Whole), (27, State::Damaged)]);
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("11111111-1111-4111-8111-111111111111.jsonl");
+//! let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+//! std::fs::write(&path, format!("{line}\n{{\"type\":\"assis"))?;
+//!
+//! let conversation = Conversation::open(&path)?;
+//! assert_eq!((conversation.table.rows().len(), conversation.table.damaged), (1, 1));
+//! let report = check(&Session::at(&path)?, Rules::newest(), None)?;
+//! assert!(report.findings.iter().any(|finding| finding.code.name() == "torn-tail"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
@@ -76,4 +91,8 @@ pub mod turn;
 pub mod usage;
 pub mod view;
 
+pub use check::check;
+pub use conversation::Conversation;
+pub use history::history;
+pub use place::Session;
 pub use scan::{Fault, Why};

@@ -24,6 +24,7 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct CatArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// Only records of this type, or `type/subtype`; also `damaged` and `recovered` (can be
     /// repeated)

@@ -1,34 +1,36 @@
 //! `quipu check`: whether a session resumes, and what is wrong with it.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use transcript::check::{Code, Finding, Report, Severity, Verdict, check_with as examine};
+use transcript::check::{Code, Context, Finding, Report, Severity, Verdict, check_with as examine};
 use transcript::place::{Session, agents, is_agent};
+use transcript::secret::Mask;
 use transcript::time::Time;
 
 use crate::failure::Failure;
-use crate::out::JSON_VERSION;
-use crate::out::{BAD, BOLD, DIM, GOOD, WARN};
+use crate::out::{BAD, BOLD, DIM, GOOD, JSON_VERSION, WARN};
 use crate::page::{Lead, Page, Span};
+use crate::resume_command::resume_command;
 use crate::select::{self, Which};
-use crate::text::{count, shown};
+use crate::survey::{self, Surveyed, headline, short_id};
+use crate::table::{Column, Table};
+use crate::text::{age, count, fit, line_list, one_line, quoted, short_number, shown};
 use crate::version::As;
 use crate::world::World;
 
-/// Up to this many sessions, each is reported in full; beyond that, only those that do not resume
-/// fully.
+/// Up to this many sessions, each is reported in full; more are listed in a table.
 const EACH: usize = 3;
 
 /// Check whether sessions resume, and what is wrong with them
 ///
 /// Rebuilds the request that a client version would send if it resumed the session now, and reports
 /// what would be lost and what the API would refuse. Every finding has a code; docs/checks.md
-/// describes them all. Secrets in clear text are counted by kind, never shown. With more than three
-/// sessions, those that resume fully are only counted. The exit code is that of the worst verdict:
-/// 0 resumes fully, 10 resumes with loss, 11 the API would refuse it, 12 the client refuses it or
+/// describes them all. Secrets in clear text are counted by kind, never shown. More than three
+/// sessions are listed in a table, newest first. The exit code is that of the worst verdict: 0
+/// resumes fully, 10 resumes with loss, 11 the API would refuse it, 12 the client refuses it or
 /// hangs.
 #[derive(clap::Args, Debug)]
 pub(crate) struct CheckArgs {
@@ -53,6 +55,20 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     }
     let now = world.since(std::time::UNIX_EPOCH).as_millis();
     let now = i64::try_from(now).ok().map(Time);
+    if !args.json {
+        world.page()?;
+    }
+    // Newest first, as in all lists.
+    let modified = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
+    files.sort_by_cached_key(|path| Reverse(modified(path)));
+    let mut table = Table::new(&[
+        Column::left("id"),
+        Column::right("age"),
+        Column::left("verdict"),
+        Column::right("lost"),
+        Column::left("title or first prompt"),
+    ])
+    .flexible(4);
     let (mut worst, mut counts, mut unreadable) = (Verdict::Full, [0_u64; 4], 0);
     let mut secrets = 0;
     let redactor = world.redactor();
@@ -74,11 +90,22 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         secrets += u64::from(has_secret);
         if args.json {
             world.out.json(&Json::new(path, &args.r#as.version, &report))?;
-        } else if files.len() <= EACH || report.verdict != Verdict::Full {
-            read(world, path, &args.r#as.version, &report)?;
+        } else if files.len() <= EACH {
+            describe(world, path, &args.r#as.version, &report)?;
+        } else {
+            let one = survey::of_file(path);
+            let lost = report.reach.lost;
+            table.row(&[
+                one.as_ref().map(|one| short_id(&one.session)).unwrap_or_default(),
+                modified(path).map(|time| age(world.since(time).as_secs())).unwrap_or_default(),
+                report.verdict.words().to_owned(),
+                if lost > 0 { lost.to_string() } else { String::new() },
+                title(world, one.as_ref()),
+            ]);
         }
     }
     if !args.json && files.len() > EACH {
+        table.write(&mut world.out)?;
         let parts = [Verdict::Full, Verdict::Loss, Verdict::Rejected, Verdict::Refused]
             .into_iter()
             .zip(counts)
@@ -103,15 +130,23 @@ fn short(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Prints a report for people.
-fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<(), Failure> {
+/// Prints a report for people: the verdict, one paragraph per code, and what to do next.
+fn describe(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<(), Failure> {
+    let one = survey::of_file(path);
+    let id = one.as_ref().map(|one| one.session.id.clone()).unwrap_or_default();
+    let cwd = one.as_ref().and_then(|one| one.seen.as_ref().ok()?.cwd.clone());
+    let resume = resume_command(world, path, &id, cwd.as_deref());
+    let next = format!("{} repair {} --dry-run", world.again(), quoted(&name(path, &id)));
+    let title = title(world, one.as_ref());
     let page = &mut Page::new(&mut world.out);
+    let title = fit(&title, page.width.saturating_sub(12).max(20));
+    page.line(&[Span::new(BOLD, format!("{}  {title}", shown(&name(path, &id))))])?;
+    page.paragraph(&Lead::spaces(2), &[Span::new(DIM, shown(&path.display().to_string()))])?;
     let style = match report.verdict {
         Verdict::Full => GOOD,
         Verdict::Loss => WARN,
         Verdict::Rejected | Verdict::Refused => BAD,
     };
-    page.line(&[Span::new(BOLD, shown(&path.display().to_string()))])?;
     let mut verdict = vec![Span::new(style, report.verdict.words()), Span::plain(summary(report))];
     let rules = if asked == report.version {
         format!("  (as {asked})")
@@ -120,18 +155,97 @@ fn read(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<
     };
     verdict.push(Span::new(DIM, rules));
     page.paragraph(&Lead::spaces(2), &verdict)?;
-    // Advice is printed once per code; equal findings are joined.
-    let mut told_codes = HashSet::new();
-    let mut rest = report.findings.as_slice();
-    while let [finding, after @ ..] = rest {
-        let same = after.iter().take_while(|other| is_same(finding, other));
-        let (count, more) =
-            same.fold((0, finding.more), |(count, more), other| (count + 1, more + other.more + 1));
-        let is_new = told_codes.insert(finding.code);
-        page.paragraph(&Lead::hanging(Span::plain("  ")), &finding_spans(finding, more, is_new))?;
-        rest = &after[count..];
+    if let Some(context) = &report.context {
+        page.paragraph(&Lead::spaces(2), &[Span::plain(of_context(context))])?;
+    }
+    for group in groups(&report.findings) {
+        finding(page, &group)?;
+    }
+    page.blank()?;
+    let is_worse = report.verdict != Verdict::Full;
+    let can_resume = report.verdict < Verdict::Rejected;
+    let rows = [("next", next, is_worse), ("resume", resume, can_resume)];
+    for (name, command, _) in rows.into_iter().filter(|(_, _, is_shown)| *is_shown) {
+        // A line to copy: it stays on one line.
+        page.line(&[Span::new(DIM, format!("  {name:<8}")), Span::plain(shown(&command))])?;
     }
     Ok(page.blank()?)
+}
+
+/// The title or first prompt, without secrets: a report may be passed on.
+fn title(world: &World, one: Option<&Surveyed>) -> String {
+    let title = one.map(headline).unwrap_or_default();
+    Mask::new(&world.redactor()).text(&title).into_owned()
+}
+
+/// What the user calls the session: the start of its id, or the file if it is in no home.
+fn name(path: &Path, id: &str) -> String {
+    let is_home = path.ancestors().nth(2).is_some_and(|folder| folder.ends_with("projects"));
+    if is_home { id.chars().take(8).collect() } else { path.display().to_string() }
+}
+
+/// How full the model's context is.
+fn of_context(context: &Context) -> String {
+    let tokens = short_number(context.tokens);
+    match context.window {
+        Some(window) => {
+            let percent = match context.tokens.saturating_mul(100) / window.max(1) {
+                0 => "under 1".to_owned(),
+                percent => percent.to_string(),
+            };
+            let model = one_line(&context.model);
+            format!("size: {tokens} tokens, {percent}% of the context window of {model}")
+        }
+        None => format!("size: {tokens} tokens"),
+    }
+}
+
+/// Findings of one code and severity, in one file.
+struct Group<'a> {
+    first: &'a Finding,
+    lines: Vec<u64>,
+    /// How many have no line, or are not listed.
+    more: u64,
+}
+
+fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for finding in findings {
+        let key = |one: &Finding| (one.code, one.severity, one.file.clone());
+        let known = groups.iter_mut().find(|group| key(group.first) == key(finding));
+        let more = finding.more + u64::from(finding.line.is_none());
+        match known {
+            Some(group) => {
+                group.lines.extend(finding.line);
+                group.more += more;
+            }
+            None => groups.push(Group {
+                first: finding,
+                lines: finding.line.into_iter().collect(),
+                more: finding.more,
+            }),
+        }
+    }
+    groups
+}
+
+/// Prints the findings of one code: where, what, and what to do.
+fn finding(page: &mut Page<'_>, group: &Group<'_>) -> Result<(), Failure> {
+    let Group { first, lines, more } = group;
+    let style = match first.severity {
+        Severity::Refused | Severity::Rejected => BAD,
+        Severity::Loss => WARN,
+        Severity::Warning | Severity::Note => DIM,
+    };
+    let places = [first.file.as_deref().map(shown), line_list(lines, *more)];
+    let places: Vec<String> = places.into_iter().flatten().collect();
+    let place = if places.is_empty() { String::new() } else { format!("{}: ", places.join(" ")) };
+    let head = format!("  {:<9}{}  ", first.severity.name(), first.code);
+    let lead =
+        Lead { first: vec![Span::new(style, head)], rest: vec![Span::plain(" ".repeat(11))] };
+    page.paragraph(&lead, &[Span::plain(format!("{place}{}", shown(&first.text)))])?;
+    let advice = first.code.advice();
+    Ok(page.paragraph(&Lead::spaces(11), &[Span::new(DIM, format!("to do: {advice}"))])?)
 }
 
 /// How many of the recorded messages are sent, in words.
@@ -150,35 +264,6 @@ fn summary(report: &Report) -> String {
     text
 }
 
-fn is_same(one: &Finding, other: &Finding) -> bool {
-    (one.code, one.severity, &one.file, one.line, &one.text)
-        == (other.code, other.severity, &other.file, other.line, &other.text)
-}
-
-fn finding_spans(finding: &Finding, more: u64, is_new: bool) -> Vec<Span> {
-    let style = match finding.severity {
-        Severity::Refused | Severity::Rejected => BAD,
-        Severity::Loss => WARN,
-        Severity::Warning | Severity::Note => DIM,
-    };
-    let file = finding.file.as_deref().map(shown);
-    let place = match (&file, finding.line) {
-        (Some(file), Some(line)) => format!("{file} line {line}: "),
-        (Some(file), None) => format!("{file}: "),
-        (None, Some(line)) => format!("line {line}: "),
-        (None, None) => String::new(),
-    };
-    let more = if more > 0 { format!(" (and {more} more like this)") } else { String::new() };
-    let mut spans = vec![
-        Span::new(style, format!("{} {}", finding.severity.name(), finding.code)),
-        Span::plain(format!("  {place}{}{more}", shown(&finding.text))),
-    ];
-    if is_new {
-        spans.push(Span::new(DIM, format!(". To do: {}", finding.code.advice())));
-    }
-    spans
-}
-
 #[derive(Serialize)]
 struct Json<'a> {
     v: u32,
@@ -190,6 +275,7 @@ struct Json<'a> {
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
     messages: Messages,
+    context: Option<JsonContext<'a>>,
     findings: Vec<JsonFinding<'a>>,
     versions: Vec<JsonVersion<'a>>,
 }
@@ -201,6 +287,13 @@ struct Messages {
     summed_up: usize,
     left: usize,
     lost: usize,
+}
+
+#[derive(Serialize)]
+struct JsonContext<'a> {
+    tokens: u64,
+    model: &'a str,
+    window: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -248,6 +341,11 @@ impl<'a> Json<'a> {
                 left: reach.left,
                 lost: reach.lost,
             },
+            context: report.context.as_ref().map(|context| JsonContext {
+                tokens: context.tokens,
+                model: &context.model,
+                window: context.window,
+            }),
             findings: report.findings.iter().map(finding).collect(),
             versions: report
                 .versions

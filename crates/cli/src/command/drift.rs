@@ -10,12 +10,14 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::select::{self, Which};
 use crate::table::{Column, Table};
+use crate::text::count;
 use crate::world::World;
 
 /// Find types, fields and blocks that quipu does not know
 ///
-/// Lists them by client version, with a count and one place. Prints nothing if everything is known.
-/// Unknown data is still read and kept; this is an early warning for new releases of the client.
+/// Lists them by client version, with a count and one place; says on stderr what was looked at. If
+/// something is unknown, the exit code is 8. Unknown data is still read and kept; this is an early
+/// warning for new releases of the client.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DriftArgs {
     #[command(flatten)]
@@ -50,6 +52,7 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
             }
         }
     }
+    let versions: Vec<String> = drift.versions().map(|version| version.text().to_owned()).collect();
     let findings = drift.finish();
     let rows = findings.iter().map(|((version, novelty), finding)| {
         let (what, name) = match novelty {
@@ -63,7 +66,8 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
         for row in rows {
             world.out.json(&row)?;
         }
-        return args.which.outcome(unreadable);
+        args.which.outcome(unreadable)?;
+        return outcome(findings.len());
     }
     let mut table = Table::new(&[
         Column::left("version"),
@@ -81,10 +85,25 @@ pub(crate) fn drift(world: &mut World, args: &DriftArgs) -> Result<(), Failure> 
             format!("{}:{}", row.file, row.line),
         ]);
     }
-    if !findings.is_empty() {
+    let versions = match versions.as_slice() {
+        [] => String::new(),
+        [version] => format!(", {version}"),
+        [first, .., last] => format!(", {first} to {last}"),
+    };
+    let looked = count(files.len() as u64, "file");
+    if findings.is_empty() {
+        world.out.note(&format!("{looked}{versions}: nothing unknown"))?;
+    } else {
         table.write(&mut world.out)?;
+        let unknown = count(findings.len() as u64, "unknown type or field|unknown types or fields");
+        world.out.note(&format!("{looked}{versions}: {unknown}"))?;
     }
-    args.which.outcome(unreadable)
+    args.which.outcome(unreadable)?;
+    outcome(findings.len())
+}
+
+fn outcome(unknown: usize) -> Result<(), Failure> {
+    if unknown == 0 { Ok(()) } else { Err(Failure::unknown()) }
 }
 
 fn look(path: &Path, drift: &mut Drift) -> std::io::Result<()> {

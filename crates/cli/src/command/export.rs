@@ -40,6 +40,7 @@ enum ExportFormat {
 #[derive(clap::Args, Debug)]
 struct MdArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     #[command(flatten)]
     view: ViewArgs,
@@ -57,6 +58,7 @@ struct MdArgs {
 #[derive(clap::Args, Debug)]
 struct JsonArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// Do not redact secrets
     #[arg(long)]

@@ -20,6 +20,7 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct FilesArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// Print one JSON object per line
     #[arg(long)]

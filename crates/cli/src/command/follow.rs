@@ -28,6 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(clap::Args, Debug)]
 pub(crate) struct FollowArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// Also print what is already there
     #[arg(long)]

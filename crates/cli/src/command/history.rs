@@ -24,6 +24,7 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct HistoryArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// The client version whose rules apply; `file-order`: every message in the order of the file,
     /// for comparison

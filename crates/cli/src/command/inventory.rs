@@ -104,6 +104,7 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
             unreadable: unreadable.iter().map(|path| path.to_string_lossy()).collect(),
         })?;
     } else {
+        world.page()?;
         if counted.len() > 1 {
             write_sessions(world, &counted)?;
         }

@@ -113,6 +113,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
         cells.push(flags(one, counted.and_then(Result::ok).as_ref(), &mut agents).join(" "));
         table.row(&cells);
     }
+    world.page()?;
     Ok(table.write(&mut world.out)?)
 }
 

@@ -36,6 +36,7 @@ use crate::world::World;
 #[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct ShowArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     #[command(flatten)]
     view: ViewArgs,
@@ -54,9 +55,6 @@ pub(crate) struct ShowArgs {
     /// Print JSON, one turn per line; exact, secrets included
     #[arg(long)]
     json: bool,
-    /// Do not use a pager
-    #[arg(long)]
-    no_pager: bool,
 }
 
 /// What to show.
@@ -98,10 +96,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let seen = preview(&session.path).map_err(unreadable)?;
-    if !args.no_pager {
-        let pager = world.pager.clone();
-        world.out.page(&pager)?;
-    }
+    world.page()?;
     if args.markdown {
         let redactor = world.redactor();
         let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };

@@ -22,15 +22,13 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct TreeArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     #[command(flatten)]
     r#as: As,
     /// Print one JSON object per line: chains, compactions, sub-agents, relatives
     #[arg(long)]
     json: bool,
-    /// Do not use a pager
-    #[arg(long)]
-    no_pager: bool,
 }
 
 pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
@@ -47,9 +45,6 @@ pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
     if args.json {
         return json::write(world, &session, &family, &found, &kin);
     }
-    if !args.no_pager {
-        let pager = world.pager.clone();
-        world.out.page(&pager)?;
-    }
+    world.page()?;
     draw::draw(&mut Page::new(&mut world.out), &session, &family, &found, &kin)
 }

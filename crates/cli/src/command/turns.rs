@@ -30,6 +30,7 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct TurnsArgs {
     /// The session
+    #[arg(default_value = "last")]
     session: String,
     /// Compare with how other programs count turns, answers and calls (docs/format.md)
     #[arg(long)]
@@ -83,6 +84,7 @@ fn everything(world: &mut World, family: &WithAgents, found: Turns) -> Result<()
 }
 
 fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Result<(), Failure> {
+    world.page()?;
     let mut table = Table::new(&[
         Column::right("turn"),
         Column::left("began"),

@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, fit, grouped, one_line, quoted, shown};
+use crate::resume_command::resume_command;
+use crate::text::{count, fit, grouped, line_list, one_line, shown};
 use crate::world::World;
 
 /// The report when a job is done.
@@ -56,7 +57,9 @@ impl<'a> Told<'a> {
             (target.output.is_none() && place.is_some()).then(|| job.session.id.clone())
         };
         let found = preview(&job.session.path).unwrap_or_default();
-        let resume = session.as_ref().map(|id| resume(world, job, id, found.cwd.as_deref()));
+        let resume = session
+            .as_ref()
+            .map(|id| resume_command(world, &job.session.path, id, found.cwd.as_deref()));
         let around = || job.session.path.parent().map(|folder| folder.display().to_string());
         let skipped = family.map_or(&[][..], |family| &family.skipped);
         let counted = |list: Vec<(Thing, usize)>| {
@@ -156,14 +159,8 @@ impl<'a> Told<'a> {
             }
         }
         for (text, lines) in kinds {
-            let shown_lines: Vec<String> = lines.iter().take(TOLD).map(u64::to_string).collect();
-            let more = lines.len().saturating_sub(TOLD);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let place = match lines.len() {
-                0 => String::new(),
-                1 => format!(" (line {})", shown_lines[0]),
-                _ => format!(" (lines {}{more})", shown_lines.join(", ")),
-            };
+            let place = line_list(&lines, 0).map(|lines| format!(" ({lines})"));
+            let place = place.unwrap_or_default();
             let name = if self.is_dry { "plan" } else { "done" };
             let lead = Lead::hanging(Span::new(GOOD, format!("  {name:<9}")));
             page.paragraph(&lead, &[Span::plain(format!("{text}{place}"))])?;
@@ -324,23 +321,6 @@ const LONGEST_TITLE: usize = 120;
 
 /// How many lines or findings of one kind are printed.
 const TOLD: usize = 8;
-
-/// The command that resumes a session.
-fn resume(world: &World, job: &Job<'_>, id: &str, cwd: Option<&str>) -> String {
-    let place = cwd.map_or(String::new(), |cwd| format!("cd {} && ", quoted(cwd)));
-    let is_home =
-        job.session.path.ancestors().nth(2).is_some_and(|folder| folder.ends_with("projects"));
-    if !is_home {
-        let path = job.session.path.with_file_name(format!("{id}.jsonl"));
-        return format!("{place}claude --resume {}", quoted(&path.display().to_string()));
-    }
-    let root = job.session.path.ancestors().nth(3);
-    let home = root.filter(|root| !world.is_usual_home(root));
-    let home = home.map_or(String::new(), |home| {
-        format!("CLAUDE_CONFIG_DIR={} ", quoted(&home.display().to_string()))
-    });
-    format!("{place}{home}claude --resume {}", quoted(id))
-}
 
 #[derive(Serialize)]
 struct ProofJson<'a> {

@@ -22,8 +22,8 @@ fn names_that_lead_nowhere() {
     exit 3
     --- stderr
     error: `badc` matches 2 sessions
-      [HOME]/.claude/projects/-home-dev-other/badc0ffe-2222.jsonl
-      [HOME]/.claude/projects/-home-dev-demo/badc0ffe-0000-4000-8000-00000000d00d.jsonl
+      badc0ffe-2222    1m  -
+      badc0ffe-0000-4000-8000-00000000d00d   11h  Do a round of file work.
     hint: give more of the id, or the path; the newest session is listed first
     ");
     assert_snapshot!(env.run(&["cat", "./no/such.jsonl"]), @r"
@@ -55,7 +55,7 @@ fn a_home_named_by_hand_must_be_one() {
 fn wrong_usage() {
     let env = Env::with_sessions();
     for args in [
-        &["cat"][..],
+        &["strip"][..],
         &["inventory"],
         &["drift"],
         &["ls", "--since", "yesterday"],

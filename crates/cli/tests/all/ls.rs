@@ -178,3 +178,20 @@ fn the_files_of_a_session() {
     env.put(".claude/history.jsonl", format!("{{\"display\":\"x\",\"sessionId\":\"{id}\"}}\n"));
     assert_snapshot!(env.run(&["files", "c5b9"]));
 }
+
+/// A session can be named by what it is about; a name that several have lists them.
+#[test]
+fn sessions_are_found_by_their_words() {
+    let env = Env::with_sessions();
+    let found = |name: &str| env.run(&["show", name]);
+    // A part of a title, and of a first prompt, in any case.
+    assert!(found("LAB sess").contains("0b204f87"), "{}", found("LAB sess"));
+    assert!(found("use a helper").contains("c5b9db19"));
+    // A sub-agent.
+    assert!(found("aad5716").contains("agent-aad5716"), "{}", found("aad5716"));
+    assert_snapshot!(found("file work"));
+    // Too short to mean anything.
+    assert!(found("la").starts_with("exit 3"));
+    // Nothing is changed by a name that several have.
+    assert!(env.run(&["strip", "file work", "--copies", "--in-place"]).starts_with("exit 3"));
+}

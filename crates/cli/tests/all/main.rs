@@ -32,3 +32,4 @@ mod special;
 mod surgery;
 mod tables;
 mod terminal;
+mod view;

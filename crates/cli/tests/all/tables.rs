@@ -26,9 +26,10 @@ fn an_inventory_as_json() {
 }
 
 #[test]
-fn no_drift_prints_nothing() {
+fn no_drift_is_said_on_stderr() {
     let env = Env::with_sessions();
-    assert_eq!(env.run(&["drift", "--all"]), "exit 0\n");
+    let text = "exit 0\n--- stderr\n12 files, 1.0.128 to 2.1.325: nothing unknown\n";
+    assert_eq!(env.run(&["drift", "--all"]), text);
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn drift_names_what_is_new() {
     let text =
         env.run(&["drift", "--json", edited.join("attachment_in_chain.jsonl").to_str().unwrap()]);
     assert_snapshot!(text.replace(edited.to_str().unwrap(), "[EDITED]"), @r#"
-    exit 0
+    exit 8
     --- stdout
     {"v":1,"version":"2.1.45","what":"type","name":"attachment.future_kind","count":1,"file":"[EDITED]/attachment_in_chain.jsonl","line":4}
     "#);

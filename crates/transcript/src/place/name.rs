@@ -1,8 +1,8 @@
 //! Finds a session by the name that the user gives.
 //!
-//! A path, an id, the beginning of an id, or a title, tried in this order; the first kind that
-//! matches anything decides. A name that matches several sessions is an error that lists them:
-//! nothing is guessed.
+//! A path, an id, the beginning of an id, a title, a part of a title, a part of the first prompt,
+//! the id of a sub-agent: tried in this order, and the first kind that matches anything decides. A
+//! name that matches several sessions is an error that lists them: nothing is guessed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::{Home, Listed, Session};
-use crate::preview::preview;
+use crate::preview::{Preview, preview};
 
 /// The sessions that one name matches.
 pub type Candidates = Vec<Session>;
@@ -68,18 +68,45 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     }
     let Listed { mut sessions, unreadable } = all;
     sessions.sort_by_key(|session| std::cmp::Reverse(session.modified));
-    let fits: [&dyn Fn(&Session) -> bool; 3] = [
-        &|session| session.id == name,
-        &|session| !name.is_empty() && session.id.starts_with(name),
-        &|session| preview(&session.path).is_ok_and(|seen| seen.title.as_deref() == Some(name)),
+    let by_id: [&dyn Fn(&Session) -> bool; 2] = [&|session| session.id == name, &|session| {
+        !name.is_empty() && session.id.starts_with(name)
+    }];
+    for fits in by_id {
+        let found = sessions.iter().filter(|session| fits(session));
+        if let Some(session) = only(name, found)? {
+            return Ok(session);
+        }
+    }
+    // Only now: this reads from every file.
+    let seen: Vec<(&Session, Preview)> = sessions
+        .iter()
+        .filter_map(|session| Some((session, preview(&session.path).ok()?)))
+        .collect();
+    let part = name.to_lowercase();
+    let has_part = |text: Option<&String>| {
+        let is_long = name.chars().count() >= SHORTEST_PART;
+        is_long && text.is_some_and(|text| text.to_lowercase().contains(&part))
+    };
+    let by_words: [&dyn Fn(&Preview) -> bool; 3] = [
+        &|seen| seen.title.as_deref() == Some(name),
+        &|seen| has_part(seen.title.as_ref()),
+        &|seen| has_part(seen.prompt.as_ref()),
     ];
-    for fit in fits {
-        let mut candidates: Candidates =
-            sessions.iter().filter(|session| fit(session)).cloned().collect();
-        match candidates.len() {
-            0 => {}
-            1 => return Ok(candidates.remove(0)),
-            _ => return Err(NameError::Ambiguous { name: name.to_owned(), candidates }),
+    for fits in by_words {
+        let found = seen.iter().filter(|(_, seen)| fits(seen)).map(|(session, _)| *session);
+        if let Some(session) = only(name, found)? {
+            return Ok(session);
+        }
+    }
+    if name.chars().count() >= SHORTEST_PART {
+        let stem = format!("agent-{}", name.trim_start_matches("agent-"));
+        let is_agent = |path: &PathBuf| {
+            path.file_stem().is_some_and(|name| name.to_string_lossy().starts_with(&stem))
+        };
+        let files = homes.iter().flat_map(Home::transcripts).filter(is_agent);
+        let agents: Vec<Session> = files.filter_map(|path| Session::at(&path).ok()).collect();
+        if let Some(session) = only(name, agents.iter())? {
+            return Ok(session);
         }
     }
     let is_named = |path: &Path| {
@@ -91,6 +118,23 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     }
     let name = name.to_owned();
     Err(if is_path(&name) { NameError::NoFile { name } } else { NameError::NotFound { name } })
+}
+
+/// A part of a title or prompt, or of a sub-agent's id, must have this many characters: a shorter
+/// one would match by accident.
+const SHORTEST_PART: usize = 3;
+
+/// The session that was found, if it is the only one.
+fn only<'a>(
+    name: &str,
+    found: impl Iterator<Item = &'a Session>,
+) -> Result<Option<Session>, NameError> {
+    let mut candidates: Candidates = found.cloned().collect();
+    match candidates.len() {
+        0 => Ok(None),
+        1 => Ok(Some(candidates.remove(0))),
+        _ => Err(NameError::Ambiguous { name: name.to_owned(), candidates }),
+    }
 }
 
 /// Whether no file has that name, or none could have it.

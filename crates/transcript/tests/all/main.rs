@@ -14,6 +14,7 @@ mod conversation;
 mod damage;
 mod docs;
 mod drift;
+mod examples;
 mod figures;
 mod fuzz;
 mod history;

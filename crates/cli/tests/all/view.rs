@@ -1,0 +1,107 @@
+//! What is shown is decided once: the terminal, Markdown and JSON have the same turns and texts.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::env::Env;
+
+/// The letters and digits of a text, word by word.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// Whether a text has these words, one after the other.
+fn has(text: &[String], part: &[String]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+/// What the model was sent and what it answered, of the live turns.
+fn texts(turns: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for line in turns.lines() {
+        let turn: Value = serde_json::from_str(line).unwrap();
+        if turn["type"] != "turn" || turn["live"] != true || !turn["agent"].is_null() {
+            continue;
+        }
+        let mut texts = Vec::new();
+        for step in turn["steps"].as_array().unwrap() {
+            let blocks = step["blocks"].as_array().into_iter().flatten();
+            let blocks = blocks.filter(|block| block["type"] == "text");
+            texts.extend(blocks.filter_map(|block| block["text"].as_str()));
+            // What a command printed, with its colours, is for the terminal only.
+            if step["type"] == "message" && step["input"] != "output" {
+                texts.extend(step["text"].as_str());
+            }
+        }
+        all.push(texts.iter().flat_map(|text| text.lines().map(str::to_owned)).collect());
+    }
+    all
+}
+
+#[test]
+fn one_conversation_in_three_forms() {
+    let env = Env::bare();
+    let mut compared = 0;
+    for file in testkit::own_files() {
+        let path: &Path = &file.path;
+        // Sub-agents are shown with their sessions.
+        if path.file_name().unwrap().to_string_lossy().starts_with("agent-") {
+            continue;
+        }
+        let path = path.to_str().unwrap();
+        let run = |args: &[&str]| {
+            let output = env.command(args).env("COLUMNS", "10000").output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        let turns = texts(&run(&["turns", path, "--json"]));
+        let screen = run(&["show", path, "--full", "--thinking"]);
+        let markdown = run(&["export", "md", path, "--full", "--thinking", "--no-redact"]);
+        let headings = markdown.lines().filter(|line| line.starts_with("## Turn ")).count();
+        assert_eq!(headings, turns.len(), "{path}");
+        for (form, text) in [("show", screen), ("export md", markdown)] {
+            let text = words(&text);
+            for line in turns.iter().flatten() {
+                let line: Vec<String> = words(line).into_iter().take(6).collect();
+                assert!(has(&text, &line), "{form} {path}: {line:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
+}
+
+/// Headings of answers are below those of turns; a file is not overwritten.
+#[test]
+fn a_document_for_others() {
+    let env = Env::with_sessions();
+    let line = |uuid: &str, parent: &str, role: &str, content: &str| {
+        format!(
+            r#"{{"type":"{role}","uuid":"{uuid}","parentUuid":{parent},"sessionId":"s","timestamp":"2026-11-01T00:00:00.000Z","message":{{"id":"m{uuid}","role":"{role}","content":{content}}}}}"#
+        )
+    };
+    let answer =
+        r##"[{"type":"text","text":"# Plan\n\n```sh\n# not a heading\n```\n###### deep"}]"##;
+    let session = [
+        line("a", "null", "user", "\"one\""),
+        line("b", "\"a\"", "assistant", answer),
+        line("c", "\"b\"", "user", "\"two\""),
+        line("d", "\"c\"", "assistant", r#"[{"type":"text","text":"second"}]"#),
+    ];
+    let path = env.put("talk.jsonl", session.join("\n") + "\n");
+    let path = path.to_str().unwrap();
+    let out = env.path("talk.md");
+    let out = out.to_str().unwrap();
+    let run = env.run(&["export", "md", path, "--turn", "1", "-o", out]);
+    assert_eq!(run, "exit 0\n");
+    let text = std::fs::read_to_string(out).unwrap();
+    assert!(text.contains("\n### Plan\n\n```sh\n# not a heading\n```\n###### deep\n"), "{text}");
+    assert!(!text.contains("Turn 2"), "{text}");
+    assert!(env.run(&["export", "md", path, "--last", "1"]).contains("## Turn 2"));
+    let again = env.run(&["export", "md", path, "-o", out]);
+    assert!(again.starts_with("exit 1\n") && again.contains("exists"), "{again}");
+    assert_eq!(std::fs::read_to_string(out).unwrap(), text);
+    let shown = env.run(&["show", path, "--last", "1"]);
+    assert!(shown.contains("second") && !shown.contains("Plan"), "{shown}");
+}
