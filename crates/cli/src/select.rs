@@ -51,7 +51,33 @@ pub(crate) fn session(world: &mut World, name: &str) -> Result<Session, Failure>
         }
         found => found?,
     };
+    // Found by its words: say which one it is.
+    if !by_hand && !is_id(&session, name) {
+        let row = rows(world, vec![session.clone()]).concat();
+        world.out.note(&format!("session {row}"))?;
+    }
     tell_late_lines(world, &session)?;
+    Ok(session)
+}
+
+/// Whether a name is the session's id, or the start of it.
+fn is_id(session: &Session, name: &str) -> bool {
+    session.id.starts_with(name)
+}
+
+/// The session that a name means, for a command that changes or sends it. What looks like the start
+/// of an id is only that: a mistyped one must not select a session by its words.
+pub(crate) fn session_to_change(world: &mut World, name: &str) -> Result<Session, Failure> {
+    let session = session(world, name)?;
+    let is_path = Path::new(name).symlink_metadata().is_ok() || place::is_path(name);
+    if is_path || name == "last" || is_id(&session, name) {
+        return Ok(session);
+    }
+    let looks_like_id = name.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+    if looks_like_id || place::is_agent(&session.path) {
+        let message = format!("no session has an id that begins with `{name}`");
+        return Err(Failure::not_found(message, "`quipu ls --all` lists all sessions"));
+    }
     Ok(session)
 }
 
@@ -60,10 +86,14 @@ fn rows(world: &World, candidates: Vec<Session>) -> Vec<String> {
     let ids: HashSet<String> = candidates.iter().map(survey::short_id).collect();
     // The beginning of the id, if that tells them apart.
     let is_short = ids.len() == candidates.len();
+    let all: HashSet<&str> = candidates.iter().map(|one| one.id.as_str()).collect();
+    let is_told_by_path = all.len() < candidates.len();
     let row = |one: Surveyed| {
         let id = if is_short { survey::short_id(&one.session) } else { one.session.id.clone() };
         let age = age(world.since(one.session.modified).as_secs());
-        format!("{id}  {age:>4}  {}", fit(&survey::headline(&one), 60))
+        let path = one.session.path.display().to_string();
+        let path = if is_told_by_path { format!("  {path}") } else { String::new() };
+        format!("{id}  {age:>4}  {}{path}", fit(&survey::headline(&one), 60))
     };
     survey::survey(candidates).into_iter().map(row).collect()
 }

@@ -120,10 +120,10 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
 /// How many line numbers are printed.
 const LINES: usize = 8;
 
-/// Line numbers in words: the first ones, and how many more there are. `more` are not in the list.
-pub(crate) fn line_list(lines: &[u64], more: u64) -> Option<String> {
+/// Line numbers in words: the first ones, and how many more there are.
+pub(crate) fn line_list(lines: &[u64]) -> Option<String> {
     let shown: Vec<String> = lines.iter().take(LINES).map(u64::to_string).collect();
-    let more = more + lines.len().saturating_sub(LINES) as u64;
+    let more = lines.len().saturating_sub(LINES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     match shown.as_slice() {
         [] => None,

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use clap::value_parser;
 use transcript::view::{Detail, Show, Thinking};
 
 use crate::failure::Failure;
@@ -15,7 +16,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "N", value_parser = range)]
     turn: Option<RangeInclusive<u64>>,
     /// Show only the last N turns
-    #[arg(long, value_name = "N", conflicts_with = "turn")]
+    #[arg(long, value_name = "N", conflicts_with = "turn", value_parser = value_parser!(u64).range(1..))]
     last: Option<u64>,
     /// Show everything: inputs and results of calls, whole diffs, reminders, what sub-agents did
     #[arg(long)]
@@ -34,19 +35,22 @@ impl ViewArgs {
         }
     }
 
-    /// The numbers of the turns to show, of a conversation that has so many.
-    pub(crate) fn turns(&self, all: usize) -> Result<RangeInclusive<usize>, Failure> {
-        if let Some(last) = self.last {
-            let last = usize::try_from(last).unwrap_or(usize::MAX);
-            return Ok(all.saturating_sub(last) + 1..=all);
+    /// Fails if the user asked for a turn after the last one. `longest` is the number of turns of the
+    /// longest branch.
+    pub(crate) fn check(&self, longest: usize) -> Result<(), Failure> {
+        match &self.turn {
+            Some(turn) if *turn.start() > longest as u64 => {
+                let message = format!("there is no turn {}", turn.start());
+                let hint = format!("the conversation has {}", count(longest as u64, "turn"));
+                Err(Failure::usage(message, Some(&hint)))
+            }
+            _ => Ok(()),
         }
-        let Some(turn) = &self.turn else { return Ok(1..=all) };
-        let number = |number: &u64| usize::try_from(*number).unwrap_or(usize::MAX);
-        if number(turn.start()) > all {
-            let message = format!("there is no turn {}", turn.start());
-            let hint = format!("the conversation has {}", count(all as u64, "turn"));
-            return Err(Failure::usage(message, Some(&hint)));
-        }
-        Ok(number(turn.start())..=number(turn.end()))
+    }
+
+    /// Whether to show the turn of that number, of a branch that has so many.
+    pub(crate) fn has(&self, number: usize, all: usize) -> bool {
+        let is_last = self.last.is_none_or(|last| ((all - number) as u64) < last);
+        is_last && self.turn.as_ref().is_none_or(|turn| turn.contains(&(number as u64)))
     }
 }

@@ -75,10 +75,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// After the last answer on the live branch, if no compaction follows it.
-    fn of(conversation: &Conversation) -> Option<Context> {
+    /// After the last answer on the branch that the version resumes, if no compaction follows it.
+    fn of(conversation: &Conversation, rules: Rules) -> Option<Context> {
         let table = &conversation.table;
-        let live = conversation.live();
+        let leaf = history::leaf(table, rules)?;
+        let live = conversation.graph.path(conversation.graph.chain_of(leaf));
         let rows: Vec<RowId> = conversation.rows(&live).collect();
         let after = rows.iter().rev().take_while(|row| table.boundary(**row).is_none());
         let mut answers = after.filter_map(|row| table.row(*row).answer);
@@ -322,7 +323,7 @@ fn report(
         let row = case.conversation.table.row(leaf);
         (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
-    let context = Context::of(&case.conversation);
+    let context = Context::of(&case.conversation, rules);
     let mut more = Findings::new(&case.conversation.table);
     surroundings::around(&case, rules, now, &mut more);
     if let Some(text) = others {

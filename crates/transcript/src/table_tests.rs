@@ -38,8 +38,8 @@ fn the_largest_output_counts_and_of_equals_the_last() {
     let usage = reported.usage;
     assert_eq!((usage.output, usage.input, answer.is_final()), (9, 2, false));
     assert_eq!(
-        (usage.cache_5m, usage.cache_1h, reported.has_cache_split, usage.searches, usage.fetches),
-        (3, 4, true, 1, 0)
+        (usage.cache_5m, usage.cache_1h, reported.cache_split, usage.searches, usage.fetches),
+        (3, 4, Some([3, 4]), 1, 0)
     );
     assert_eq!(one.text(reported.tier), Some("standard"));
     assert_eq!(one.text(reported.speed), Some("fast"));

@@ -60,17 +60,17 @@ impl Usage {
 
     /// Input tokens of any kind: what the model read.
     pub fn read(self) -> u64 {
-        self.input + self.cache_read + self.cache_write()
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write())
     }
 
     /// Input tokens that were written to the cache.
     pub fn cache_write(self) -> u64 {
-        self.cache_5m + self.cache_1h
+        self.cache_5m.saturating_add(self.cache_1h)
     }
 
     /// All tokens.
     pub fn total(self) -> u64 {
-        self.read() + self.output
+        self.read().saturating_add(self.output)
     }
 
     /// What it costs; none if the model's price is not known. For one request, long ones have their
@@ -96,14 +96,19 @@ impl Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, more: Usage) {
-        self.input += more.input;
-        self.output += more.output;
-        self.cache_read += more.cache_read;
-        self.cache_5m += more.cache_5m;
-        self.cache_1h += more.cache_1h;
-        self.searches += more.searches;
-        self.fetches += more.fetches;
-        self.at_least |= more.at_least;
+        // The counts come from a file.
+        for (sum, more) in [
+            (&mut self.input, more.input),
+            (&mut self.output, more.output),
+            (&mut self.cache_read, more.cache_read),
+            (&mut self.cache_5m, more.cache_5m),
+            (&mut self.cache_1h, more.cache_1h),
+            (&mut self.searches, more.searches),
+            (&mut self.fetches, more.fetches),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.at_least = self.at_least || more.at_least;
     }
 }
 

@@ -48,7 +48,9 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     let mut files = select::files(world, &args.which)?;
     // Sub-agents are checked with their sessions; alone only if the user names one.
     let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
-    files.retain(|path| !is_agent(path) || named.contains(&path.as_path()));
+    if args.which.all || named.iter().any(|path| path.is_dir()) {
+        files.retain(|path| !is_agent(path) || named.contains(&path.as_path()));
+    }
     if files.is_empty() {
         let hint = "`quipu ls --all` lists all sessions";
         return Err(Failure::not_found("no sessions to check", hint));
@@ -60,7 +62,7 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     }
     // Newest first, as in all lists.
     let modified = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
-    files.sort_by_cached_key(|path| Reverse(modified(path)));
+    files.sort_by_cached_key(|path| (Reverse(modified(path)), path.clone()));
     let mut table = Table::new(&[
         Column::left("id"),
         Column::right("age"),
@@ -136,11 +138,13 @@ fn describe(world: &mut World, path: &Path, asked: &str, report: &Report) -> Res
     let id = one.as_ref().map(|one| one.session.id.clone()).unwrap_or_default();
     let cwd = one.as_ref().and_then(|one| one.seen.as_ref().ok()?.cwd.clone());
     let resume = resume_command(world, path, &id, cwd.as_deref());
-    let next = format!("{} repair {} --dry-run", world.again(), quoted(&name(path, &id)));
+    let homes = world.known_homes().unwrap_or_default();
+    let name = name(path, &id, &homes);
+    let next = format!("{} repair {} --dry-run", world.again(), quoted(&name));
     let title = title(world, one.as_ref());
     let page = &mut Page::new(&mut world.out);
     let title = fit(&title, page.width.saturating_sub(12).max(20));
-    page.line(&[Span::new(BOLD, format!("{}  {title}", shown(&name(path, &id))))])?;
+    page.line(&[Span::new(BOLD, format!("{}  {title}", shown(&name)))])?;
     page.paragraph(&Lead::spaces(2), &[Span::new(DIM, shown(&path.display().to_string()))])?;
     let style = match report.verdict {
         Verdict::Full => GOOD,
@@ -178,10 +182,10 @@ fn title(world: &World, one: Option<&Surveyed>) -> String {
     Mask::new(&world.redactor()).text(&title).into_owned()
 }
 
-/// What the user calls the session: the start of its id, or the file if it is in no home.
-fn name(path: &Path, id: &str) -> String {
-    let is_home = path.ancestors().nth(2).is_some_and(|folder| folder.ends_with("projects"));
-    if is_home { id.chars().take(8).collect() } else { path.display().to_string() }
+/// What the user calls the session: the start of its id, or the file if it is in none of the homes.
+fn name(path: &Path, id: &str, homes: &[PathBuf]) -> String {
+    let is_known = homes.iter().any(|home| path.starts_with(home));
+    if is_known { id.chars().take(8).collect() } else { path.display().to_string() }
 }
 
 /// How full the model's context is.
@@ -203,8 +207,9 @@ fn of_context(context: &Context) -> String {
 /// Findings of one code and severity, in one file.
 struct Group<'a> {
     first: &'a Finding,
-    lines: Vec<u64>,
-    /// How many have no line, or are not listed.
+    /// What they say, each with the lines that it is about.
+    texts: Vec<(&'a str, Vec<u64>)>,
+    /// How many more there are that are not listed.
     more: u64,
 }
 
@@ -212,18 +217,16 @@ fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for finding in findings {
         let key = |one: &Finding| (one.code, one.severity, one.file.clone());
-        let known = groups.iter_mut().find(|group| key(group.first) == key(finding));
-        let more = finding.more + u64::from(finding.line.is_none());
-        match known {
-            Some(group) => {
-                group.lines.extend(finding.line);
-                group.more += more;
-            }
-            None => groups.push(Group {
-                first: finding,
-                lines: finding.line.into_iter().collect(),
-                more: finding.more,
-            }),
+        let known = groups.iter().position(|group| key(group.first) == key(finding));
+        let known = known.unwrap_or_else(|| {
+            groups.push(Group { first: finding, texts: Vec::new(), more: 0 });
+            groups.len() - 1
+        });
+        let group = &mut groups[known];
+        group.more += finding.more;
+        match group.texts.iter_mut().find(|(text, _)| *text == finding.text) {
+            Some((_, lines)) => lines.extend(finding.line),
+            None => group.texts.push((&finding.text, finding.line.into_iter().collect())),
         }
     }
     groups
@@ -231,21 +234,29 @@ fn groups(findings: &[Finding]) -> Vec<Group<'_>> {
 
 /// Prints the findings of one code: where, what, and what to do.
 fn finding(page: &mut Page<'_>, group: &Group<'_>) -> Result<(), Failure> {
-    let Group { first, lines, more } = group;
+    let Group { first, texts, more } = group;
     let style = match first.severity {
         Severity::Refused | Severity::Rejected => BAD,
         Severity::Loss => WARN,
         Severity::Warning | Severity::Note => DIM,
     };
-    let places = [first.file.as_deref().map(shown), line_list(lines, *more)];
-    let places: Vec<String> = places.into_iter().flatten().collect();
-    let place = if places.is_empty() { String::new() } else { format!("{}: ", places.join(" ")) };
     let head = format!("  {:<9}{}  ", first.severity.name(), first.code);
-    let lead =
-        Lead { first: vec![Span::new(style, head)], rest: vec![Span::plain(" ".repeat(11))] };
-    page.paragraph(&lead, &[Span::plain(format!("{place}{}", shown(&first.text)))])?;
+    let inside = vec![Span::plain(" ".repeat(11))];
+    let mut lead = Lead { first: vec![Span::new(style, head)], rest: inside.clone() };
+    for (text, lines) in texts {
+        let places = [first.file.as_deref().map(shown), line_list(lines)];
+        let places: Vec<String> = places.into_iter().flatten().collect();
+        let place =
+            if places.is_empty() { String::new() } else { format!("{}: ", places.join(" ")) };
+        page.paragraph(&lead, &[Span::plain(format!("{place}{}", shown(text)))])?;
+        lead.first.clone_from(&inside);
+    }
+    let inside = Lead::spaces(11);
+    if *more > 0 {
+        page.paragraph(&inside, &[Span::plain(format!("and {more} more like this"))])?;
+    }
     let advice = first.code.advice();
-    Ok(page.paragraph(&Lead::spaces(11), &[Span::new(DIM, format!("to do: {advice}"))])?)
+    Ok(page.paragraph(&inside, &[Span::new(DIM, format!("to do: {advice}"))])?)
 }
 
 /// How many of the recorded messages are sent, in words.

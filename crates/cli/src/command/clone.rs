@@ -24,7 +24,7 @@ pub(crate) struct CloneArgs {
 }
 
 pub(crate) fn clone(world: &mut World, args: &CloneArgs) -> Result<(), Failure> {
-    let session = select::session(world, &args.session)?;
+    let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let change = change::clone(&read.subject);

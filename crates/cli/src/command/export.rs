@@ -1,6 +1,6 @@
 //! `quipu export`: a whole session as one document.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
@@ -79,13 +79,15 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     world.agents_unreadable(&family)?;
     let redactor = world.redactor();
     let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
+    args.view.check(family.main.turns().live.len())?;
     let note = match &args.output {
         Some(path) => {
             let failed = |error| Failure::unwritable(path, error);
             let mut file = BufWriter::new(File::create_new(path).map_err(failed)?);
-            let note = write_markdown(args, &session, &family, mask, Visible(&mut file))?;
-            file.flush().map_err(failed)?;
-            note
+            let note = write_markdown(args, &session, &family, mask, Visible(&mut file));
+            let written = note.and_then(|note| file.flush().map(|()| note).map_err(failed));
+            // Half a document is none.
+            written.inspect_err(|_| drop(fs::remove_file(path)))?
         }
         None => write_markdown(args, &session, &family, mask, Visible(&mut world.out))?,
     };
@@ -102,11 +104,12 @@ fn write_markdown(
 ) -> Result<Option<String>, Failure> {
     let seen = preview(&session.path).map_err(|error| Failure::unreadable(&session.path, error))?;
     let turns = family.main.turns().live;
-    let wanted = args.view.turns(turns.len())?;
     let mut writer = Writer::new(family, args.view.show(), mask, out);
     let failed = |error| Failure::mixed(&session.path, error);
     writer.head(&session.id, &seen).map_err(failed)?;
-    for (number, turn) in (1..).zip(&turns).filter(|(number, _)| wanted.contains(number)) {
+    for (number, turn) in
+        (1..).zip(&turns).filter(|(number, _)| args.view.has(*number, turns.len()))
+    {
         writer.turn(Owner::Main, turn, number).map_err(failed)?;
     }
     Ok(hidden(writer.hidden()))

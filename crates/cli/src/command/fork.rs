@@ -29,7 +29,7 @@ pub(crate) struct ForkArgs {
 }
 
 pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
-    let session = select::session(world, &args.session)?;
+    let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let at = match (&args.at, &args.branch) {

@@ -33,7 +33,7 @@ pub(crate) struct RepairArgs {
 
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
     let rules = version::rules(&args.version, "a version like 2.1.325")?;
-    let session = select::session(world, &args.session)?;
+    let session = select::session_to_change(world, &args.session)?;
     let read = surgery::read(&session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let repaired =

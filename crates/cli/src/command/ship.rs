@@ -122,7 +122,7 @@ fn sessions(world: &mut World, args: &ShipArgs) -> Result<(Vec<Session>, Vec<Pat
         return Err(Failure::usage("no session given", Some(hint)));
     }
     for name in &args.session {
-        found.push(select::session(world, name)?);
+        found.push(select::session_to_change(world, name)?);
     }
     found.sort_by(|one, other| (one.modified, &one.path).cmp(&(other.modified, &other.path)));
     found.dedup_by(|one, other| one.path == other.path);

@@ -80,11 +80,11 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     let left_out = Left::of(&found);
     let parts = parts(&family, found, args)?;
     let last = parts.iter().map(|part| part.turns.len()).max().unwrap_or(0);
-    let wanted = args.view.turns(last)?;
+    args.view.check(last)?;
     let chosen = parts.iter().flat_map(|part| {
         (1..)
             .zip(&part.turns)
-            .filter(|(number, _)| wanted.contains(number))
+            .filter(|(number, _)| args.view.has(*number, part.turns.len()))
             .map(|(number, turn)| (part.chain, number, turn))
     });
     if args.json {

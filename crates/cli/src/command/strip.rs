@@ -91,7 +91,7 @@ impl StripMode {
 
 pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> {
     let what = what(args)?;
-    let session = select::session(world, &args.session)?;
+    let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
     let read = surgery::read(&session, rules)?;
     let change = change::strip(&read.subject, &what);

@@ -159,7 +159,7 @@ impl<'a> Told<'a> {
             }
         }
         for (text, lines) in kinds {
-            let place = line_list(&lines, 0).map(|lines| format!(" ({lines})"));
+            let place = line_list(&lines).map(|lines| format!(" ({lines})"));
             let place = place.unwrap_or_default();
             let name = if self.is_dry { "plan" } else { "done" };
             let lead = Lead::hanging(Span::new(GOOD, format!("  {name:<9}")));

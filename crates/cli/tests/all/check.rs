@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use insta::assert_snapshot;
 
-use crate::env::Env;
+use crate::env::{Env, set_age};
 
 fn fixture(case: &str) -> Vec<u8> {
     std::fs::read(testkit::fixtures().join("edited").join(format!("{case}.jsonl"))).unwrap()
@@ -40,6 +40,10 @@ fn many_sessions_and_none() {
     let with_key = String::from_utf8(fixture("meta_user")).unwrap().replacen("prompt 1", key, 1);
     env.put("sessions/secret.jsonl", with_key.into_bytes());
     env.put("empty/agent-a1.jsonl", fixture("meta_user"));
+    // A list is newest first.
+    for (age, case) in (1..).zip(["meta_user", "other_cwd", "two_roots", "bom", "secret"]) {
+        set_age(&env.path(&format!("sessions/{case}.jsonl")), age * 3_600);
+    }
     let mut text = String::new();
     for args in
         [&["check", "sessions"][..], &["check", "empty"], &["check", "nowhere.jsonl"], &["check"]]

@@ -192,6 +192,19 @@ fn sessions_are_found_by_their_words() {
     assert_snapshot!(found("file work"));
     // Too short to mean anything.
     assert!(found("la").starts_with("exit 3"));
+    // The user is told which one it is.
+    assert!(found("LAB sess").contains("session 0b204f87"), "{}", found("LAB sess"));
+    // What looks like the start of an id is nothing else to a command that changes something; and a
+    // sub-agent is not a session.
+    let title = r#"{"type":"custom-title","customTitle":"the decade parser","sessionId":"x"}"#;
+    let line = r#"{"type":"user","uuid":"u","message":{"content":"hello"}}"#;
+    env.put(".claude/projects/-home-dev-demo/12345678-aaaa.jsonl", format!("{line}\n{title}\n"));
+    assert!(found("dec").contains("12345678"), "{}", found("dec"));
+    for name in ["dec", "aad5716"] {
+        let text = env.run(&["strip", name, "--copies", "--in-place"]);
+        assert!(text.starts_with("exit 3"), "{text}");
+    }
+    assert!(env.run(&["clone", "decade parser", "--dry-run"]).starts_with("exit 0"));
     // Nothing is changed by a name that several have.
     assert!(env.run(&["strip", "file work", "--copies", "--in-place"]).starts_with("exit 3"));
 }

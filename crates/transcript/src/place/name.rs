@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::{Home, Listed, Session};
-use crate::preview::{Preview, preview};
+use crate::preview::preview;
 
 /// The sessions that one name matches.
 pub type Candidates = Vec<Session>;
@@ -77,29 +77,29 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
             return Ok(session);
         }
     }
-    // Only now: this reads from every file.
-    let seen: Vec<(&Session, Preview)> = sessions
-        .iter()
-        .filter_map(|session| Some((session, preview(&session.path).ok()?)))
-        .collect();
+    // Only now: this reads from every file. What fits is noted, and nothing else is held.
     let part = name.to_lowercase();
+    let is_long = name.chars().count() >= SHORTEST_PART;
     let has_part = |text: Option<&String>| {
-        let is_long = name.chars().count() >= SHORTEST_PART;
         is_long && text.is_some_and(|text| text.to_lowercase().contains(&part))
     };
-    let by_words: [&dyn Fn(&Preview) -> bool; 3] = [
-        &|seen| seen.title.as_deref() == Some(name),
-        &|seen| has_part(seen.title.as_ref()),
-        &|seen| has_part(seen.prompt.as_ref()),
-    ];
-    for fits in by_words {
-        let found = seen.iter().filter(|(_, seen)| fits(seen)).map(|(session, _)| *session);
-        if let Some(session) = only(name, found)? {
+    let fits: Vec<[bool; 3]> = sessions
+        .iter()
+        .map(|session| {
+            let Ok(seen) = preview(&session.path) else { return [false; 3] };
+            let is_title = seen.title.as_deref() == Some(name);
+            [is_title, has_part(seen.title.as_ref()), has_part(seen.prompt.as_ref())]
+        })
+        .collect();
+    for kind in 0..3 {
+        let found = sessions.iter().zip(&fits).filter(|(_, fits)| fits[kind]);
+        if let Some(session) = only(name, found.map(|(session, _)| session))? {
             return Ok(session);
         }
     }
-    if name.chars().count() >= SHORTEST_PART {
-        let stem = format!("agent-{}", name.trim_start_matches("agent-"));
+    let agent = name.trim_start_matches("agent-");
+    if agent.chars().count() >= SHORTEST_PART {
+        let stem = format!("agent-{agent}");
         let is_agent = |path: &PathBuf| {
             path.file_stem().is_some_and(|name| name.to_string_lossy().starts_with(&stem))
         };

@@ -95,8 +95,8 @@ pub struct ReportedUsage {
     pub usage: Usage,
     /// Output tokens that were thinking, if the API reports them.
     pub thinking: Option<u64>,
-    /// Whether the API reports for how long tokens were cached.
-    pub has_cache_split: bool,
+    /// Tokens cached for five minutes and for one hour, if the API reports them.
+    pub cache_split: Option<[u64; 2]>,
     /// The service tier.
     pub tier: Option<Id>,
     /// The speed.
@@ -114,11 +114,14 @@ impl ReportedUsage {
             ids.keep(&text)
         };
         let thinking = inner("output_tokens_details", "thinking_tokens");
-        let times = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"];
+        let number = |name| inner("cache_creation", name).map(|n| u64::try_from(n).unwrap_or(0));
+        let short = number("ephemeral_5m_input_tokens");
+        let long = number("ephemeral_1h_input_tokens");
+        let split = [short.unwrap_or(0), long.unwrap_or(0)];
         ReportedUsage {
             usage: Usage::of_api(object),
             thinking: thinking.and_then(|number| u64::try_from(number).ok()),
-            has_cache_split: times.iter().any(|time| inner("cache_creation", time).is_some()),
+            cache_split: short.or(long).map(|_| split),
             tier: name("service_tier"),
             speed: name("speed"),
             geo: name("inference_geo"),

@@ -158,11 +158,9 @@ impl Call {
 }
 
 impl CallResult {
-    /// The result as the model got it, as text, without the client's own wrapping.
+    /// What the model was sent, as text.
     pub fn text(&self) -> String {
-        let text = texts(&self.content);
-        let inner = text.trim().strip_prefix("<tool_use_error>");
-        inner.and_then(|inner| inner.strip_suffix("</tool_use_error>")).unwrap_or(&text).to_owned()
+        texts(&self.content)
     }
 }
 

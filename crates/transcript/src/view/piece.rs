@@ -89,13 +89,16 @@ impl Piece {
     }
 }
 
-/// The texts of pieces, joined; pieces that are not text in a few words.
+/// The texts of pieces, joined; pieces that are not text in a few words. Without the client's own
+/// wrapping of errors.
 pub(super) fn texts(pieces: &[Piece]) -> String {
     let texts = pieces.iter().filter_map(|piece| match piece {
         Piece::Text { text, .. } | Piece::Thinking { text, .. } => Some(text.clone()),
         piece => piece.in_words(),
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let inner = text.trim().strip_prefix("<tool_use_error>");
+    inner.and_then(|inner| inner.strip_suffix("</tool_use_error>")).unwrap_or(&text).to_owned()
 }
 
 /// JSON as it is in the file.

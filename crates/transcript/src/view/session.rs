@@ -324,7 +324,6 @@ pub(super) fn usage(
     answer: &Answer,
 ) -> UsageView {
     let usage = reported.usage;
-    let split = |count: u64| reported.has_cache_split.then_some(count);
     UsageView {
         input: usage.input,
         output: usage.output,
@@ -332,8 +331,8 @@ pub(super) fn usage(
         thinking: reported.thinking,
         cache_read: usage.cache_read,
         cache_write: usage.cache_write(),
-        cache_write_5m: split(usage.cache_5m),
-        cache_write_1h: split(usage.cache_1h),
+        cache_write_5m: reported.cache_split.map(|[short, _]| short),
+        cache_write_1h: reported.cache_split.map(|[_, long]| long),
         web_searches: usage.searches,
         web_fetches: usage.fetches,
         service_tier: text(conversation, reported.tier),

@@ -233,8 +233,8 @@ impl Item {
         let is_full = show.detail == Detail::Full;
         match self {
             Item::Message(message) => match message.role {
-                Role::Reminder => is_full && !message.text.trim().is_empty(),
-                Role::Output | Role::Summary | Role::Hook => !message.text.trim().is_empty(),
+                Role::Reminder => is_full && !message.is_empty(),
+                Role::Output | Role::Summary | Role::Hook => !message.is_empty(),
                 Role::Prompt | Role::Queued | Role::Interrupt => true,
             },
             Item::Answer(_) => false,
@@ -277,6 +277,11 @@ impl MessageView {
                 Some(_) => Role::Prompt,
             },
         })
+    }
+
+    /// Whether it has neither text nor anything else to show.
+    fn is_empty(&self) -> bool {
+        self.text.trim().is_empty() && !self.content.iter().any(|piece| piece.in_words().is_some())
     }
 
     /// What was not typed: images and documents in a few words, and what an editor added.

@@ -86,7 +86,7 @@ fn is_id(text: &str) -> bool {
 
 fn old_session(world: &mut World, args: &ChatArgs, at: &Where) -> Result<Option<Session>, Failure> {
     if let Some(name) = &args.resume {
-        let session = select::session(world, name)?;
+        let session = select::session_to_change(world, name)?;
         // Samples are only for looking at.
         if world.has_samples() && !Path::new(name).exists() {
             let message = format!("session `{name}` not found");
