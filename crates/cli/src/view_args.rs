@@ -35,8 +35,8 @@ impl ViewArgs {
         }
     }
 
-    /// Fails if the user asked for a turn after the last one. `longest` is the number of turns of the
-    /// longest branch.
+    /// Fails if the user asked for a turn after the last one. `longest` is the number of turns of
+    /// the longest branch.
     pub(crate) fn check(&self, longest: usize) -> Result<(), Failure> {
         match &self.turn {
             Some(turn) if *turn.start() > longest as u64 => {

@@ -52,7 +52,7 @@ pub(crate) fn protection(path: &Path) -> Result<Option<String>, Failure> {
 
 /// The process that uses a session, in words.
 pub(crate) fn user(session: &Session) -> Option<String> {
-    let named = named(session).map(|pid| format!("a client uses it (process {pid})"));
+    let named = named(session).map(|pid| format!("process {pid} is a client that uses it"));
     named.or_else(|| opened(&session.path).map(|pid| format!("process {pid} has it open")))
 }
 
