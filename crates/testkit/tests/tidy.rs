@@ -355,3 +355,38 @@ fn no_import_circles_in_the_binary() {
     }
     assert!(imports.is_empty(), "these use each other: {imports:#?}");
 }
+
+/// The tables of modules in the documents name what exists, and all that a library offers.
+#[test]
+fn documents_name_the_modules_there_are() {
+    for (document, heading, crate_name) in [
+        ("architecture.md", "## `transcript`", "transcript"),
+        ("architecture.md", "## `export`", "export"),
+        ("agent.md", "| module of `crates/agent`", "agent"),
+    ] {
+        let text = fs::read_to_string(testkit::root().join("docs").join(document)).unwrap();
+        let (_, table) = text.split_once(&format!("\n{heading}")).unwrap();
+        let rows = table.lines().skip_while(|line| !line.starts_with("|---"));
+        let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+        // Every second part of a cell stands between back quotes.
+        let cells = rows.filter_map(|row| row.split('|').nth(1));
+        let named: BTreeSet<String> =
+            cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+        let src = testkit::root().join("crates").join(crate_name).join("src");
+        let lib = fs::read_to_string(src.join("lib.rs")).unwrap();
+        let modules =
+            lib.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+        let modules: BTreeSet<String> = modules.map(str::to_owned).collect();
+        assert!(named.len() > 5, "{document}: {named:?}");
+        let missing: Vec<_> = modules.difference(&named).collect();
+        assert!(missing.is_empty(), "{document} does not name {missing:?} of {crate_name}");
+        for module in &named {
+            // A part of a module may stand in parentheses behind it.
+            let is_there = !sources().iter().all(|path| {
+                !(path.starts_with(&src)
+                    && path.file_stem().is_some_and(|stem| stem == module.as_str()))
+            });
+            assert!(is_there, "{document} names `{module}`, which {crate_name} does not have");
+        }
+    }
+}
