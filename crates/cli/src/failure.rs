@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use files::NotRegular;
 use transcript::check::Verdict;
-use transcript::place::{HomeError, NameError};
+use transcript::place::{HomeError, NameError, Session};
 
 use crate::text::printable;
 
@@ -200,10 +200,26 @@ impl Failure {
         }
     }
 
-    /// The name matches several sessions, described in these rows.
-    pub(crate) fn ambiguous(name: &str, rows: Vec<String>) -> Failure {
-        let message = format!("`{name}` matches {} sessions", rows.len());
-        Failure { list: rows, ..Failure::not_found(message, AMBIGUOUS) }
+    /// A name that leads to no session. If it matches several, `describe` gives a row for each.
+    pub(crate) fn name(
+        error: NameError,
+        describe: impl FnOnce(Vec<Session>) -> Vec<String>,
+    ) -> Failure {
+        let message = error.to_string();
+        match error {
+            NameError::NotFound { .. } => {
+                Failure::not_found(message, "`quipu ls --all` lists all sessions")
+            }
+            NameError::NoFile { .. } => Failure::not_found(
+                message,
+                "give a path or an id: `quipu ls --all` lists all sessions",
+            ),
+            NameError::Ambiguous { candidates, .. } => {
+                let hint = "give more of the id, or the path; the newest session is listed first";
+                Failure { list: describe(candidates), ..Failure::not_found(message, hint) }
+            }
+            NameError::Unreadable { path, source } => Failure::unreadable(&path, source),
+        }
     }
 
     /// No home was named, and none exists.
@@ -278,30 +294,5 @@ impl From<io::Error> for Failure {
             list: Vec::new(),
             code: None,
         }
-    }
-}
-
-/// The hint for a name that several sessions have.
-const AMBIGUOUS: &str = "give more of the id, or the path; the newest session is listed first";
-
-impl From<NameError> for Failure {
-    fn from(error: NameError) -> Self {
-        let message = error.to_string();
-        let (kind, hint, source, list) = match error {
-            NameError::NotFound { .. } => {
-                let hint = "`quipu ls --all` lists all sessions";
-                (Kind::NotFound, Some(hint), None, Vec::new())
-            }
-            NameError::NoFile { .. } => {
-                let hint = "give a path or an id: `quipu ls --all` lists all sessions";
-                (Kind::NotFound, Some(hint), None, Vec::new())
-            }
-            NameError::Ambiguous { candidates, .. } => {
-                let rows = candidates.iter().map(|one| one.path.display().to_string());
-                (Kind::NotFound, Some(AMBIGUOUS), None, rows.collect())
-            }
-            NameError::Unreadable { path, source } => return Failure::unreadable(&path, source),
-        };
-        Failure { kind, message, source, hint: hint.map(str::to_owned), list, code: None }
     }
 }

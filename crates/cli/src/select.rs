@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use transcript::place::{self, Home, NameError, Session};
+use transcript::place::{self, Home, Session};
 
 use crate::failure::Failure;
 use crate::project;
@@ -45,12 +45,8 @@ pub(crate) fn session(world: &mut World, name: &str) -> Result<Session, Failure>
         return project::last(world);
     }
     let homes = if by_hand { Vec::new() } else { world.homes()?.list };
-    let session = match place::find(&homes, name) {
-        Err(NameError::Ambiguous { name, candidates }) => {
-            return Err(Failure::ambiguous(&name, rows(world, candidates)));
-        }
-        found => found?,
-    };
+    let session = place::find(&homes, name)
+        .map_err(|error| Failure::name(error, |candidates| rows(world, candidates)))?;
     // Found by its words: say which one it is.
     if !by_hand && !is_id(&session, name) {
         let row = rows(world, vec![session.clone()]).concat();

@@ -33,7 +33,7 @@ use crate::agents::{Body, WithAgents};
 use crate::content::BlockKind;
 use crate::conversation::Conversation;
 use crate::entry::Kind;
-use crate::history::{self, History, OBSERVED, Refusal, Rules, Told, outline_with};
+use crate::history::{self, AttachmentCache, History, OBSERVED, Refusal, Rules, outline_with};
 use crate::place::{Agent, Session, agents};
 use crate::price;
 use crate::secret::Redactor;
@@ -271,7 +271,7 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
     // line.
     let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
     let next = Mutex::new(all);
-    let cache = Told::default();
+    let cache = AttachmentCache::default();
     let judge = || {
         let mut judged = Vec::new();
         loop {

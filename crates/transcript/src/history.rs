@@ -35,8 +35,8 @@ use crate::conversation::{Conversation, Look};
 use crate::entry::{Entry, Kind};
 use crate::input::Input;
 use crate::table::{BlockId, Id, Ids, Row, RowId, Table};
+pub(crate) use attachment::AttachmentCache;
 use attachment::Sent;
-pub(crate) use attachment::Told;
 use rules::Fill;
 use tree::Tree;
 
@@ -273,7 +273,7 @@ pub fn outline(
     rules: Rules,
     then: Option<&str>,
 ) -> io::Result<Result<History, Refusal>> {
-    outline_with(conversation, rules, then, &Told::default())
+    outline_with(conversation, rules, then, &AttachmentCache::default())
 }
 
 /// Like [`outline`], for several versions in turn: attachments are read once and kept in `cache`.
@@ -281,7 +281,7 @@ pub(crate) fn outline_with(
     conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
-    cache: &Told,
+    cache: &AttachmentCache,
 ) -> io::Result<Result<History, Refusal>> {
     build(conversation, rules, (then, None), Some(cache))
 }
@@ -291,7 +291,7 @@ fn build(
     conversation: &Conversation,
     rules: Rules,
     (then, chosen): (Option<&str>, Option<&str>),
-    cache: Option<&Told>,
+    cache: Option<&AttachmentCache>,
 ) -> io::Result<Result<History, Refusal>> {
     let table = &conversation.table;
     let mut notes = Vec::new();

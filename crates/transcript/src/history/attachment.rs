@@ -45,9 +45,9 @@ impl Sent {
 /// Cache of what is sent for attachments, shortened. The key contains the rule for attachments,
 /// which many versions share.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<HashMap<(RowId, Attachments), Vec<Sent>>>);
+pub(crate) struct AttachmentCache(Mutex<HashMap<(RowId, Attachments), Vec<Sent>>>);
 
-impl Told {
+impl AttachmentCache {
     /// Whether an attachment need not be read.
     pub(super) fn has(&self, row: RowId, rules: Rules) -> bool {
         rules.attachments == Attachments::No || self.known().contains_key(&(row, rules.attachments))
