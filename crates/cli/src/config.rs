@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde::Deserialize;
+use workshop::store::Bounds;
 
 use crate::failure::Failure;
 use crate::global::Color;
 use crate::redact::RedactConfig;
-use crate::store::Bounds;
 
 /// `quipu/config.toml` in the user's config folder.
 #[derive(Debug, Default, Deserialize, PartialEq, Eq)]

@@ -128,23 +128,8 @@ impl Failure {
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
-    /// A file that is protected from being replaced.
-    pub(crate) fn protected(path: &Path, why: &str) -> Self {
-        let message = format!("`{}` is not touched: {why}", path.display());
-        let hint = "use `--force`, or leave out `--in-place` to write a new session";
-        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
-    }
-
-    /// Like [`protected`](Failure::protected), for a file that no flag lets us replace.
+    /// A file that is protected from being replaced, and that no flag lets us replace.
     pub(crate) fn kept(message: String, hint: &str) -> Self {
-        Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
-    }
-
-    /// A session that another quipu process writes to.
-    pub(crate) fn owned(path: &Path, who: &str) -> Self {
-        let who = if who.is_empty() { "another process" } else { who };
-        let message = format!("`{}` is not touched: {who} is writing to it", path.display());
-        let hint = "wait until it has ended, then try again";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
     }
 
@@ -159,13 +144,6 @@ impl Failure {
             format!("`{}` is not touched: it has changed since it was read", path.display());
         let hint = "run it again to see what would change now";
         Failure { kind: Kind::InUse, ..Failure::usage(message, Some(hint)) }
-    }
-
-    /// A result that is not written, because it would resume less well.
-    pub(crate) fn worse(before: &str, after: &str) -> Self {
-        let message = format!("not written: verdict before: {before}; after: {after}");
-        let hint = "this should not happen: please report it, with the output of `quipu check`";
-        Failure { kind: Kind::Worse, ..Failure::usage(message, Some(hint)) }
     }
 
     /// Traces that did not arrive.
@@ -280,6 +258,41 @@ impl fmt::Display for Failure {
             cause = error.source();
         }
         Ok(())
+    }
+}
+
+/// A change that was not made.
+impl From<workshop::Error> for Failure {
+    fn from(error: workshop::Error) -> Self {
+        use workshop::{Error, OutputError};
+        let message = error.to_string();
+        let (kind, hint) = match error {
+            Error::Unreadable { path, source } => return Failure::unreadable(&path, source),
+            Error::Unwritable { path, source } => return Failure::unwritable(&path, source),
+            Error::InUse { path, why } => return Failure::in_use(&path, &why),
+            Error::Locked { .. } => (Kind::InUse, "wait until it has ended, then try again"),
+            Error::Protected { .. } => {
+                (Kind::InUse, "use `--force`, or leave out `--in-place` to write a new session")
+            }
+            Error::Worse { .. } => (
+                Kind::Worse,
+                "this should not happen: please report it, with the output of `quipu check`",
+            ),
+            Error::NoState => (Kind::Usage, "set `HOME`, or `XDG_STATE_HOME`"),
+            Error::Output { why, .. } => {
+                let hint = match why {
+                    OutputError::Session => {
+                        "use another name, or `--in-place` (`strip` and `repair`)"
+                    }
+                    OutputError::BrokenLink => "use another name",
+                    OutputError::Folder => "use the name of a file in it",
+                    OutputError::Special => "use `--force` to write into it",
+                    OutputError::Exists => "use another name, or `--force` to overwrite it",
+                };
+                (Kind::Usage, hint)
+            }
+        };
+        Failure { kind, ..Failure::usage(message, Some(hint)) }
     }
 }
 

@@ -29,7 +29,6 @@ mod redact;
 mod resume_command;
 mod samples;
 mod select;
-mod store;
 mod surgery;
 mod survey;
 mod table;

@@ -96,7 +96,7 @@ fn rows(world: &World, candidates: Vec<Session>) -> Vec<String> {
 
 /// Reports that another program wrote to a session's old file after it was replaced.
 fn tell_late_lines(world: &mut World, session: &Session) -> Result<(), Failure> {
-    let Ok(journal) = world.journal() else { return Ok(()) };
+    let Ok(journal) = world.workshop.journal() else { return Ok(()) };
     for entry in journal.late(&session.id, &session.path) {
         let lines = count(entry.late().lines, "line");
         world.out.note(&format!(

@@ -13,8 +13,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::agents::WithAgents;
 use transcript::place::{Home, HomeError, Listed, Session};
 use transcript::secret::Redactor;
+use workshop::Workshop;
 
-use crate::config::{Config, ShipConfig, UndoConfig, split_homes};
+use crate::config::{Config, ShipConfig, split_homes};
 use crate::failure::Failure;
 use crate::global::{Color, Global};
 use crate::handover::Handed;
@@ -22,7 +23,6 @@ use crate::out::Out;
 use crate::pager::Choice;
 use crate::redact;
 use crate::samples;
-use crate::store::{Journal, LockError, SessionLocks};
 use crate::text::quoted;
 
 #[derive(Debug)]
@@ -41,10 +41,8 @@ pub(crate) struct World {
     state: Option<PathBuf>,
     /// The receiver of traces in the configuration.
     ship: ShipConfig,
-    /// How long changes can be undone.
-    undo: UndoConfig,
-    /// The sessions that this process has locked, because it writes to them.
-    locks: SessionLocks,
+    /// Where sessions are changed.
+    pub(crate) workshop: Workshop,
     /// Finds secrets.
     redactor: Arc<Redactor>,
     user: Option<PathBuf>,
@@ -90,20 +88,21 @@ impl World {
         let silent = env("NO_COLOR").filter(|value| !value.is_empty()).map(|_| Color::Never);
         let color = global.color.or(silent).or(config.color).unwrap_or(Color::Auto);
         let (looked, named_by) = home_folders(global, &config);
+        let (now, state) = (now(), state_folder().map(|folder| folder.join("quipu")));
+        let workshop = Workshop::new(state.clone(), config.undo.bounds(), now);
         Ok(World {
             out: Out::new(color, env("COLUMNS").and_then(|text| text.parse().ok())),
             pager: Choice { command: pager(global), has_less_options: env("LESS").is_some() },
             cwd: std::env::current_dir().unwrap_or_default(),
-            now: now(),
+            now,
             looked,
             named_by,
             found: None,
             user: user_home(),
             id: env("QUIPU_ID"),
-            state: state_folder().map(|folder| folder.join("quipu")),
+            state,
             ship: config.ship,
-            undo: config.undo,
-            locks: SessionLocks::default(),
+            workshop,
             handed,
             redactor,
         })
@@ -188,15 +187,6 @@ impl World {
         Ok(found.sessions)
     }
 
-    /// Locks a session for writing, until this process ends. `what` is the command.
-    pub(crate) fn lock_session(&mut self, session: &Path, what: &str) -> Result<(), Failure> {
-        let locks = self.remembered("locks")?;
-        self.locks.take(&locks, session, what).map_err(|error| match error {
-            LockError::Busy(who) => Failure::owned(session, &who),
-            LockError::Io(error) => Failure::unwritable(&locks, error),
-        })
-    }
-
     /// Reports sub-agents that are missing because their files cannot be read.
     pub(crate) fn agents_unreadable(&mut self, family: &WithAgents) -> Result<(), Failure> {
         for (path, error) in &family.unreadable {
@@ -272,11 +262,6 @@ impl World {
     /// A new id for a session.
     pub(crate) fn new_id(&self) -> String {
         self.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
-    }
-
-    /// The journal of changes to files.
-    pub(crate) fn journal(&self) -> Result<Journal, Failure> {
-        Ok(Journal::at(self.remembered("undo")?, self.undo.bounds()))
     }
 
     /// The folder of the journal.

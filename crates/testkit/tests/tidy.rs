@@ -17,7 +17,8 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("transcript", "transcript", &["files"]),
     ("agent", "agent", &["files", "transcript"]),
     ("export", "export", &["files", "transcript"]),
-    ("cli", "quipu", &["agent", "export", "files", "transcript"]),
+    ("workshop", "workshop", &["files", "transcript"]),
+    ("cli", "quipu", &["agent", "export", "files", "transcript", "workshop"]),
     ("testkit", "testkit", &[]),
 ];
 
@@ -261,7 +262,7 @@ fn type_names_are_not_shared() {
 #[test]
 fn no_flags_in_public_functions() {
     let mut found = Vec::new();
-    for folder in ["transcript", "export", "agent"] {
+    for folder in ["transcript", "export", "agent", "workshop"] {
         for path in files(&format!("crates/{folder}/src"), &["rs"]) {
             let text = code(&path).join("\n");
             for after in text.split("pub fn ").skip(1) {
@@ -361,6 +362,7 @@ fn no_import_circles_in_the_binary() {
 fn documents_name_the_modules_there_are() {
     for (document, heading, crate_name) in [
         ("architecture.md", "## `transcript`", "transcript"),
+        ("architecture.md", "## `workshop`", "workshop"),
         ("architecture.md", "## `export`", "export"),
         ("agent.md", "| module of `crates/agent`", "agent"),
     ] {
@@ -382,10 +384,10 @@ fn documents_name_the_modules_there_are() {
         assert!(missing.is_empty(), "{document} does not name {missing:?} of {crate_name}");
         for module in &named {
             // A part of a module may stand in parentheses behind it.
-            let is_there = !sources().iter().all(|path| {
-                !(path.starts_with(&src)
-                    && path.file_stem().is_some_and(|stem| stem == module.as_str()))
-            });
+            let is_it = |path: &PathBuf| {
+                path.starts_with(&src) && path.with_extension("").ends_with(module)
+            };
+            let is_there = sources().iter().any(is_it);
             assert!(is_there, "{document} names `{module}`, which {crate_name} does not have");
         }
     }

@@ -2,10 +2,11 @@
 
 use transcript::change;
 use transcript::history::Rules;
+use workshop::{Ids, Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Job, Plan, Target};
+use crate::surgery::{self, Target};
 use crate::world::World;
 
 /// Copy a session: the same conversation, with new ids
@@ -26,17 +27,13 @@ pub(crate) struct CloneArgs {
 pub(crate) fn clone(world: &mut World, args: &CloneArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
-    let read = surgery::read(&session, rules)?;
+    let read = Read::open(&session, rules)?;
     let change = change::clone(&read.subject);
-    let job = Job {
-        verb: "clone",
-        session: &session,
-        read,
-        plan: Plan::Change(change),
-        in_place: false,
-        keep_ids: args.keep_ids,
-        without_agents: false,
-    };
+    let mut policy = args.target.policy(Verb::Clone, Place::Beside);
+    if args.keep_ids {
+        policy.ids = Ids::Keep;
+    }
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
     surgery::carry_out(world, job, &args.target, rules)?;
     Ok(())
 }

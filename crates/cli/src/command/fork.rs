@@ -2,10 +2,11 @@
 
 use transcript::change::{self, At, ForkError};
 use transcript::history::Rules;
+use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Job, Plan, Target};
+use crate::surgery::{self, Target};
 use crate::world::World;
 
 /// Copy a session up to a point: a new session that continues from there
@@ -31,7 +32,7 @@ pub(crate) struct ForkArgs {
 pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
-    let read = surgery::read(&session, rules)?;
+    let read = Read::open(&session, rules)?;
     let at = match (&args.at, &args.branch) {
         (Some(at), _) => match at.parse() {
             // A short number is a turn; ids are longer.
@@ -48,15 +49,8 @@ pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
             "`quipu turns` lists the turns, `quipu tree` the branches",
         ),
     })?;
-    let job = Job {
-        verb: "fork",
-        session: &session,
-        read,
-        plan: Plan::Change(change),
-        in_place: false,
-        keep_ids: false,
-        without_agents: false,
-    };
+    let policy = args.target.policy(Verb::Fork, Place::Beside);
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
     surgery::carry_out(world, job, &args.target, rules)?;
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use transcript::change;
 use transcript::check::Severity;
+use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Job, Plan, Target};
+use crate::surgery::{self, Target};
 use crate::version;
 use crate::world::World;
 
@@ -34,20 +35,14 @@ pub(crate) struct RepairArgs {
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
     let rules = version::rules(&args.version, "a version like 2.1.325")?;
     let session = select::session_to_change(world, &args.session)?;
-    let read = surgery::read(&session, rules)?;
+    let read = Read::open(&session, rules)?;
     let unreadable = |error| Failure::unreadable(&session.path, error);
     let repaired =
         change::repair(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
     let is_nothing = repaired.source.is_none() && repaired.change.is_nothing();
-    let job = Job {
-        verb: "repair",
-        session: &session,
-        read,
-        plan: Plan::Repaired(Box::new(repaired)),
-        in_place: args.in_place,
-        keep_ids: false,
-        without_agents: false,
-    };
+    let place = if args.in_place { Place::InPlace } else { Place::Beside };
+    let policy = args.target.policy(Verb::Repair, place);
+    let job = surgery::job(world, &session, read, Plan::Repaired(Box::new(repaired)), policy);
     if is_nothing {
         let before = &job.read.subject;
         let findings = before.findings().map_err(unreadable)?;
@@ -56,7 +51,7 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
             None => "nothing to repair".to_owned(),
             Some(one) => format!("nothing can be repaired: {}: {}", one.code, one.text),
         };
-        surgery::nothing(world, &job, &args.target, &job.proof(rules)?, &text)?;
+        surgery::nothing(world, &job, &args.target, job.proof(rules)?, &text)?;
         return Failure::of_verdict(job.read.subject.verdict().map_err(unreadable)?);
     }
     let after = surgery::carry_out(world, job, &args.target, rules)?;

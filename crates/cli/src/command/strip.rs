@@ -2,10 +2,11 @@
 
 use transcript::change::{self, Keep, Preset, Spared, Strip, Subject};
 use transcript::history::Rules;
+use workshop::{Agents, Place, Plan, Read, Verb};
 
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery::{self, Job, Plan, Target};
+use crate::surgery::{self, Target};
 use crate::text::{bytes, count, grouped};
 use crate::world::World;
 
@@ -93,7 +94,7 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
     let what = what(args)?;
     let session = select::session_to_change(world, &args.session)?;
     let rules = Rules::newest();
-    let read = surgery::read(&session, rules)?;
+    let read = Read::open(&session, rules)?;
     let change = change::strip(&read.subject, &what);
     let change = change.map_err(|error| Failure::unreadable(&session.path, error))?;
     if change.leaves_nothing(read.subject.conversation()) {
@@ -101,15 +102,12 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
         return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));
     }
     let kept = kept(args, &what, &read.subject);
-    let job = Job {
-        verb: "strip",
-        session: &session,
-        read,
-        plan: Plan::Change(change),
-        in_place: args.in_place,
-        keep_ids: false,
-        without_agents: what.agents,
-    };
+    let place = if args.in_place { Place::InPlace } else { Place::Beside };
+    let mut policy = args.target.policy(Verb::Strip, place);
+    if what.agents {
+        policy.agents = Agents::None;
+    }
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
     surgery::carry_out(world, job, &args.target, rules)?;
     if let Some(kept) = kept {
         world.out.note(&kept)?;

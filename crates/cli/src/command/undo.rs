@@ -7,10 +7,10 @@ use std::io::Write;
 
 use transcript::place::Session;
 use transcript::time::Time;
+use workshop::live;
+use workshop::store::{self, Changed, Entry, Journal, Leftovers, Real, State, UndoError, Was};
 
 use crate::failure::Failure;
-use crate::store::{self, Changed, Entry, Journal, Leftovers, Real, State, UndoError, Was};
-use crate::surgery::live;
 use crate::table::{Column, Table};
 use crate::text::{clock, count, printable, size};
 use crate::world::World;
@@ -52,7 +52,7 @@ pub(crate) struct UndoArgs {
 const WEEK: u64 = 7;
 
 pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
-    let journal = world.journal()?;
+    let journal = world.workshop.journal()?;
     if args.list {
         return list(world, &journal);
     }
@@ -76,7 +76,7 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     }
     for (at, item) in entry.items.iter().enumerate() {
         if at == 0 || item.was != Was::Nothing {
-            world.lock_session(&item.path, "undo")?;
+            world.workshop.lock(&item.path, "undo")?;
         }
         if !args.force
             && let Some(why) = Session::at(&item.path).ok().and_then(|found| live::user(&found))

@@ -16,7 +16,7 @@ use super::ChatArgs;
 use super::start::Where;
 use crate::failure::Failure;
 use crate::select;
-use crate::surgery;
+use crate::surgery::tell;
 use crate::world::World;
 
 /// Where a session is written, and what it continues.
@@ -72,7 +72,7 @@ fn lock(world: &mut World, args: &ChatArgs, file: &Path) -> Result<(), Failure> 
     if args.no_session_persistence {
         return Ok(());
     }
-    match world.lock_session(file, "chat") {
+    match world.workshop.lock(file, "chat").map_err(Failure::from) {
         Err(failure) if !failure.is_in_use() => Ok(world.out.note(&format!(
             "cannot lock this session, so another quipu could write to it, too ({failure})"
         ))?),
@@ -124,10 +124,7 @@ fn says_anything(path: &Path) -> bool {
 /// The messages of a session. If a crash damaged it, repairs it first, if that helps.
 fn opened(world: &mut World, session: &Session, model: Option<&str>) -> Result<Resumed, Failure> {
     let mut found = open(session, &session.path, model)?;
-    if is_broken(&found)
-        && let Some(note) = surgery::before_resume(world, session, None)?
-    {
-        world.out.note(&note)?;
+    if is_broken(&found) && repair_first(world, session, None)? {
         found = open(session, &session.path, model)?;
     }
     found
@@ -142,13 +139,31 @@ fn unkept(world: &mut World, session: &Session, model: Option<&str>) -> Result<R
     let folder = tempfile::tempdir();
     let folder = folder.map_err(|error| Failure::unwritable(&std::env::temp_dir(), error))?;
     let copy = folder.path().join(format!("{}.jsonl", session.id));
-    match surgery::before_resume(world, session, Some(&copy))? {
-        Some(note) => {
-            world.out.note(&note)?;
-            open(session, &copy, model)?
-        }
-        None => found,
-    }
+    if repair_first(world, session, Some(&copy))? { open(session, &copy, model)? } else { found }
+}
+
+/// Repairs a session, or a copy of it, if it then resumes better; reports and returns whether it
+/// did.
+fn repair_first(
+    world: &mut World,
+    session: &Session,
+    copy: Option<&Path>,
+) -> Result<bool, Failure> {
+    let mut notices = Vec::new();
+    let repaired =
+        world.workshop.repair_before_resume(session, copy, &mut |notice| notices.push(notice));
+    tell(world, &notices)?;
+    let Some(repaired) = repaired? else { return Ok(false) };
+    let more = repaired.deeds.len().saturating_sub(3);
+    let deeds = repaired.deeds.iter().take(3).map(|(deed, times)| match times {
+        1 => deed.clone(),
+        _ => format!("{deed} ({times} times)"),
+    });
+    let deeds = deeds.collect::<Vec<_>>().join("; ");
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    let undo = if copy.is_none() { " (`quipu undo` reverts that)" } else { " (in a copy)" };
+    world.out.note(&format!("the session was repaired first: {deeds}{more}{undo}"))?;
+    Ok(true)
 }
 
 fn is_broken(found: &Result<Resumed, Failure>) -> bool {

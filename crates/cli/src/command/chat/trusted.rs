@@ -39,7 +39,7 @@ pub(super) fn trust(world: &mut World, place: &Where) -> Result<(), Failure> {
     let lock = files::lock(&path.with_extension("lock"), &who, Duration::from_secs(5));
     let _held = match lock.map_err(unwritable)? {
         Lock::Held(held) => held,
-        Lock::Busy(who) => return Err(Failure::owned(&path, &who)),
+        Lock::Busy(who) => return Err(workshop::Error::Locked { path, who }.into()),
     };
     let mut list = read(&path)?;
     let is_new = list.add(&place.cwd, real_home(place).as_deref()).map_err(|why| {

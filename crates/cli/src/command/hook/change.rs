@@ -12,13 +12,13 @@ use std::slice;
 use anstyle::Style;
 use similar::TextDiff;
 use transcript::limit::SIDECAR;
+use workshop::live;
+use workshop::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
 
 use super::settings::Wrong;
 use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD};
 use crate::page::{Page, Span};
-use crate::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
-use crate::surgery::live;
 use crate::text::shown;
 use crate::world::World;
 
@@ -102,7 +102,9 @@ pub(super) fn carry_out(
         show(world, settings, text)?;
     }
     for (settings, _) in changes.iter().filter(|(settings, _)| settings.found.is_some()) {
-        if let Some(why) = live::protection(&settings.path)? {
+        let protection = files::protection(&settings.path);
+        let protection = protection.map_err(|error| Failure::unreadable(&settings.path, error))?;
+        if let Some(why) = protection.as_ref().map(live::words) {
             let message = format!("`{}` is not touched: {why}", settings.path.display());
             let hint = "make this change by hand, or remove the protection";
             return Err(Failure::kept(message, hint));
@@ -124,7 +126,7 @@ pub(super) fn carry_out(
             }
         }
     }
-    let journal = world.journal()?;
+    let journal = world.workshop.journal()?;
     for (settings, text) in &changes {
         let deed = Deed { what: edit.what, session: "settings", made: None, now: world.now };
         let entry = write(&journal, deed, settings, text)?;

@@ -1,7 +1,7 @@
 use std::time::UNIX_EPOCH;
 
 use super::*;
-use crate::store::Bounds;
+use workshop::store::Bounds;
 
 const DEED: Deed<'_> =
     Deed { what: "hook-install", session: "settings", made: None, now: UNIX_EPOCH };

@@ -14,13 +14,13 @@ use sha2::{Digest, Sha256};
 
 /// The sessions that this process writes to.
 #[derive(Debug, Default)]
-pub(crate) struct SessionLocks {
+pub struct SessionLocks {
     held: Vec<(PathBuf, Option<Held>)>,
 }
 
 /// Why this process may not write to a session.
 #[derive(Debug)]
-pub(crate) enum LockError {
+pub enum LockError {
     /// Another process has the lock.
     Busy(String),
     Io(io::Error),
@@ -31,12 +31,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 impl SessionLocks {
     /// Locks a session, in this folder, until the program ends. `what` is the command.
-    pub(crate) fn take(
-        &mut self,
-        locks: &Path,
-        session: &Path,
-        what: &str,
-    ) -> Result<(), LockError> {
+    pub fn take(&mut self, locks: &Path, session: &Path, what: &str) -> Result<(), LockError> {
         let path = locks.join(name(session));
         if self.held.iter().any(|(held, _)| *held == path) {
             return Ok(());

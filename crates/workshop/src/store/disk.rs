@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use files::Attributes;
 
-pub(crate) trait Disk {
+pub trait Disk {
     fn create_folder(&mut self, path: &Path) -> io::Result<()>;
     /// Creates a file with these bytes, complete on disk; other users cannot read it.
     fn create(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()>;
@@ -33,7 +33,7 @@ pub(crate) trait Disk {
 
 /// The real disk.
 #[derive(Debug)]
-pub(crate) struct Real;
+pub struct Real;
 
 /// Syncs the folder of a file to disk, where the system supports it.
 fn sync_folder(path: &Path) -> io::Result<()> {

@@ -24,27 +24,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use files::Attributes;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use disk::{Disk, Real};
-pub(crate) use entry::{Entry, How, Item, Kept, State, Was};
-pub(crate) use journal::{Begun, Bounds, Journal};
-pub(crate) use session_lock::{LockError, SessionLocks};
-pub(crate) use sweep::{Leftovers, sweep_beside};
+pub use disk::{Disk, Real};
+pub use entry::{Entry, How, Item, Kept, State, Was};
+pub use journal::{Begun, Bounds, Journal};
+pub use session_lock::{LockError, SessionLocks};
+pub use sweep::{Leftovers, sweep_beside};
 
 /// Size and time of a file, which show whether it has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Mark {
+pub struct Mark {
     size: u64,
     /// Nanoseconds since 1970.
     modified: u128,
 }
 
 impl Mark {
-    pub(crate) fn of(path: &Path) -> io::Result<Mark> {
+    pub fn of(path: &Path) -> io::Result<Mark> {
         fs::metadata(path).map(|found| Mark::of_metadata(&found))
     }
 
-    pub(crate) fn of_metadata(found: &Metadata) -> Mark {
+    pub fn of_metadata(found: &Metadata) -> Mark {
         let modified = found.modified().unwrap_or(UNIX_EPOCH);
         let modified = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Mark { size: found.len(), modified }
@@ -53,47 +53,47 @@ impl Mark {
 
 /// A file that is ready to be put in its place, or will be.
 #[derive(Clone, Debug)]
-pub(crate) struct Ready {
+pub struct Ready {
     /// The temporary name, under which it is complete.
-    pub(crate) temp: PathBuf,
+    pub temp: PathBuf,
     /// Its final path.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Ready {
     /// A file with this final path.
-    pub(crate) fn at(path: &Path) -> Ready {
+    pub fn at(path: &Path) -> Ready {
         Ready { temp: beside(path), path: path.to_owned() }
     }
 }
 
 /// A change of files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deed<'a> {
+pub struct Deed<'a> {
     /// The command.
-    pub(crate) what: &'a str,
+    pub what: &'a str,
     /// The session that it is about; `settings` for the client's settings.
-    pub(crate) session: &'a str,
+    pub session: &'a str,
     /// The id of the session that it creates.
-    pub(crate) made: Option<&'a str>,
-    pub(crate) now: SystemTime,
+    pub made: Option<&'a str>,
+    pub now: SystemTime,
 }
 
 /// How other processes see this one, in their messages.
-pub(crate) fn who(what: &str) -> String {
+pub fn who(what: &str) -> String {
     format!("process {} (quipu {what})", std::process::id())
 }
 
 /// How the old file is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeptBy {
+pub enum KeptBy {
     Link,
     Copy,
 }
 
 /// Replaces a file, whose state must be `was`, and gives the new one the attributes of the old one.
 /// Returns how the old one is kept.
-pub(crate) fn replace(
+pub fn replace(
     disk: &mut dyn Disk,
     begun: &Begun,
     deed: Deed<'_>,
@@ -140,7 +140,7 @@ fn keep(disk: &mut dyn Disk, path: &Path, folder: &Path, was: Mark) -> io::Resul
 
 /// Puts new files in their places; none of them may exist. The first is the session's own, and is
 /// placed last.
-pub(crate) fn create(
+pub fn create(
     disk: &mut dyn Disk,
     begun: &Begun,
     deed: Deed<'_>,
@@ -168,14 +168,14 @@ pub(crate) fn create(
 
 /// Whether files that have changed since are restored, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub enum Changed {
     Refuse,
     /// They are; their current contents are kept in a new entry.
     Keep,
 }
 
 /// Undoes an entry of the journal. Returns the files that were restored or removed.
-pub(crate) fn undo(
+pub fn undo(
     disk: &mut dyn Disk,
     journal: &Journal,
     entry: &Entry,
@@ -286,7 +286,7 @@ fn restore(
 
 /// Why an entry is not undone.
 #[derive(Debug)]
-pub(crate) enum UndoError {
+pub enum UndoError {
     /// Another program has written to the file since.
     Changed(PathBuf),
     /// The journal does not contain what it was given: which part, and how it differs.

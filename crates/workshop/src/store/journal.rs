@@ -30,16 +30,16 @@ const LONGEST: u64 = 16 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     root: PathBuf,
     bounds: Bounds,
 }
 
 /// How long changes are kept, and how many bytes of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) days: u64,
-    pub(crate) bytes: u64,
+pub struct Bounds {
+    pub days: u64,
+    pub bytes: u64,
 }
 
 impl Default for Bounds {
@@ -85,11 +85,11 @@ impl Intent {
 
 /// A change that a process works on: it is being made, or undone.
 #[derive(Debug)]
-pub(crate) struct Begun {
-    pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+pub struct Begun {
+    pub name: String,
+    pub folder: PathBuf,
     /// The changes that were removed because they were too old, or too many.
-    pub(crate) pruned: Leftovers,
+    pub pruned: Leftovers,
     _lock: Held,
 }
 
@@ -115,7 +115,7 @@ impl Begun {
     }
 
     /// Records that late lines of the old file are in the new one, too.
-    pub(crate) fn amend(&self, disk: &mut dyn Disk, deed: Deed<'_>, bytes: u64) -> io::Result<()> {
+    pub fn amend(&self, disk: &mut dyn Disk, deed: Deed<'_>, bytes: u64) -> io::Result<()> {
         let Some(entry) = Entry::read(&self.folder) else { return Ok(()) };
         let mut items = entry.items;
         for item in &mut items {
@@ -131,7 +131,7 @@ impl Begun {
 
     /// Ends the work on it: removes whatever was not put in its place, and an entry of which
     /// nothing came.
-    pub(crate) fn settle(self, disk: &mut dyn Disk) -> io::Result<()> {
+    pub fn settle(self, disk: &mut dyn Disk) -> io::Result<()> {
         sweep::settle(disk, &self.folder).map(drop)
     }
 }
@@ -215,7 +215,7 @@ pub(super) fn standing(folder: &Path) -> Standing {
 }
 
 impl Journal {
-    pub(crate) fn at(root: PathBuf, bounds: Bounds) -> Journal {
+    pub fn at(root: PathBuf, bounds: Bounds) -> Journal {
         Journal { root, bounds }
     }
 
@@ -239,12 +239,7 @@ impl Journal {
 
     /// Begins a change that will put these files in their places. First removes what other runs
     /// left behind, and changes that have expired.
-    pub(crate) fn begin(
-        &self,
-        disk: &mut dyn Disk,
-        deed: Deed<'_>,
-        ready: &[Ready],
-    ) -> io::Result<Begun> {
+    pub fn begin(&self, disk: &mut dyn Disk, deed: Deed<'_>, ready: &[Ready]) -> io::Result<Begun> {
         let _root = self.lock(disk)?;
         sweep::sweep(disk, &self.folders()?, ready, deed.now)?;
         let pruned = sweep::prune(disk, &self.folders()?, deed.now, self.bounds)?;
@@ -288,7 +283,7 @@ impl Journal {
     }
 
     /// All changes that can be undone, including damaged ones, newest first.
-    pub(crate) fn entries(&self) -> io::Result<Vec<Entry>> {
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
         for folder in self.folders()? {
             if let Standing::Change(entry) = standing(&folder) {
@@ -300,12 +295,12 @@ impl Journal {
     }
 
     /// What interrupted runs have left behind, here and beside the files that changes name.
-    pub(crate) fn leftovers(&self, now: SystemTime) -> io::Result<Leftovers> {
+    pub fn leftovers(&self, now: SystemTime) -> io::Result<Leftovers> {
         Ok(sweep::count(&self.folders()?, now))
     }
 
     /// Removes what interrupted runs have left behind.
-    pub(crate) fn sweep(&self, disk: &mut dyn Disk, now: SystemTime) -> io::Result<Leftovers> {
+    pub fn sweep(&self, disk: &mut dyn Disk, now: SystemTime) -> io::Result<Leftovers> {
         if !self.root.is_dir() {
             return Ok(Leftovers::default());
         }
@@ -314,12 +309,7 @@ impl Journal {
     }
 
     /// Removes changes that are older than this many days, whatever the configuration says.
-    pub(crate) fn prune(
-        &self,
-        disk: &mut dyn Disk,
-        now: SystemTime,
-        days: u64,
-    ) -> io::Result<Leftovers> {
+    pub fn prune(&self, disk: &mut dyn Disk, now: SystemTime, days: u64) -> io::Result<Leftovers> {
         if !self.root.is_dir() {
             return Ok(Leftovers::default());
         }
@@ -328,7 +318,7 @@ impl Journal {
     }
 
     /// The changes of a session whose old files were written to after they were replaced.
-    pub(crate) fn late(&self, session: &str, path: &Path) -> Vec<Entry> {
+    pub fn late(&self, session: &str, path: &Path) -> Vec<Entry> {
         let short: String = session.chars().take(8).collect();
         let is_its = |folder: &PathBuf| {
             let name = folder.file_name().unwrap_or_default().to_string_lossy();

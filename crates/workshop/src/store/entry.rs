@@ -27,23 +27,23 @@ const VERSION: u32 = 2;
 
 /// One change, or what is left of its record.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) folder: PathBuf,
+pub struct Entry {
+    pub name: String,
+    pub folder: PathBuf,
     /// Milliseconds since 1970.
-    pub(crate) time: i64,
-    pub(crate) what: String,
+    pub time: i64,
+    pub what: String,
     /// The id of the session; only its start if the entry is damaged.
-    pub(crate) session: String,
+    pub session: String,
     /// The id of the session that was created.
-    pub(crate) made: Option<String>,
-    pub(crate) items: Vec<Item>,
-    pub(crate) state: State,
+    pub made: Option<String>,
+    pub items: Vec<Item>,
+    pub state: State,
 }
 
 /// How far an entry can be relied on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// Its hash matches.
     Sealed,
     /// It is from the first version, which has no hashes.
@@ -55,16 +55,16 @@ pub(crate) enum State {
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Item {
-    pub(crate) path: PathBuf,
-    pub(crate) was: Was,
-    pub(crate) after: Mark,
+pub struct Item {
+    pub path: PathBuf,
+    pub was: Was,
+    pub after: Mark,
 }
 
 /// What was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Was {
+pub enum Was {
     Nothing,
     There { copy: Kept, before: Mark },
 }
@@ -72,16 +72,16 @@ pub(crate) enum Was {
 /// A file in the entry's folder with what was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// Its name in that folder.
-    pub(crate) name: String,
-    pub(crate) sha256: Option<String>,
-    pub(crate) how: How,
+    pub name: String,
+    pub sha256: Option<String>,
+    pub how: How,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum How {
+pub enum How {
     /// The old file itself. `taken` bytes that were written to it late are in the new file, too.
     Link { taken: u64 },
     /// A copy, and the other attributes of the file.
@@ -107,7 +107,8 @@ impl How {
         let How::Copy { mode, user, group, extended } = self else {
             return Attributes::of(&files::open(kept)?);
         };
-        let plain = |text: &str| STANDARD.decode(text).map_err(io::Error::other);
+        let plain =
+            |text: &str| STANDARD.decode(text).map_err(|error| io::Error::other(error.to_string()));
         let extended = extended.iter().map(|(name, value)| Ok((plain(name)?, plain(value)?)));
         let extended = extended.collect::<io::Result<_>>()?;
         Ok(Attributes { mode: *mode, owner: (*user, *group), extended })
@@ -238,9 +239,9 @@ fn first(bytes: &[u8], name: &str) -> serde_json::Result<Body> {
 
 /// What was written to a kept file after it was replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Late {
-    pub(crate) lines: u64,
-    pub(crate) bytes: u64,
+pub struct Late {
+    pub lines: u64,
+    pub bytes: u64,
 }
 
 impl Entry {
@@ -290,7 +291,7 @@ impl Entry {
 
     /// Checks that the entry can be used; otherwise returns which part is damaged, and how. Kept
     /// files are read in full.
-    pub(crate) fn verify(&self) -> Result<(), String> {
+    pub fn verify(&self) -> Result<(), String> {
         if let State::Damaged(why) = &self.state {
             return Err(why.clone());
         }
@@ -298,7 +299,7 @@ impl Entry {
     }
 
     /// What was written late to the files that it keeps, and is nowhere else.
-    pub(crate) fn late(&self) -> Late {
+    pub fn late(&self) -> Late {
         let mut late = Late::default();
         for item in &self.items {
             let Was::There { copy, before } = &item.was else { continue };
@@ -313,7 +314,7 @@ impl Entry {
     }
 
     /// The files in its folder, with sizes.
-    pub(crate) fn parts(&self) -> Vec<(String, u64)> {
+    pub fn parts(&self) -> Vec<(String, u64)> {
         let found = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let sized = found.map(|one| {
             let size = one.metadata().map_or(0, |found| found.len());

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use files::Protection;
 use transcript::place::Session;
 
-use crate::failure::Failure;
-use crate::world::World;
+use crate::error::Error;
 
 /// A file that was written to this recently may be written to again.
 const RECENT: Duration = Duration::from_secs(10);
@@ -17,41 +16,40 @@ const RECENT: Duration = Duration::from_secs(10);
 const LONGEST: u64 = 1 << 20;
 
 /// Refuses to touch a session that seems to be in use.
-pub(super) fn refuse_if_live(world: &World, session: &Session) -> Result<(), Failure> {
-    let why = if let Some(why) = user(session) {
-        why
-    } else {
-        let since = fs::metadata(&session.path).and_then(|found| found.modified());
-        match since.map(|modified| world.since(modified)) {
-            Ok(since) if since < RECENT => "it was written to less than 10 seconds ago".to_owned(),
-            _ => return Ok(()),
-        }
+pub(crate) fn refuse_if_live(session: &Session, now: SystemTime) -> Result<(), Error> {
+    let is_recent = || {
+        let modified = fs::metadata(&session.path).and_then(|found| found.modified());
+        // A time in the future is recent, too.
+        modified.is_ok_and(|modified| now.duration_since(modified).unwrap_or_default() < RECENT)
     };
-    Err(Failure::in_use(&session.path, &why))
+    let recent = || is_recent().then(|| "it was written to less than 10 seconds ago".to_owned());
+    match user(session).or_else(recent) {
+        None => Ok(()),
+        Some(why) => Err(Error::InUse { path: session.path.clone(), why }),
+    }
 }
 
 /// Refuses to replace a file that is protected.
-pub(super) fn refuse_if_protected(path: &Path) -> Result<(), Failure> {
-    match protection(path)? {
+pub(crate) fn refuse_if_protected(path: &Path) -> Result<(), Error> {
+    match files::protection(path).map_err(Error::unreadable(path))? {
         None => Ok(()),
-        Some(why) => Err(Failure::protected(path, &why)),
+        Some(why) => Err(Error::Protected { path: path.to_owned(), why }),
     }
 }
 
 /// What protects a file from being replaced, in words.
-pub(crate) fn protection(path: &Path) -> Result<Option<String>, Failure> {
-    let found = files::protection(path).map_err(|error| Failure::unreadable(path, error))?;
-    Ok(found.map(|found| match found {
+pub fn words(found: &Protection) -> String {
+    match found {
         Protection::HardLinked(names) => {
             format!("it has {names} names (hard links), and the others would keep the old contents")
         }
         Protection::ReadOnly => "it is write-protected".to_owned(),
         Protection::OtherOwner(user) => format!("it belongs to another user ({user})"),
-    }))
+    }
 }
 
 /// The process that uses a session, in words.
-pub(crate) fn user(session: &Session) -> Option<String> {
+pub fn user(session: &Session) -> Option<String> {
     let named = named(session).map(|pid| format!("process {pid} is a client that uses it"));
     named.or_else(|| opened(&session.path).map(|pid| format!("process {pid} has it open")))
 }

@@ -1,14 +1,13 @@
 //! The proof of a change: what it does, for people and as JSON.
 
-use std::path::Path;
-
 use serde::Serialize;
 use transcript::change::{Proof, Snapshot};
 use transcript::check::{Finding, Severity, Verdict};
 use transcript::place::Thing;
 use transcript::preview::preview;
+use workshop::{Done, Job, Outcome, Place, Verb};
 
-use super::{Job, Target, carry};
+use super::Target;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
@@ -18,10 +17,9 @@ use crate::text::{count, fit, grouped, line_list, one_line, shown};
 use crate::world::World;
 
 /// The report when a job is done.
-pub(super) struct Told<'a> {
+pub(super) struct ChangeReport<'a> {
     proof: &'a Proof,
-    /// The command.
-    verb: String,
+    verb: Verb,
     head: String,
     /// The session's title, and the folder that it was in.
     title: String,
@@ -37,60 +35,52 @@ pub(super) struct Told<'a> {
     left: Vec<String>,
     skipped: Vec<String>,
     /// The name of the change in the journal.
-    pub(super) entry: Option<String>,
+    entry: Option<String>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ChangeReport<'a> {
     pub(super) fn new(
         world: &World,
         job: &Job<'_>,
         target: &Target,
-        proof: &'a Proof,
-        place: Option<&Path>,
-        family: Option<&carry::WithAgents>,
-    ) -> Told<'a> {
+        outcome: &'a Outcome,
+    ) -> ChangeReport<'a> {
         let short: String = job.session.id.chars().take(8).collect();
-        let is_new = target.output.is_none() && !job.in_place;
-        let session = if is_new {
-            family.filter(|_| place.is_some()).map(|family| family.ids.session().to_owned())
-        } else {
-            (target.output.is_none() && place.is_some()).then(|| job.session.id.clone())
-        };
         let found = preview(&job.session.path).unwrap_or_default();
+        let session = outcome.session.clone();
         let resume = session
             .as_ref()
             .map(|id| resume_command(world, &job.session.path, id, found.cwd.as_deref()));
         let around = || job.session.path.parent().map(|folder| folder.display().to_string());
-        let skipped = family.map_or(&[][..], |family| &family.skipped);
-        let counted = |list: Vec<(Thing, usize)>| {
-            list.into_iter().map(|(thing, number)| count(number as u64, thing.name())).collect()
+        let skipped = outcome.copies.as_ref().map_or(&[][..], |copies| &copies.skipped);
+        let counted = |list: &[(Thing, usize)]| {
+            list.iter().map(|(thing, number)| count(*number as u64, thing.name())).collect()
         };
-        let left = match family {
-            Some(family) => family.left.clone(),
-            None if target.output.is_some() => carry::left_alone(job),
-            None => Vec::new(),
+        let copies = outcome.copies.as_ref().filter(|_| job.policy.place == Place::Beside);
+        let (path, entry) = match &outcome.done {
+            Done::Written { path, entry } => (Some(path.display().to_string()), entry.clone()),
+            Done::Shown | Done::Unchanged | Done::Returned(_) => (None, None),
         };
-        Told {
-            proof,
-            verb: job.verb.to_owned(),
-            head: format!("{} of {short}", job.verb),
+        let verb = job.policy.verb;
+        ChangeReport {
+            proof: &outcome.proof,
+            verb,
+            head: format!("{} of {short}", verb.name()),
             title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
             folder: found.cwd.or_else(around).unwrap_or_default(),
             of: job.session.id.clone(),
             json: target.json,
             is_dry: target.dry_run,
-            path: place.map(|place| place.display().to_string()),
+            path,
             session,
             resume,
-            along: family
-                .filter(|_| is_new)
-                .map_or_else(Vec::new, |family| counted(family.counts())),
-            left: counted(left),
+            along: copies.map_or_else(Vec::new, |copies| counted(&copies.counts())),
+            left: counted(&outcome.left),
             skipped: skipped
                 .iter()
                 .map(|(path, why)| format!("{}: {why}", path.display()))
                 .collect(),
-            entry: None,
+            entry,
         }
     }
 
@@ -258,11 +248,11 @@ impl<'a> Told<'a> {
         let (before, after) = (self.proof.before.reach, self.proof.after.reach);
         let gone = before.recorded.saturating_sub(after.recorded);
         let [is, was] = if gone == 1 { ["is", "was"] } else { ["are", "were"] };
-        let why = match self.verb.as_str() {
+        let why = match self.verb {
             _ if gone == 0 => String::new(),
-            "repair" => format!(" ({} that no request can carry {is} left out)", number(gone)),
-            "fork" => format!(" ({} {was} left out)", number(gone)),
-            _ => format!(" ({} {was} taken out)", number(gone)),
+            Verb::Repair => format!(" ({} that no request can carry {is} left out)", number(gone)),
+            Verb::Fork => format!(" ({} {was} left out)", number(gone)),
+            Verb::Clone | Verb::Strip => format!(" ({} {was} taken out)", number(gone)),
         };
         if before.sent == before.recorded && after.sent == after.recorded {
             return format!(

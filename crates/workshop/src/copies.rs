@@ -9,43 +9,39 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use files::Attributes;
-use transcript::agents::{Body, Owner, WithAgents as Relatives};
+use transcript::agents::{Body, Owner, WithAgents};
 use transcript::change::{self, Renames};
 use transcript::conversation::Conversation;
 use transcript::limit;
 use transcript::place::{Session, Thing, agents, belongings};
 
-use super::Job;
+use crate::job::{Agents, Job};
 use crate::store::Ready;
 
 /// The new ids, and the files that are copied.
-pub(crate) struct WithAgents {
+#[derive(Debug)]
+pub struct Copies {
     pub(crate) ids: Renames,
-    pub(crate) along: Vec<Along>,
+    along: Vec<Along>,
     /// What is not copied, and how many of each.
-    pub(crate) left: Vec<(Thing, usize)>,
+    pub left: Vec<(Thing, usize)>,
     /// What cannot be copied, and why.
-    pub(crate) skipped: Vec<(PathBuf, &'static str)>,
+    pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
 /// One file that is copied.
-pub(crate) struct Along {
-    pub(crate) thing: Thing,
+#[derive(Debug)]
+struct Along {
+    thing: Thing,
     from: PathBuf,
     to: PathBuf,
 }
 
-impl Along {
-    pub(super) fn ready(&self) -> Ready {
-        Ready::at(&self.to)
-    }
-}
-
-impl WithAgents {
-    /// Finds the files to copy; none if the result is written alone (`-o`).
-    pub(super) fn new(job: &Job<'_>, ids: Renames, is_alone: bool) -> io::Result<WithAgents> {
-        let mut family =
-            WithAgents { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
+impl Copies {
+    /// Finds the files to copy; none if the result is written alone.
+    pub(crate) fn new(job: &Job<'_>, ids: Renames) -> io::Result<Copies> {
+        let mut copies = Copies { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
+        let is_alone = job.policy.place.is_alone();
         let mut left = Vec::new();
         let session = job.session;
         let roots = roots(session);
@@ -61,28 +57,28 @@ impl WithAgents {
             let is_left = match one.thing {
                 Thing::IndexRow | Thing::History | Thing::Transcript => true,
                 _ if is_alone => true,
-                _ => is_agent && (job.without_agents || gone.contains(&of)),
+                _ => is_agent && (job.policy.agents == Agents::None || gone.contains(&of)),
             };
             if is_left {
                 left.push(one.thing);
                 continue;
             }
             if let Some(why) = obstacle(&one.path, &roots) {
-                family.skipped.push((one.path, why));
+                copies.skipped.push((one.path, why));
                 continue;
             }
             let is_inside = one.path.starts_with(session.folder());
             let to = if is_inside {
                 let below = one.path.strip_prefix(session.folder()).unwrap_or(&one.path);
-                session.path.with_file_name(family.ids.session()).join(below)
+                session.path.with_file_name(copies.ids.session()).join(below)
             } else if is_agent {
-                let known = family
+                let known = copies
                     .along
                     .iter()
                     .find(|known| known.thing == Thing::Agent && stem(&known.from) == of);
                 let new = match known {
                     Some(known) => stem(&known.to),
-                    None => family.ids.learn_agent(&of),
+                    None => copies.ids.learn_agent(&of),
                 };
                 let name = one
                     .path
@@ -92,25 +88,30 @@ impl WithAgents {
                     .replacen(&of, &new, 1);
                 one.path.with_file_name(name)
             } else {
-                let mapped = one.path.to_string_lossy().replace(&session.id, family.ids.session());
+                let mapped = one.path.to_string_lossy().replace(&session.id, copies.ids.session());
                 PathBuf::from(mapped)
             };
             if one.thing == Thing::Agent {
-                family.ids.learn(&Conversation::open(&one.path)?.table);
+                copies.ids.learn(&Conversation::open(&one.path)?.table);
             }
-            family.along.push(Along { thing: one.thing, from: one.path, to });
+            copies.along.push(Along { thing: one.thing, from: one.path, to });
         }
-        family.left = counted(left);
-        Ok(family)
+        copies.left = counted(left);
+        Ok(copies)
     }
 
     /// How many of each are copied.
-    pub(super) fn counts(&self) -> Vec<(Thing, usize)> {
+    pub fn counts(&self) -> Vec<(Thing, usize)> {
         counted(self.along.iter().map(|one| one.thing))
     }
 
+    /// The copies, with their temporary names.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = Ready> {
+        self.along.iter().map(|one| Ready::at(&one.to))
+    }
+
     /// Writes the copies, under temporary names.
-    pub(super) fn write(&self, ready: &[Ready]) -> io::Result<()> {
+    pub(crate) fn write(&self, ready: &[Ready]) -> io::Result<()> {
         for (one, ready) in self.along.iter().zip(ready) {
             self.write_one(one, &ready.temp).map_err(|error| {
                 let message = format!("cannot copy `{}`: {error}", one.from.display());
@@ -181,18 +182,17 @@ fn counted(things: impl IntoIterator<Item = Thing>) -> Vec<(Thing, usize)> {
     counts
 }
 
-/// What belongs to a session whose result is written alone.
-pub(super) fn left_alone(job: &Job<'_>) -> Vec<(Thing, usize)> {
-    counted(belongings(job.session).into_iter().skip(1).map(|one| one.thing))
+/// What belongs to a session, and how many of each.
+pub(crate) fn belongings_of(session: &Session) -> Vec<(Thing, usize)> {
+    counted(belongings(session).into_iter().skip(1).map(|one| one.thing))
 }
 
 /// The sub-agents whose calls are not kept.
 fn gone(job: &Job<'_>) -> io::Result<Vec<String>> {
-    let is_whole = job.verb == "clone" || job.verb == "repair";
-    if is_whole || agents(job.session).is_empty() {
+    if job.policy.agents == Agents::All || agents(job.session).is_empty() {
         return Ok(Vec::new());
     }
-    let family = Relatives::open(job.session)?;
+    let family = WithAgents::open(job.session)?;
     let mut gone = Vec::new();
     // Agents may be started by agents, in any order: repeat until no more are found.
     loop {

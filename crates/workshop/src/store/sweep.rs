@@ -23,9 +23,9 @@ const SAFE: Duration = Duration::from_secs(60 * 60);
 
 /// How many items, and how many bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Leftovers {
-    pub(crate) count: u64,
-    pub(crate) bytes: u64,
+pub struct Leftovers {
+    pub count: u64,
+    pub bytes: u64,
 }
 
 impl Leftovers {
@@ -69,7 +69,7 @@ pub(super) fn sweep(
 }
 
 /// Removes what interrupted runs left beside a file that no journal mentions.
-pub(crate) fn sweep_beside(disk: &mut dyn Disk, path: &Path, now: SystemTime) -> io::Result<()> {
+pub fn sweep_beside(disk: &mut dyn Disk, path: &Path, now: SystemTime) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let temps = abandoned(vec![folder.unwrap_or(Path::new(".")).to_owned()], now);
     temps.iter().try_for_each(|temp| remove(disk, temp).map(drop))

@@ -1,0 +1,274 @@
+//! A change that is ready to be carried out, and the policy by which that is done.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use transcript::change::{self, Change, Proof, Renames, Repaired, Subject};
+use transcript::history::Rules;
+use transcript::place::Session;
+
+use crate::copies::Copies;
+use crate::error::Error;
+use crate::store::{Mark, Ready};
+
+/// A change of a session.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub session: &'a Session,
+    pub read: Read,
+    pub plan: Plan,
+    pub policy: Policy,
+    /// The id that the result gets if it gets a new one.
+    pub new_id: String,
+}
+
+/// How a job is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub verb: Verb,
+    pub place: Place,
+    pub ids: Ids,
+    pub agents: Agents,
+    pub mode: Mode,
+    pub force: Force,
+}
+
+impl Policy {
+    /// What users expect of a command: a result beside the session has ids of its own, and so has
+    /// every clone and fork.
+    pub fn new(verb: Verb, place: Place) -> Policy {
+        let ids = match (verb, &place) {
+            (Verb::Repair | Verb::Strip, Place::File(_) | Place::Returned)
+            | (_, Place::InPlace) => Ids::Keep,
+            (Verb::Clone | Verb::Fork, _) | (_, Place::Beside) => Ids::New,
+        };
+        let agents = match verb {
+            Verb::Clone | Verb::Repair => Agents::All,
+            Verb::Fork | Verb::Strip => Agents::WhoseCallsStay,
+        };
+        Policy { verb, place, ids, agents, mode: Mode::Write, force: Force::Never }
+    }
+}
+
+/// What is done to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Clone,
+    Fork,
+    Repair,
+    Strip,
+}
+
+impl Verb {
+    pub(crate) const ALL: [Verb; 4] = [Verb::Clone, Verb::Fork, Verb::Repair, Verb::Strip];
+
+    /// The command.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Clone => "clone",
+            Verb::Fork => "fork",
+            Verb::Repair => "repair",
+            Verb::Strip => "strip",
+        }
+    }
+}
+
+/// Where the result goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To a new session in the same folder.
+    Beside,
+    /// To the session's own file.
+    InPlace,
+    /// To a file that the user named, and nothing else is written.
+    File(PathBuf),
+    /// To the caller, as an open file.
+    Returned,
+}
+
+impl Place {
+    /// Whether the result is written alone, without the files that belong to the session.
+    pub(crate) fn is_alone(&self) -> bool {
+        matches!(self, Place::File(_) | Place::Returned)
+    }
+}
+
+/// Whether the session and its records get new ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids {
+    New,
+    Keep,
+}
+
+/// Which sub-agents' files are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agents {
+    All,
+    /// Those of calls that are in the result.
+    WhoseCallsStay,
+    None,
+}
+
+/// Whether anything is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Write,
+    /// The change is only shown.
+    DryRun,
+}
+
+/// What may be overridden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    Never,
+    /// The caller uses the session itself: it may be in use, but not protected.
+    InUse,
+    /// Everything: the session is in use or protected, or the file given by the user exists.
+    Always,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub enum Plan {
+    /// A change of the session itself.
+    Change(Change),
+    /// A repair, which may take several passes.
+    Repaired(Box<Repaired>),
+}
+
+impl Plan {
+    pub fn change(&self) -> &Change {
+        match self {
+            Plan::Change(change) => change,
+            Plan::Repaired(repaired) => &repaired.change,
+        }
+    }
+
+    pub(crate) fn change_mut(&mut self) -> &mut Change {
+        match self {
+            Plan::Change(change) => change,
+            Plan::Repaired(repaired) => &mut repaired.change,
+        }
+    }
+
+    /// What the result is written from: the session (`None`), unless the repair took several
+    /// passes.
+    fn source(&self) -> Option<&Subject> {
+        match self {
+            Plan::Change(_) => None,
+            Plan::Repaired(repaired) => repaired.source.as_ref(),
+        }
+    }
+}
+
+/// A session as it was read, and the state of its file at that time.
+#[derive(Debug)]
+pub struct Read {
+    pub subject: Subject,
+    pub(crate) was: Mark,
+}
+
+impl Read {
+    /// Reads a session that is to be changed.
+    pub fn open(session: &Session, rules: Rules) -> Result<Read, Error> {
+        let read = || {
+            let file = files::open(&session.path)?;
+            let was = Mark::of_metadata(&file.metadata()?);
+            Ok(Read { subject: Subject::of_file(file, &session.path, rules)?, was })
+        };
+        read().map_err(Error::unreadable(&session.path))
+    }
+}
+
+/// The result of a job, after it was written and compared.
+pub(crate) struct Made {
+    pub(crate) proof: Proof,
+    pub(crate) file: Temp,
+}
+
+/// A result that is not in its place yet.
+pub(crate) enum Temp {
+    /// A rename will put it in its place.
+    Named(tempfile::NamedTempFile),
+    /// An unnamed file, invisible to other processes.
+    Hidden(File),
+}
+
+impl Temp {
+    fn file(&mut self) -> &mut File {
+        match self {
+            Temp::Named(file) => file.as_file_mut(),
+            Temp::Hidden(file) => file,
+        }
+    }
+}
+
+impl Job<'_> {
+    /// The new ids of the result and what is copied with it; `None` if it keeps its ids.
+    pub(crate) fn copies(&self) -> Result<Option<Copies>, Error> {
+        if self.policy.ids == Ids::Keep {
+            return Ok(None);
+        }
+        let mut ids = Renames::new(&self.session.id, &self.new_id);
+        ids.learn(&self.plan.source().unwrap_or(&self.read.subject).conversation().table);
+        Copies::new(self, ids).map(Some).map_err(Error::unreadable(&self.session.path))
+    }
+
+    /// The proof of what the job would do.
+    pub fn proof(&self, rules: Rules) -> Result<Proof, Error> {
+        self.make(None, None, rules).map(|made| made.proof)
+    }
+
+    /// Writes the result to a temporary file, and compares.
+    pub(crate) fn make(
+        &self,
+        ready: Option<&Ready>,
+        ids: Option<&Renames>,
+        rules: Rules,
+    ) -> Result<Made, Error> {
+        let path = ready.map_or(Path::new("a temporary file"), |ready| ready.path.as_path());
+        let unwritable = || Error::unwritable(path);
+        let mut file = match ready {
+            Some(ready) => Temp::Named(named(&ready.temp).map_err(unwritable())?),
+            None => Temp::Hidden(tempfile::tempfile().map_err(unwritable())?),
+        };
+        let source = self.plan.source().unwrap_or(&self.read.subject);
+        let written = change::write(source, self.plan.change(), ids, file.file());
+        let written = written.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                Error::unreadable(&self.session.path)(error)
+            }
+            _ => unwritable()(error),
+        })?;
+        let again = file.file().try_clone().map_err(unwritable())?;
+        // The disk syncs while the result is read; `finish` waits for the rest.
+        let after = thread::scope(|scope| {
+            if let Temp::Named(named) = &file {
+                scope.spawn(|| named.as_file().sync_data());
+            }
+            Subject::of_file(again, &self.session.path, rules)
+        });
+        let after = after.map_err(unwritable())?;
+        let written = match &self.plan {
+            Plan::Change(_) => written,
+            Plan::Repaired(repaired) => repaired.total(written),
+        };
+        let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
+        Ok(Made { proof: proof.map_err(unwritable())?, file })
+    }
+}
+
+/// A new file with exactly this name, which is removed unless it is kept.
+fn named(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    fs::metadata(folder)?;
+    let name = path.file_name().unwrap_or_default();
+    let named = tempfile::Builder::new().prefix(name).suffix("").rand_bytes(0).tempfile_in(folder);
+    // Leaves out the name of the temporary file, which the user does not know.
+    named.map_err(|error| error.kind().into())
+}

@@ -1,0 +1,55 @@
+//! The title of a session that was made from another one.
+//!
+//! Invariant: it begins with its origin, because lists cut off the end; and it has only one.
+
+use transcript::place::Session;
+use transcript::preview::Preview;
+
+use crate::job::Verb;
+
+/// How much of the old title is kept, in characters.
+const LONGEST: usize = 80;
+
+/// The title of what `verb` makes of a session.
+pub(crate) fn title(verb: Verb, session: &Session, found: Preview) -> String {
+    let name = found.title.or(found.prompt).unwrap_or_default();
+    let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_shown = |letter: &char| !letter.is_control();
+    let base: String = unmarked(&name).chars().filter(is_shown).take(LONGEST).collect();
+    let short: String = session.id.chars().take(8).collect();
+    let mark = format!("{} of {short}", verb.name());
+    if base.is_empty() { mark } else { format!("{mark}: {base}") }
+}
+
+/// A title without its origin; the first version of quipu put that at the end.
+fn unmarked(title: &str) -> &str {
+    let is_mark = |text: &str| {
+        text.split_once(" of ").is_some_and(|(verb, id)| {
+            Verb::ALL.iter().any(|known| known.name() == verb) && !id.contains(' ')
+        })
+    };
+    if let Some((_, rest)) = title.split_once(": ").filter(|(mark, _)| is_mark(mark)) {
+        return rest;
+    }
+    let last = title.strip_suffix(')').and_then(|title| title.rsplit_once(" ("));
+    last.filter(|(_, mark)| is_mark(mark)).map_or(title, |(base, _)| base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unmarked;
+
+    #[test]
+    fn a_title_is_marked_once() {
+        for (title, base) in [
+            ("Add tests", "Add tests"),
+            ("repair of 5eed0001: Add tests", "Add tests"),
+            ("Add tests (strip of 5eed0001)", "Add tests"),
+            ("list of bugs: one", "list of bugs: one"),
+            ("Add tests (most of them)", "Add tests (most of them)"),
+            ("", ""),
+        ] {
+            assert_eq!(unmarked(title), base);
+        }
+    }
+}
