@@ -12,6 +12,7 @@ use transcript::content::{Block, BlockKind};
 use transcript::conversation::Conversation;
 use transcript::entry::Kind;
 use transcript::event::event;
+use transcript::ingest::{Unit, answer_name, record_name};
 use transcript::input::{Input, typed};
 use transcript::json::Json;
 use transcript::table::{AnswerId, BlockId, RowId};
@@ -20,7 +21,7 @@ use transcript::turn::{Outcome, Step, What as Said};
 
 use crate::content::{Text, block, media, message, raw, result};
 use crate::id::SpanId;
-use crate::plan::{Plan, Unit, answer_id, record_id};
+use crate::plan::{Plan, Shipment};
 use crate::span::{Generation, Level, Setting, Span, What};
 
 /// Called with one span after the other.
@@ -31,16 +32,17 @@ const NEAR: usize = 256;
 
 impl Plan {
     /// Makes the spans of a unit, its root first.
-    pub fn spans(&self, unit: &Unit, take: Take<'_>) -> io::Result<()> {
-        let conversation = self.family.of(unit.owner);
-        let steps = unit.round.turns.iter().flat_map(|turn| &turn.steps);
+    pub fn spans(&self, shipment: Shipment<'_>, take: Take<'_>) -> io::Result<()> {
+        let unit = shipment.unit;
+        let conversation = self.units.family.of(unit.owner);
+        let steps = unit.records.parts.iter().flat_map(|turn| &turn.steps);
         let mut heard: Vec<RowId> = steps.filter_map(|step| heard(conversation, step)).collect();
         heard.sort_unstable();
-        let setting = Arc::new(self.setting(unit)?);
-        let making = Making { plan: self, unit, conversation, setting, heard };
+        let setting = Arc::new(self.setting(shipment)?);
+        let making = Making { plan: self, shipment, unit, conversation, setting, heard };
         take(making.root()?)?;
         making.compactions(take)?;
-        let answers = &unit.round.answers;
+        let answers = &unit.records.answers;
         let first = |at: usize| answers.get(at).map(|(id, _)| conversation.table.answer(*id).first);
         let mut before = None;
         for (at, (id, blocks)) in answers.iter().enumerate() {
@@ -51,11 +53,12 @@ impl Plan {
         Ok(())
     }
 
-    fn setting(&self, unit: &Unit) -> io::Result<Setting> {
-        self.family.main.look(unit.opened, |entry| {
+    fn setting(&self, shipment: Shipment<'_>) -> io::Result<Setting> {
+        let unit = shipment.unit;
+        self.units.family.main.look(unit.opened, |entry| {
             let text = |name: &str| entry.text(name).map(std::borrow::Cow::into_owned);
             Setting {
-                trace: unit.trace,
+                trace: shipment.trace,
                 session: unit.session.clone(),
                 number: unit.number,
                 version: text("version"),
@@ -69,6 +72,7 @@ impl Plan {
 
 struct Making<'a> {
     plan: &'a Plan,
+    shipment: Shipment<'a>,
     unit: &'a Unit,
     conversation: &'a Conversation,
     setting: Arc<Setting>,
@@ -99,13 +103,13 @@ impl Making<'_> {
 
     /// The span of the turn, or of the run of a sub-agent.
     fn root(&self) -> io::Result<Span> {
-        let round = &self.unit.round;
-        let start = self.time(round.first);
+        let records = &self.unit.records;
+        let start = self.time(records.first);
         let name;
         let what;
         if let Owner::Agent(at) = self.unit.owner {
-            let agent = &self.plan.family.agents[at];
-            let [kind, description] = self.plan.family.task(agent)?;
+            let agent = &self.plan.units.family.agents[at];
+            let [kind, description] = self.plan.units.family.task(agent)?;
             name = kind.unwrap_or_else(|| agent.purpose.name().to_owned());
             what = What::Agent {
                 agent: agent.id.clone(),
@@ -117,19 +121,19 @@ impl Making<'_> {
         } else {
             name = format!("Turn {}", self.unit.number);
             what = What::Turn {
-                outcome: round.outcome().name(),
-                opened: round.input.map(Input::name),
+                outcome: records.outcome().name(),
+                opened: records.input.map(Input::name),
             };
         }
         Ok(Span {
             turn: Arc::clone(&self.setting),
-            id: self.unit.root,
-            parent: self.unit.parent,
+            id: self.shipment.root,
+            parent: self.shipment.parent,
             what,
             name,
             start,
             end: self.end().max(start),
-            input: self.row_text(round.first)?,
+            input: self.row_text(records.first)?,
             output: self.last_text()?.map(Text::plain),
             level: self.level()?,
             events: self.events()?,
@@ -139,9 +143,9 @@ impl Making<'_> {
     /// When the client reports that the turn was over; else the time of its last message.
     fn end(&self) -> Time {
         let table = &self.conversation.table;
-        let turns = self.unit.round.turns.iter();
+        let turns = self.unit.records.parts.iter();
         let last_time = turns.filter_map(|turn| turn.times).map(|times| times[1]).max();
-        let measured = self.unit.round.turns.last().filter(|turn| turn.measured.is_some());
+        let measured = self.unit.records.parts.last().filter(|turn| turn.measured.is_some());
         let measured = measured.and_then(|turn| {
             let within = |row: &RowId| turn.rows[0] <= *row && *row <= turn.rows[1];
             let rows = table.durations.iter().map(|(row, _)| *row).filter(within);
@@ -152,7 +156,7 @@ impl Making<'_> {
 
     /// The last text of the model.
     fn last_text(&self) -> io::Result<Option<String>> {
-        for (id, blocks) in self.unit.round.answers.iter().rev() {
+        for (id, blocks) in self.unit.records.answers.iter().rev() {
             if self.conversation.table.answer(*id).is_error {
                 continue;
             }
@@ -177,12 +181,12 @@ impl Making<'_> {
     }
 
     fn level(&self) -> io::Result<Level> {
-        Ok(match self.unit.round.outcome() {
+        Ok(match self.unit.records.outcome() {
             Outcome::Answered | Outcome::Local | Outcome::Compacted => Level::Default,
             Outcome::Interrupted => Level::Warning("interrupted by the user".to_owned()),
             Outcome::Open => Level::Warning("incomplete: no answer after the last call".to_owned()),
             Outcome::Unanswered => Level::Warning("incomplete: no answer".to_owned()),
-            Outcome::Failed => match self.unit.round.answers.last() {
+            Outcome::Failed => match self.unit.records.answers.last() {
                 Some((id, blocks)) => self.failure(*id, blocks)?,
                 None => Level::Error("api_error".to_owned(), String::new()),
             },
@@ -202,7 +206,7 @@ impl Making<'_> {
     /// The notes of the client that a person wants to know.
     fn events(&self) -> io::Result<Vec<(Time, String)>> {
         let mut found = Vec::new();
-        for step in self.unit.round.turns.iter().flat_map(|turn| &turn.steps) {
+        for step in self.unit.records.parts.iter().flat_map(|turn| &turn.steps) {
             match step {
                 Step::Event(row) if self.conversation.table.boundary(*row).is_none() => {
                     let client_event = self.conversation.look(*row, event)?;
@@ -253,7 +257,7 @@ impl Making<'_> {
 
     /// The input to the model between two of its answers.
     fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
-        let Some(after) = after else { return self.row_text(self.unit.round.first) };
+        let Some(after) = after else { return self.row_text(self.unit.records.first) };
         let mut texts = Vec::new();
         let from = self.heard.partition_point(|row| *row <= after);
         for row in self.heard[from..].iter().take_while(|row| **row < until) {
@@ -311,8 +315,8 @@ impl Making<'_> {
         let usage = answer.usage.as_ref().filter(|_| !is_error);
         let span = Span {
             turn: Arc::clone(&self.setting),
-            id: self.plan.span(self.unit, &answer_id(self.conversation, id)),
-            parent: Some(self.unit.root),
+            id: self.plan.span(self.unit, &answer_name(self.conversation, id)),
+            parent: Some(self.shipment.root),
             name,
             start,
             end,
@@ -368,7 +372,7 @@ impl Making<'_> {
         Ok(Span {
             turn: Arc::clone(&self.setting),
             id: id.unwrap_or_else(|| {
-                self.plan.span(self.unit, &record_id(self.conversation, part.row))
+                self.plan.span(self.unit, &record_name(self.conversation, part.row))
             }),
             parent: Some(parent),
             what: What::Tool { call: self.id(part.id), answer: first },
@@ -385,7 +389,7 @@ impl Making<'_> {
     }
 
     fn compactions(&self, take: Take<'_>) -> io::Result<()> {
-        let steps = || self.unit.round.turns.iter().flat_map(|turn| &turn.steps);
+        let steps = || self.unit.records.parts.iter().flat_map(|turn| &turn.steps);
         let is_summary =
             |row: &RowId| self.conversation.table.row(*row).input == Some(Input::Summary);
         let summary = steps().find_map(|step| match step {
@@ -395,7 +399,7 @@ impl Making<'_> {
         for step in steps() {
             let Step::Event(row) = step else { continue };
             let Some(boundary) = self.conversation.table.boundary(*row) else { continue };
-            let record = record_id(self.conversation, *row);
+            let record = record_name(self.conversation, *row);
             let taken = self.conversation.look(*row, |entry| {
                 entry
                     .get("compactMetadata")
@@ -405,7 +409,7 @@ impl Making<'_> {
             take(Span {
                 turn: Arc::clone(&self.setting),
                 id: self.plan.span(self.unit, &record),
-                parent: Some(self.unit.root),
+                parent: Some(self.shipment.root),
                 what: What::Compaction { is_auto: boundary.is_auto, tokens: boundary.tokens },
                 name: "compaction".to_owned(),
                 start: Time(end.0.saturating_sub(taken.unwrap_or(0).max(0))),

@@ -2,8 +2,7 @@
 //!
 //! - [`plan`] lists what a session has to ship and which of it is finished; [`build`] makes the
 //!   [`span`]s, including their texts;
-//! - [`id`] derives the ids by which a receiver recognizes what it already has; [`origin`]
-//!   recognizes turns that several sessions contain;
+//! - [`id`] derives the ids by which a receiver recognizes what it already has;
 //! - [`profile`] maps a span to attributes; [`wire`] puts spans into batches; [`client`] sends a
 //!   batch to a receiver;
 //! - [`ship`] goes through sessions and makes batches of what a receiver does not have; [`outbox`]
@@ -20,13 +19,11 @@ pub mod client;
 pub mod content;
 pub mod disk;
 pub mod id;
-pub mod origin;
 pub mod outbox;
 pub mod plan;
 pub mod profile;
 pub mod queue;
 pub mod receipts;
-mod round;
 pub mod ship;
 pub mod span;
 pub mod wire;

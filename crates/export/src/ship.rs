@@ -5,34 +5,23 @@
 //! was damaged on disk have been made again, no session is skipped because its files look the same.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use transcript::agents::WithAgents;
-use transcript::conversation::Conversation;
-use transcript::place::{Agent, Session};
-use transcript::table::Answer;
+use transcript::ingest::{Closing, Fingerprint, Origins};
+use transcript::place::Session;
 use transcript::time::Time;
-use transcript::turn::Step;
 
 use crate::disk;
-use crate::id::{Ids, hex};
-use crate::origin::Origins;
+use crate::id::Ids;
 use crate::outbox::{Closed, ReceiverDir};
-use crate::plan::{ALWAYS, Closing, NEVER, Plan, Unit};
+use crate::plan::{Plan, Shipment};
 use crate::profile::{Profile, Telling};
 use crate::receipts::{Position, State, Update};
 use crate::wire::{self, Batch};
-
-/// How long nothing must be written until an answer that does not say why it ended counts as ended:
-/// some clients never write that.
-pub const QUIET: Duration = Duration::from_secs(5 * 60);
-/// How long nothing must be written until an open turn counts as abandoned: commands may take long.
-pub const IDLE: Duration = Duration::from_secs(60 * 60);
 
 /// Called with each full batch.
 pub type Give<'a> = &'a mut dyn FnMut(Batch) -> Result<(), Closed>;
@@ -131,25 +120,26 @@ impl<'a> Known<'a> {
     }
 
     /// Records that the receiver will have a unit.
-    pub fn add(&mut self, unit: &Unit) {
-        self.made.insert((unit.key.clone(), unit.mark.clone()));
+    pub fn add(&mut self, shipment: Shipment<'_>) {
+        self.made.insert((shipment.key.to_owned(), shipment.unit.mark.clone()));
     }
 
     /// Whether the receiver has a unit, or will have it.
-    pub fn has(&mut self, unit: &Unit) -> bool {
-        if self.made.contains(&(unit.key.clone(), unit.mark.clone())) {
+    pub fn has(&mut self, shipment: Shipment<'_>) -> bool {
+        let (unit, key) = (shipment.unit, shipment.key);
+        if self.made.contains(&(key.to_owned(), unit.mark.clone())) {
             return true;
         }
         let Some(has) = self.receiver_dir.filter(|_| self.repeat == Repeat::Never) else {
             return false;
         };
         // A turn may name another session than its file's name does.
-        if self.last.as_ref().is_none_or(|(session, _)| session != unit.session()) {
-            let state = has.states.load(unit.session());
-            self.last = Some((unit.session().to_owned(), state));
+        if self.last.as_ref().is_none_or(|(session, _)| *session != unit.session) {
+            let state = has.states.load(&unit.session);
+            self.last = Some((unit.session.clone(), state));
         }
         let state = self.last.as_ref().map(|(_, state)| state);
-        let mark = state.and_then(|state| state.done.get(&unit.key));
+        let mark = state.and_then(|state| state.done.get(key));
         mark.is_some_and(|mark| *mark == unit.mark || mark == COPY)
     }
 }
@@ -183,11 +173,8 @@ impl<'a> Shipper<'a> {
         let state = self.receiver_dir.states.load(&session.id);
         self.known.last = None;
         let agents = self.origins.agents(session);
-        let look = look(session, &agents)?;
-        let mut closing = by_time(session, &agents, now);
-        closing.stopped = closing.stopped.max(known.stopped);
-        closing.ended = closing.ended.max(known.ended);
-        closing.agents.clone_from(&known.agents);
+        let look = Fingerprint::of(session, &agents)?.as_str().to_owned();
+        let closing = Closing::by_time(session, &agents, now).or(known);
         let is_as_it_was =
             state.position.as_ref().is_some_and(|position| position.look.as_ref() == Some(&look));
         if is_as_it_was && self.known.repeat == Repeat::Never && !self.is_in_doubt {
@@ -202,13 +189,17 @@ impl<'a> Shipper<'a> {
         let is_cc_langfuse = self.telling.profile == Profile::CcLangfuse;
         let mut left = 0;
         let mut progress = Progress::new(&plan, session.size, watch);
-        for unit in plan.units().iter().filter(|unit| unit.is_turn() || !is_cc_langfuse) {
-            progress.begin(unit);
+        for shipment in plan.shipments() {
+            let unit = shipment.unit;
+            if is_cc_langfuse && !unit.is_turn() {
+                continue;
+            }
+            progress.begin(shipment);
             if unit.is_copy {
                 // The session that has it may be deleted, and then this one would report it under
                 // its own name.
-                if unit.session() == session.id {
-                    self.note_copy(unit, &state);
+                if unit.session == session.id {
+                    self.note_copy(shipment, &state);
                 }
                 continue;
             }
@@ -216,15 +207,15 @@ impl<'a> Shipper<'a> {
                 left += 1;
             } else if !unit.is_finished {
                 made.unfinished += 1;
-            } else if self.known.has(unit)
+            } else if self.known.has(shipment)
                 || theirs.contains(&unit.number) && self.known.repeat == Repeat::Never
             {
                 made.known += 1;
             } else {
                 made.turns += usize::from(unit.is_turn());
                 made.runs += usize::from(!unit.is_turn());
-                made.spans += self.unit(&plan, unit, give, &mut progress)?;
-                self.known.add(unit);
+                made.spans += self.unit(&plan, shipment, give, &mut progress)?;
+                self.known.add(shipment);
             }
         }
         let position =
@@ -237,23 +228,24 @@ impl<'a> Shipper<'a> {
         Ok(made)
     }
 
-    fn note_copy(&mut self, unit: &Unit, state: &State) {
-        if unit.is_finished && !state.done.contains_key(&unit.key) {
-            let done = BTreeMap::from([(unit.key.clone(), COPY.to_owned())]);
-            self.batch.note(Update { session: unit.session().to_owned(), done, position: None });
+    fn note_copy(&mut self, shipment: Shipment<'_>, state: &State) {
+        let (unit, key) = (shipment.unit, shipment.key);
+        if unit.is_finished && !state.done.contains_key(key) {
+            let done = BTreeMap::from([(key.to_owned(), COPY.to_owned())]);
+            self.batch.note(Update { session: unit.session.clone(), done, position: None });
         }
     }
 
     fn unit(
         &mut self,
         plan: &Plan,
-        unit: &Unit,
+        shipment: Shipment<'_>,
         give: Give<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<usize, ShipError> {
         let (telling, batch) = (self.telling, &mut self.batch);
         let (mut count, mut is_closed) = (0, false);
-        let read = plan.spans(unit, &mut |span| {
+        let read = plan.spans(shipment, &mut |span| {
             progress.step();
             let Some(told_span) = telling.tell(&span) else { return Ok(()) };
             let sent = wire::span(&span, told_span);
@@ -269,8 +261,9 @@ impl<'a> Shipper<'a> {
             return Err(ShipError::Closed);
         }
         read?;
-        let done = BTreeMap::from([(unit.key.clone(), unit.mark.clone())]);
-        let session = unit.session().to_owned();
+        let unit = shipment.unit;
+        let done = BTreeMap::from([(shipment.key.to_owned(), unit.mark.clone())]);
+        let session = unit.session.clone();
         self.batch.note(Update { session, done, position: None });
         Ok(count)
     }
@@ -299,13 +292,13 @@ struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(plan: &Plan, size: u64, watch: Watch<'a>) -> Self {
-        let total = plan.units().iter().map(Unit::likely_spans).sum();
+        let total = plan.shipments().map(|one| one.likely_spans()).sum();
         Progress { size, total, before: 0, current: 0, made: 0, watch }
     }
 
-    fn begin(&mut self, unit: &Unit) {
+    fn begin(&mut self, shipment: Shipment<'_>) {
         self.before += self.current;
-        self.current = unit.likely_spans();
+        self.current = shipment.likely_spans();
         self.made = 0;
     }
 
@@ -318,7 +311,8 @@ impl<'a> Progress<'a> {
 
 fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position {
     let table = &plan.main().table;
-    let turns = || plan.units().iter().filter(|unit| unit.is_turn() && unit.is_finished);
+    let turns =
+        || plan.shipments().map(|one| one.unit).filter(|unit| unit.is_turn() && unit.is_finished);
     Position {
         path: session.path.clone(),
         line: turns().map(|unit| unit.lines[1]).max().unwrap_or(0),
@@ -333,86 +327,9 @@ fn position_of(plan: &Plan, session: &Session, look: Option<String>) -> Position
 fn imported(plan: &Plan, line: Option<u64>) -> HashSet<usize> {
     let Some(line) = line else { return HashSet::new() };
     // Lines that were written after its hook ran are part of a turn that it has sent.
-    let turns = plan.units().iter().filter(|unit| unit.is_turn() && unit.lines[0] <= line);
+    let turns =
+        plan.shipments().map(|one| one.unit).filter(|unit| unit.is_turn() && unit.lines[0] <= line);
     turns.map(|unit| unit.number).collect()
-}
-
-/// A hash of the paths, sizes and times of a session's files. It stays the same while nothing
-/// writes to them.
-fn look(session: &Session, agents: &[Agent]) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut add = |path: &Path| -> io::Result<()> {
-        let found = fs::metadata(path)?;
-        let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-        hash.update(path.as_os_str().as_encoded_bytes());
-        hash.update(found.len().to_le_bytes());
-        hash.update(modified.as_nanos().to_le_bytes());
-        Ok(())
-    };
-    add(&session.path)?;
-    agents.iter().try_for_each(|agent| add(&agent.path))?;
-    Ok(hex(&hash.finalize()[..8]))
-}
-
-/// What follows from how long nothing was written to a session and to its sub-agents.
-pub fn by_time(session: &Session, agents: &[Agent], now: SystemTime) -> Closing {
-    let files = agents.iter().map(|agent| &agent.path).chain([&session.path]);
-    let newest = files.filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
-    let silent = newest.and_then(|newest| now.duration_since(newest).ok()).unwrap_or_default();
-    let all = |is_so: bool| if is_so { ALWAYS } else { NEVER };
-    Closing { stopped: all(silent > QUIET), ended: all(silent > IDLE), ..Closing::default() }
-}
-
-/// Whether the last turn of a session is complete and contains the reason why it ended: the client
-/// writes the last lines late.
-pub fn is_complete(session: &Session) -> io::Result<bool> {
-    let conversation = Conversation::open(&session.path)?;
-    let turns = conversation.turns().live;
-    let Some(last) = turns.last() else { return Ok(true) };
-    let mut answers = last.steps.iter().filter_map(|step| match step {
-        Step::Answer { id, .. } => Some(conversation.table.answer(*id)),
-        _ => None,
-    });
-    Ok(last.outcome.is_complete() && answers.next_back().is_none_or(Answer::is_final))
-}
-
-/// How many earlier sessions are followed.
-const LONGEST_LINE: usize = 16;
-
-/// Whether an older session is over: nothing was written to it later than 10 seconds after the
-/// newer one, which continues it, was created.
-pub fn is_left(older: &Session, newer: &Session) -> bool {
-    let born = fs::metadata(&newer.path).and_then(|found| found.created());
-    born.is_ok_and(|born| older.modified < born + Duration::from_secs(10))
-}
-
-/// The earlier sessions that a session continues and that ended without a report, oldest first.
-/// (Leaving plan mode changes the session, and no hook runs.)
-pub fn before(session: &Session) -> Vec<Session> {
-    let mut found: Vec<Session> = Vec::new();
-    let mut at = session.clone();
-    while found.len() < LONGEST_LINE {
-        let Some(name) = first_session(&at).filter(|name| *name != at.id) else { break };
-        let path = at.path.with_file_name(format!("{name}.jsonl"));
-        let Ok(older) = Session::at(&path) else { break };
-        if older.id == session.id || found.iter().any(|known| known.id == older.id) {
-            break;
-        }
-        found.push(older.clone());
-        at = older;
-    }
-    found.reverse();
-    found
-}
-
-/// The session that the first record of a file names.
-fn first_session(session: &Session) -> Option<String> {
-    let mut lines = transcript::file::Lines::new(files::open(&session.path).ok()?);
-    let line = lines.next_line().ok()??;
-    let entry = line.records().find_map(|record| record.entry)?;
-    let name = entry.session()?.into_owned();
-    // The name is used as a file name.
-    (disk::safe(&name) == name).then_some(name)
 }
 
 /// The most bytes that another program's state file may have.

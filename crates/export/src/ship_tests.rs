@@ -1,4 +1,6 @@
 use std::cell::RefCell;
+use std::fs;
+use std::time::UNIX_EPOCH;
 
 use super::*;
 

@@ -26,6 +26,8 @@
 //!   (which record is the parent of which) and [`turn`]s (what was asked and done);
 //! - [`agents`] finds the sub-agents of a session, and [`lineage`] the other sessions that share
 //!   its records;
+//! - [`ingest`] lists what there is of a session for whoever keeps it elsewhere: units with names
+//!   that stay the same, and which file reports them;
 //! - [`view`] decides what is shown; [`markdown`] lays it out;
 //! - [`usage`] counts tokens, [`price`] knows what models cost, [`inventory`] counts the rest.
 //!
@@ -70,6 +72,7 @@ pub mod event;
 pub mod file;
 pub mod graph;
 pub mod history;
+pub mod ingest;
 pub mod input;
 pub mod inventory;
 pub mod json;

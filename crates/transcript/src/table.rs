@@ -8,6 +8,7 @@
 
 mod answer;
 mod filling;
+mod grow;
 mod ids;
 mod join;
 mod read;
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io;
 
 pub use answer::{Answer, AnswerId, ReportedUsage};
+pub use grow::{GrowingTable, Growth};
 pub use ids::{Id, Ids};
 pub(crate) use read::{Watch, digest};
 
@@ -223,7 +225,7 @@ pub enum StartedBy {
 }
 
 /// A session's file, without its texts.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: Vec<Row>,
     parts: Vec<BlockRow>,

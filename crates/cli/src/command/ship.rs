@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use export::client::Stop;
 use export::outbox::{Outbox, ReceiverDir, Refused, Trouble, WhenDown, side_by_side};
-use export::plan::Closing;
 use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
+use transcript::ingest::Closing;
 use transcript::place::{Home, Session};
 use transcript::time::Time;
 

@@ -15,9 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use export::disk;
 use export::outbox::ReceiverDir;
-use export::plan::Closing;
 use files::Durability;
 use serde::{Deserialize, Serialize};
+use transcript::ingest::Closing;
 use transcript::place::is_jsonl;
 use transcript::time::Time;
 

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use export::client::{Sender, Stop};
 use export::outbox::{Outbox, Refused, WhenDown, side_by_side};
-use export::plan::Closing;
-use export::ship::{Made, Repeat, ShipError, Shipper, before, is_complete, is_left};
+use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::Lock;
+use transcript::ingest::Closing;
+use transcript::ingest::{is_complete, is_left, sessions_before};
 use transcript::place::Session;
 
 use super::job::{self, SetAside, Work};
@@ -228,7 +229,7 @@ fn ship(
         let mut shipper =
             Shipper::new(receiver_dir, &receiver.telling, &receiver.ids, Repeat::Never, None);
         // No hook reported the end of these; that another session continues them shows it.
-        let older = before(&session).into_iter().map(|older| {
+        let older = sessions_before(&session).into_iter().map(|older| {
             let is_left = is_left(&older, &session);
             (older, if is_left { Closing::ended() } else { Closing::default() })
         });

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use export::plan::Closing;
 use export::span::Span;
+use transcript::ingest::Closing;
 use transcript::place::is_agent;
 
 use super::{ended, plan, spans};
@@ -46,11 +46,11 @@ fn grown(bytes: &[u8], path: &Path, most: usize) -> BTreeSet<String> {
             .unwrap();
         let closing = if at == count { ended() } else { Closing::default() };
         let plan = plan(path, &closing);
-        let marks: BTreeMap<&String, &String> =
-            plan.units().iter().map(|unit| (&unit.key, &unit.mark)).collect();
+        let marks: BTreeMap<&str, &String> =
+            plan.shipments().map(|one| (one.key, &one.unit.mark)).collect();
         for (key, unit_spans) in spans(&plan) {
-            if known.get(&key) != Some(marks[&key]) {
-                known.insert(key.clone(), marks[&key].clone());
+            if known.get(&key) != Some(marks[key.as_str()]) {
+                known.insert(key.clone(), marks[key.as_str()].clone());
                 arrived.extend(all_fixed([&unit_spans]));
             }
         }

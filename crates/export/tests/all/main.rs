@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use export::id::Ids;
-use export::origin::Copied;
-use export::plan::{Closing, Plan};
+use export::plan::Plan;
 use export::span::Span;
 use transcript::agents::WithAgents;
+use transcript::ingest::{Closing, Copied};
 use transcript::place::Session;
 
 /// The plan of the session in a file.
@@ -32,14 +32,14 @@ fn plan(path: &Path, closing: &Closing) -> Plan {
 /// The spans of finished units, by unit.
 fn spans(plan: &Plan) -> BTreeMap<String, Vec<Span>> {
     let mut found = BTreeMap::new();
-    for unit in plan.units().iter().filter(|unit| unit.is_finished) {
+    for unit in plan.shipments().filter(|one| one.unit.is_finished) {
         let mut unit_spans = Vec::new();
         plan.spans(unit, &mut |span| {
             unit_spans.push(span);
             Ok(())
         })
         .unwrap();
-        assert!(found.insert(unit.key.clone(), unit_spans).is_none(), "two units have one key");
+        assert!(found.insert(unit.key.to_owned(), unit_spans).is_none(), "two units have one key");
     }
     found
 }

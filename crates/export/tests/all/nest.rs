@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use export::plan::Closing;
 use serde_json::{Value, json};
+use transcript::ingest::Closing;
 
 use super::{ended, plan, spans};
 

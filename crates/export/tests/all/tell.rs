@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use export::plan::Closing;
 use export::profile::{Content, Profile, Telling, Told, Value as Sent};
 use export::span::Span;
 use serde_json::{Value, json};
+use transcript::ingest::Closing;
 use transcript::time::Time;
 
 use super::{plan, spans};
@@ -34,7 +34,7 @@ fn ours() -> Vec<Span> {
     }
     let plan = plan(&path, &Closing::default());
     let found = spans(&plan);
-    plan.units().iter().flat_map(|unit| found[&unit.key].clone()).collect()
+    plan.shipments().flat_map(|one| found[one.key].clone()).collect()
 }
 
 fn attributes(told_span: &Told) -> Value {

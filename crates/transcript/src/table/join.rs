@@ -171,7 +171,7 @@ impl Reading {
     }
 
     /// Appends the next part.
-    fn append(&mut self, behind: Reading) {
+    pub(super) fn append(&mut self, behind: Reading) {
         let ids = behind.table.ids.all().map(|text| self.table.ids.keep(text)).collect();
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let mut numbers = Numbers {
@@ -322,4 +322,4 @@ fn renumbered(boundary: Boundary, numbers: &Numbers) -> Boundary {
 
 #[cfg(test)]
 #[path = "join_tests.rs"]
-mod tests;
+pub(super) mod tests;

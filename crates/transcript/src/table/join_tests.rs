@@ -5,7 +5,7 @@ use testkit::session::Script;
 use super::*;
 
 /// Everything of a table that can be compared.
-fn shown(table: &Table) -> String {
+pub(crate) fn shown(table: &Table) -> String {
     let ids: Vec<&str> = table.ids.all().collect();
     format!(
         "{:?}\n{:?}\n{:?}\n{ids:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",

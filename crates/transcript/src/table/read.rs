@@ -95,7 +95,7 @@ impl Watch for () {
 }
 
 /// A table while it is being read, with what is needed only until then.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Reading {
     pub(super) table: Table,
     pub(super) answers: HashMap<Id, AnswerId>,

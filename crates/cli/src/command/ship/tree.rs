@@ -6,13 +6,13 @@ use std::io::{self, Write as _};
 
 use anstyle::Style;
 use export::id::SpanId;
-use export::origin::Origins;
 use export::plan::Plan;
 use export::profile::{Told, Value};
-use export::ship::{Known, by_time};
+use export::ship::Known;
 use export::span::{Generation, Level, Span, What};
 use serde_json::{Map, json};
 use transcript::agents::WithAgents;
+use transcript::ingest::{Closing, Origins};
 use transcript::place::Session;
 use transcript::time::Time;
 
@@ -38,14 +38,15 @@ pub(super) fn tree(
     let mut origins = Origins::default();
     for session in sessions {
         let agents = origins.agents(session);
-        let closing = by_time(session, &agents, world.now);
+        let closing = Closing::by_time(session, &agents, world.now);
         let failed = |error| Failure::mixed(&session.path, error);
         let family = WithAgents::open_with(session, agents).map_err(failed)?;
         let copied = origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, &ids, &closing, &copied);
         let mut drawn = Tree::default();
         let (mut unfinished, mut elsewhere, mut there) = (0, 0, 0);
-        for unit in plan.units() {
+        for shipment in plan.shipments() {
+            let unit = shipment.unit;
             if unit.is_copy {
                 elsewhere += 1;
                 continue;
@@ -57,12 +58,12 @@ pub(super) fn tree(
                 unfinished += 1;
                 continue;
             }
-            if known.has(unit) {
+            if known.has(shipment) {
                 there += 1;
                 continue;
             }
-            known.add(unit);
-            let read = plan.spans(unit, &mut |span| {
+            known.add(shipment);
+            let read = plan.spans(shipment, &mut |span| {
                 match telling.tell(&span) {
                     Some(profiled) if args.json => world.out.json(&as_json(&span, &profiled))?,
                     Some(profiled) => drawn.add(&span, &profiled),

@@ -14,9 +14,9 @@ use std::fs::{self};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use transcript::file::Lines;
-use transcript::place::{Agent, Beside, Session, agents_among, sessions_in};
-use transcript::table::{Id, RowId, Table};
+use crate::file::Lines;
+use crate::place::{Agent, Beside, Session, agents_among, sessions_in};
+use crate::table::{Id, RowId, Table};
 
 /// The sessions from which a session may have copied records.
 #[derive(Debug, Default)]
