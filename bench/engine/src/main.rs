@@ -173,8 +173,8 @@ fn simd_typed(lines: &[&[u8]]) -> Answer {
 fn ours(lines: &[&[u8]]) -> Answer {
     let mut answer = Answer::default();
     for line in lines {
-        for piece in transcript::line::read(line) {
-            let transcript::line::Meaning::Whole(entry) = piece.meaning else { continue };
+        for piece in transcript::format::line::read(line) {
+            let transcript::format::line::Meaning::Whole(entry) = piece.meaning else { continue };
             answer.objects += 1;
             answer.name(entry.text("type").as_deref());
             answer.name(entry.version().as_deref());

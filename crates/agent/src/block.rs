@@ -1,6 +1,6 @@
 //! Reads and changes blocks of messages, which are already JSON.
 
-use transcript::json::{Json, Object, quote};
+use transcript::format::json::{Json, Object, quote};
 
 use crate::api::stream::with;
 use crate::tool::{Answer, Content};

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use transcript::json::quote;
+use transcript::format::json::quote;
 
 #[derive(Debug, Default, Deserialize)]
 struct Dialect {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use transcript::price::Cost;
+use transcript::conversation::price::Cost;
 
 use crate::ambient::Ambient;
 use crate::api::ApiError;

@@ -1,5 +1,5 @@
 //! The models and their short names: data (`data/models.json`). Their prices are in
-//! [`transcript::price`].
+//! [`transcript::conversation::price`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
-use transcript::json::Json;
-pub use transcript::price::known;
-pub use transcript::usage::Usage;
+pub use transcript::conversation::price::known;
+pub use transcript::conversation::usage::Usage;
+use transcript::format::json::Json;
 
 #[derive(Debug, Deserialize)]
 struct Models {

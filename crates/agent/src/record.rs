@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use transcript::json::quote;
-use transcript::time::Time;
+use transcript::format::json::quote;
+use transcript::format::time::Time;
 use uuid::Uuid;
 
 use crate::ambient::Ambient;

@@ -9,12 +9,12 @@ use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use transcript::content::BlockKind;
+use transcript::client::history::{self, Note, Refusal, Role, Rules};
 use transcript::conversation::Conversation;
-use transcript::entry::Kind;
-use transcript::history::{self, Note, Refusal, Role, Rules};
-use transcript::json::Json;
-use transcript::table::{Id, Row, RowId};
+use transcript::conversation::table::{Id, Row, RowId};
+use transcript::format::content::BlockKind;
+use transcript::format::entry::Kind;
+use transcript::format::json::Json;
 use uuid::Uuid;
 
 use crate::api::request::{Message, text_block};

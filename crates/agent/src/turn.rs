@@ -8,7 +8,7 @@ mod kind;
 
 use std::collections::VecDeque;
 
-use transcript::json::Json;
+use transcript::format::json::Json;
 
 use crate::api::request::{Message, text_block};
 use crate::api::retry::Retry;

@@ -1,14 +1,14 @@
 //! Lays out a conversation as JSON: `turns --json`, `show --json`, `export json`.
 //!
-//! The objects are described in `docs/output.md`; [`transcript::view`] decides what is in them. A
-//! turn is written step by step, so that the texts of one record are held at a time.
+//! The objects are described in `docs/output.md`; [`transcript::conversation::view`] decides what
+//! is in them. A turn is written step by step, so that the texts of one record are held at a time.
 
 use std::io::Write;
 
 use serde::Serialize;
-use transcript::agents::WithAgents;
-use transcript::turn::Turn;
-use transcript::view::{self, Item, TurnPlace, TurnView};
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::turn::Turn;
+use transcript::conversation::view::{self, Item, TurnPlace, TurnView};
 
 use crate::failure::Failure;
 use crate::out::{JSON_VERSION, open_object, write_json};

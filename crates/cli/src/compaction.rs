@@ -1,7 +1,7 @@
 //! A compaction in a few words.
 
 use transcript::conversation::Conversation;
-use transcript::table::Boundary;
+use transcript::conversation::table::Boundary;
 
 use crate::text::{count, short_number};
 

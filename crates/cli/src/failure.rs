@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use files::NotRegular;
-use transcript::check::Verdict;
-use transcript::place::{HomeError, NameError, Session};
+use transcript::client::check::Verdict;
+use transcript::conversation::place::{HomeError, NameError, Session};
 
 use crate::text::printable;
 

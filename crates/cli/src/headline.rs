@@ -1,8 +1,8 @@
 //! What a turn is about, on one line.
 
 use transcript::conversation::Conversation;
-use transcript::turn::Turn;
-use transcript::view;
+use transcript::conversation::turn::Turn;
+use transcript::conversation::view;
 
 use crate::failure::Failure;
 use crate::text::one_line;

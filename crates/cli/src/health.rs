@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use transcript::check::{Code, Report, Verdict, check_with};
-use transcript::history::Rules;
-use transcript::place::{Agent, Beside, Session, agents_among};
-use transcript::time::Time;
+use transcript::client::check::{Code, Report, Verdict, check_with};
+use transcript::client::history::Rules;
+use transcript::conversation::place::{Agent, Beside, Session, agents_among};
+use transcript::format::time::Time;
 
 /// The outcome.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use transcript::place::{Home, Listed, Session, list, slug, slug_uncut};
+use transcript::conversation::place::{Home, Listed, Session, list, slug, slug_uncut};
 
 use crate::failure::Failure;
 use crate::world::World;

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use transcript::file::{Record, State, read_at};
+use transcript::format::file::{Record, State, read_at};
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use transcript::secret::{Custom, Redactor};
+use transcript::format::secret::{Custom, Redactor};
 
 use crate::failure::Failure;
 use crate::text::printable;

@@ -1,4 +1,4 @@
-use transcript::secret::Mask;
+use transcript::format::secret::Mask;
 
 use super::*;
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use transcript::preview::preview;
+use transcript::conversation::preview::preview;
 
 macro_rules! samples {
     ($($name:literal),+ $(,)?) => {

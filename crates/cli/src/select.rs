@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use transcript::place::{self, Home, Session};
+use transcript::conversation::place::{self, Home, Session};
 
 use crate::failure::Failure;
 use crate::project;

@@ -7,10 +7,10 @@ use std::io::{self, BufReader, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use transcript::change::Proof;
-use transcript::check::Verdict;
-use transcript::history::Rules;
-use transcript::place::Session;
+use transcript::client::change::Proof;
+use transcript::client::check::Verdict;
+use transcript::client::history::Rules;
+use transcript::conversation::place::Session;
 use workshop::{Done, Force, Job, Mode, Notice, Place, Plan, Policy, Read, Verb};
 
 use crate::failure::Failure;

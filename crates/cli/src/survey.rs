@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
-use transcript::place::Session;
-use transcript::preview::{Preview, Trouble, preview};
+use transcript::conversation::place::Session;
+use transcript::conversation::preview::{Preview, Trouble, preview};
 
 use crate::project::newest_first;
 use crate::text::one_line;

@@ -7,9 +7,9 @@
 use std::io::{self, Write};
 
 use jiff::{Timestamp, tz::TimeZone};
-use transcript::time::Time;
-use transcript::usage::Usage;
-pub(crate) use transcript::view::size;
+use transcript::conversation::usage::Usage;
+pub(crate) use transcript::conversation::view::size;
+use transcript::format::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with control characters made visible: a terminal shows them and does not obey them.

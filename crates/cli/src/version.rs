@@ -1,6 +1,6 @@
 //! Client versions that the user names.
 
-use transcript::history::Rules;
+use transcript::client::history::Rules;
 
 use crate::failure::Failure;
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use clap::value_parser;
-use transcript::view::{Detail, Show, Thinking};
+use transcript::conversation::view::{Detail, Show, Thinking};
 
 use crate::failure::Failure;
 use crate::range::range;

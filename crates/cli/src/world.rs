@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use transcript::agents::WithAgents;
-use transcript::place::{Home, HomeError, Listed, Session};
-use transcript::secret::Redactor;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::place::{Home, HomeError, Listed, Session};
+use transcript::format::secret::Redactor;
 use workshop::Workshop;
 
 use crate::config::{Config, ShipConfig, split_homes};

@@ -7,17 +7,17 @@
 use std::io;
 use std::sync::Arc;
 
-use transcript::agents::Owner;
-use transcript::content::{Block, BlockKind};
 use transcript::conversation::Conversation;
-use transcript::entry::Kind;
-use transcript::event::event;
-use transcript::ingest::{Unit, answer_name, record_name};
-use transcript::input::{Input, typed};
-use transcript::json::Json;
-use transcript::table::{AnswerId, BlockId, RowId};
-use transcript::time::Time;
-use transcript::turn::{Outcome, Step, What as Said};
+use transcript::conversation::agents::Owner;
+use transcript::conversation::event::event;
+use transcript::conversation::ingest::{Unit, answer_name, record_name};
+use transcript::conversation::table::{AnswerId, BlockId, RowId};
+use transcript::conversation::turn::{Outcome, Step, What as Said};
+use transcript::format::content::{Block, BlockKind};
+use transcript::format::entry::Kind;
+use transcript::format::input::{Input, typed};
+use transcript::format::json::Json;
+use transcript::format::time::Time;
 
 use crate::content::{Text, block, media, message, raw, result};
 use crate::id::SpanId;
@@ -97,7 +97,7 @@ impl Making<'_> {
         self.time(self.conversation.table.block(block).row)
     }
 
-    fn id(&self, id: Option<transcript::table::Id>) -> Option<String> {
+    fn id(&self, id: Option<transcript::conversation::table::Id>) -> Option<String> {
         self.conversation.table.text(id).map(str::to_owned)
     }
 

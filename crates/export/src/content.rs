@@ -8,8 +8,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use transcript::content::{Block, BlockKind};
-use transcript::json::{Json, Shape, quote};
+use transcript::format::content::{Block, BlockKind};
+use transcript::format::json::{Json, Shape, quote};
 
 use crate::id::hex;
 

@@ -1,16 +1,16 @@
 //! Lists what a session has to ship: its units (turns and runs of sub-agents), with their ids.
 //!
-//! Made from tables only; no text is read. `transcript::ingest` lists the units and knows which are
-//! finished. Invariants: ids depend only on the transcript; no two spans of a session have the same
-//! id.
+//! Made from tables only; no text is read. `transcript::conversation::ingest` lists the units and
+//! knows which are finished. Invariants: ids depend only on the transcript; no two spans of a
+//! session have the same id.
 
 use std::collections::{HashMap, HashSet};
 
-use transcript::agents::{Owner, WithAgents};
 use transcript::conversation::Conversation;
-use transcript::ingest::{Closing, Copied, Unit, Units, record_name};
-use transcript::table::{BlockId, RowId};
-use transcript::time::Time;
+use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::ingest::{Closing, Copied, Unit, Units, record_name};
+use transcript::conversation::table::{BlockId, RowId};
+use transcript::format::time::Time;
 
 use crate::id::{Ids, SpanId, TraceId};
 

@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value as Data;
-use transcript::secret::{Mask, Redactor};
-use transcript::time::Time;
+use transcript::format::secret::{Mask, Redactor};
+use transcript::format::time::Time;
 
 use crate::content::Text;
 use crate::span::{Level, Span, What};

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
-use transcript::agents::WithAgents;
-use transcript::ingest::{Closing, Fingerprint, Origins};
-use transcript::place::Session;
-use transcript::time::Time;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::ingest::{Closing, Fingerprint, Origins};
+use transcript::conversation::place::Session;
+use transcript::format::time::Time;
 
 use crate::disk;
 use crate::id::Ids;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use transcript::price::Cost;
-use transcript::time::Time;
-use transcript::usage::Usage;
+use transcript::conversation::price::Cost;
+use transcript::conversation::usage::Usage;
+use transcript::format::time::Time;
 
 use crate::content::Text;
 use crate::id::{SpanId, TraceId};

@@ -19,7 +19,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Sent, Status};
 use prost::Message as _;
-use transcript::time::Time;
+use transcript::format::time::Time;
 
 use crate::profile::{Told, Value};
 use crate::receipts::Update;

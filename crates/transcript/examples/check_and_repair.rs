@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use transcript::change::{self, Subject};
-use transcript::check::Verdict;
-use transcript::history::Rules;
+use transcript::client::change::{self, Subject};
+use transcript::client::check::Verdict;
+use transcript::client::history::Rules;
 use transcript::{Session, check};
 
 /// Reports what is wrong with a session, by the rules of the newest client, and repairs a copy.

@@ -6,8 +6,8 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 
-use transcript::place::Home;
-use transcript::preview::preview;
+use transcript::conversation::place::Home;
+use transcript::conversation::preview::preview;
 
 /// Writes a line per session: its id, its size, and its title or first prompt.
 pub(crate) fn run(home: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error>> {

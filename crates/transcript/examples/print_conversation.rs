@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::Path;
 
 use transcript::Session;
-use transcript::agents::{Owner, WithAgents};
-use transcript::view::{self, Item, Piece, Show};
+use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::view::{self, Item, Piece, Show};
 
 /// Writes the live branch, turn by turn.
 pub(crate) fn run(path: &Path, out: &mut impl Write) -> Result<(), Box<dyn Error>> {

@@ -1,7 +1,37 @@
 //! One file as a conversation: its table, the graph of its records, and its turns.
 //!
+//! - [`place`] knows where sessions, sub-agents and their side files are, and how folders are
+//!   named; [`preview`] finds out what a session is about from its first and last bytes;
+//! - [`Conversation`] is one session: a [`table`] (every record, without its texts), a [`graph`]
+//!   (which record is the parent of which) and [`turn`]s (what was asked and done);
+//! - [`agents`] finds the sub-agents of a session, and [`lineage`] the other sessions that share
+//!   its records;
+//! - [`ingest`] lists what there is of a session for whoever keeps it elsewhere: units with names
+//!   that stay the same, and which file reports them;
+//! - [`view`] decides what is shown, with [`tool`], [`mod@diff`] and [`event`]; [`markdown`] lays
+//!   it out;
+//! - [`usage`] counts tokens, [`price`] knows what models cost, [`inventory`] counts the rest.
+//!
 //! The starting point of the commands that show a session. Texts are read from the file when they
 //! are needed; the session's own file stays open, so that what is shown is what was read.
+
+pub mod agents;
+pub(crate) mod cycles;
+pub mod diff;
+pub mod event;
+pub mod graph;
+pub mod ingest;
+pub mod inventory;
+pub mod lineage;
+pub mod markdown;
+pub mod place;
+pub mod preview;
+pub mod price;
+pub mod table;
+pub mod tool;
+pub mod turn;
+pub mod usage;
+pub mod view;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -9,17 +39,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::content::Block;
-use crate::entry::Entry;
-use crate::file::{From, lines_before, read_at};
-use crate::graph::{ChainId, Graph, repeats};
-use crate::history::{self, Rules};
-use crate::json::Json;
-use crate::limit::READ_BLOCK;
-use crate::place::is_agent;
-use crate::table::{BlockId, RowId, Table, Watch, changed};
-use crate::threads::{self, lock};
-use crate::turn::{Builder, Pairs, Turn};
+use crate::client::history::{self, Rules};
+use crate::conversation::graph::{ChainId, Graph, repeats};
+use crate::conversation::place::is_agent;
+use crate::conversation::table::{BlockId, RowId, Table, Watch, changed};
+use crate::conversation::turn::{Builder, Pairs, Turn};
+use crate::format::content::Block;
+use crate::format::entry::Entry;
+use crate::format::file::{From, lines_before, read_at};
+use crate::format::json::Json;
+use crate::format::limit::READ_BLOCK;
+use crate::format::threads::{self, lock};
 
 /// A file, with its records read and linked.
 #[derive(Debug)]

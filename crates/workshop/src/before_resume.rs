@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use transcript::change;
-use transcript::history::Rules;
-use transcript::place::Session;
+use transcript::client::change;
+use transcript::client::history::Rules;
+use transcript::conversation::place::Session;
 
 use crate::Workshop;
 use crate::error::Error;

@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use files::Attributes;
-use transcript::agents::{Body, Owner, WithAgents};
-use transcript::change::{self, Renames};
+use transcript::client::change::{self, Renames};
 use transcript::conversation::Conversation;
-use transcript::limit;
-use transcript::place::{Session, Thing, agents, belongings};
+use transcript::conversation::agents::{Body, Owner, WithAgents};
+use transcript::conversation::place::{Session, Thing, agents, belongings};
+use transcript::format::limit;
 
 use crate::job::{Agents, Job};
 use crate::store::Ready;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use files::Protection;
-use transcript::check::Verdict;
+use transcript::client::check::Verdict;
 
 /// Why a change is not made. Nothing has happened to the session then.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use transcript::change::{self, Change, Proof, Renames, Repaired, Subject};
-use transcript::history::Rules;
-use transcript::place::Session;
+use transcript::client::change::{self, Change, Proof, Renames, Repaired, Subject};
+use transcript::client::history::Rules;
+use transcript::conversation::place::Session;
 
 use crate::copies::Copies;
 use crate::error::Error;

@@ -1,6 +1,6 @@
-//! Changes sessions, and loses nothing: a change is planned (`transcript::change`), written beside
-//! the session, read again, proved, put in its place by one rename, and kept in a journal from
-//! which it can be undone.
+//! Changes sessions, and loses nothing: a change is planned (`transcript::client::change`), written
+//! beside the session, read again, proved, put in its place by one rename, and kept in a journal
+//! from which it can be undone.
 //!
 //! A [`Job`] says what to change and by which [`Policy`]; [`Workshop::carry_out`] returns an
 //! [`Outcome`], which the caller presents. [`store`] does the writing, for sessions and for the

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use files::Protection;
-use transcript::place::Session;
+use transcript::conversation::place::Session;
 
 use crate::error::Error;
 

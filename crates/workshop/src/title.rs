@@ -2,8 +2,8 @@
 //!
 //! Invariant: it begins with its origin, because lists cut off the end; and it has only one.
 
-use transcript::place::Session;
-use transcript::preview::Preview;
+use transcript::conversation::place::Session;
+use transcript::conversation::preview::Preview;
 
 use crate::job::Verb;
 

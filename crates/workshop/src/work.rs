@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use files::Attributes;
-use transcript::change::{Proof, Subject};
-use transcript::history::Rules;
-use transcript::preview::preview;
+use transcript::client::change::{Proof, Subject};
+use transcript::client::history::Rules;
+use transcript::conversation::preview::preview;
 
 use crate::copies::{self, Copies};
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub struct Outcome {
     /// The new ids, and what is copied; `None` if the result keeps its ids.
     pub copies: Option<Copies>,
     /// What belongs to the session and is not copied, and how many of each.
-    pub left: Vec<(transcript::place::Thing, usize)>,
+    pub left: Vec<(transcript::conversation::place::Thing, usize)>,
 }
 
 /// What became of the result.

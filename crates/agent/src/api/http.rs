@@ -14,7 +14,7 @@ use reqwest::blocking::{Client, ClientBuilder, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{NoProxy, Proxy};
-use transcript::json::Json;
+use transcript::format::json::Json;
 
 use super::certificates::trusting;
 use super::sse::Events;
@@ -208,7 +208,7 @@ fn is_content(event: &str) -> bool {
     match json.text("type").as_deref() {
         Some("content_block_delta") => {
             let delta = json.get("delta").and_then(Json::object);
-            let mut members = delta.iter().flat_map(transcript::json::Object::members);
+            let mut members = delta.iter().flat_map(transcript::format::json::Object::members);
             members.any(|(name, value)| name != "type" && !value.is(""))
         }
         Some(

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use transcript::json::quote;
+use transcript::format::json::quote;
 
 use super::stream::with;
 use crate::block::is_thinking;

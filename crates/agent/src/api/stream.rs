@@ -4,7 +4,7 @@
 //! Invariant: an answer has an end: a server that sends more than was requested is cut off
 //! ([`Limits`]).
 
-use transcript::json::{Json, Object, quote};
+use transcript::format::json::{Json, Object, quote};
 
 use super::{ApiError, Why};
 

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use transcript::entry::Entry;
-use transcript::file::{Body, Line, Lines, Record};
+use transcript::format::entry::Entry;
+use transcript::format::file::{Body, Line, Lines, Record};
 
 use crate::failure::Failure;
 use crate::out::Form;

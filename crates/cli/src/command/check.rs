@@ -5,10 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use transcript::check::{Code, Context, Finding, Report, Severity, Verdict, check_with as examine};
-use transcript::place::{Session, agents, is_agent};
-use transcript::secret::Mask;
-use transcript::time::Time;
+use transcript::client::check::{
+    Code, Context, Finding, Report, Severity, Verdict, check_with as examine,
+};
+use transcript::conversation::place::{Session, agents, is_agent};
+use transcript::format::secret::Mask;
+use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::out::{BAD, BOLD, DIM, GOOD, JSON_VERSION, WARN};

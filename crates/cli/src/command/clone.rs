@@ -1,7 +1,7 @@
 //! `quipu clone`: the same conversation as another session.
 
-use transcript::change;
-use transcript::history::Rules;
+use transcript::client::change;
+use transcript::client::history::Rules;
 use workshop::{Ids, Place, Plan, Read, Verb};
 
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use transcript::drift::{Drift, Novelty};
-use transcript::file::Lines;
+use transcript::format::drift::{Drift, Novelty};
+use transcript::format::file::Lines;
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;

@@ -5,12 +5,12 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use transcript::agents::{Owner, WithAgents};
-use transcript::markdown::Writer;
-use transcript::place::Session;
-use transcript::preview::preview;
-use transcript::secret::{JsonMask, Mask};
-use transcript::view::{self, AgentView, SessionView, TurnPlace};
+use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::markdown::Writer;
+use transcript::conversation::place::Session;
+use transcript::conversation::preview::preview;
+use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
+use transcript::format::secret::{JsonMask, Mask};
 
 use crate::as_json::{self, Versioned};
 use crate::failure::Failure;

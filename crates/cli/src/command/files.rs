@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use transcript::json::Json;
-use transcript::place::{Agent, belongings};
+use transcript::conversation::place::{Agent, belongings};
+use transcript::format::json::Json;
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;

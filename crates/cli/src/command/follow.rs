@@ -5,10 +5,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use transcript::content::{Block, BlockKind};
-use transcript::entry::Entry;
-use transcript::file::{Event, Follow, Record};
-use transcript::json::Json;
+use transcript::format::content::{Block, BlockKind};
+use transcript::format::entry::Entry;
+use transcript::format::file::{Event, Follow, Record};
+use transcript::format::json::Json;
 
 use crate::failure::Failure;
 use crate::out::{DIM, Out, WARN};

@@ -1,7 +1,7 @@
 //! `quipu fork`: one path through a session, up to a point, as another session.
 
-use transcript::change::{self, At, ForkError};
-use transcript::history::Rules;
+use transcript::client::change::{self, At, ForkError};
+use transcript::client::history::Rules;
 use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;

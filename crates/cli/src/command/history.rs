@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use serde::Serialize;
+use transcript::client::history::{self, History, Message, Note, Refusal};
 use transcript::conversation::Conversation;
-use transcript::history::{self, History, Message, Note, Refusal};
-use transcript::table::{BlockId, Id, RowId};
+use transcript::conversation::table::{BlockId, Id, RowId};
 
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use transcript::check::Verdict;
-use transcript::place::Session;
-use transcript::time::Time;
+use transcript::client::check::Verdict;
+use transcript::conversation::place::Session;
+use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::health::{self, Health};

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use transcript::file::Lines;
-use transcript::inventory::{Counts, Inventory};
+use transcript::conversation::inventory::{Counts, Inventory};
+use transcript::format::file::Lines;
 
 use crate::failure::Failure;
 use crate::out::BOLD;

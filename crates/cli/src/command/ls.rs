@@ -8,9 +8,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::file::Lines;
-use transcript::place::{Beside, Session};
-use transcript::preview::Trouble;
+use transcript::conversation::place::{Beside, Session};
+use transcript::conversation::preview::Trouble;
+use transcript::format::file::Lines;
 
 use crate::failure::Failure;
 use crate::moment::moment;

@@ -1,7 +1,7 @@
 //! `quipu repair`: repairs what `check` finds.
 
-use transcript::change;
-use transcript::check::Severity;
+use transcript::client::change;
+use transcript::client::check::Severity;
 use workshop::{Place, Plan, Read, Verb};
 
 use crate::failure::Failure;

@@ -14,9 +14,9 @@ use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::ingest::Closing;
-use transcript::place::{Home, Session};
-use transcript::time::Time;
+use transcript::conversation::ingest::Closing;
+use transcript::conversation::place::{Home, Session};
+use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::jobs::{self, SetAside};

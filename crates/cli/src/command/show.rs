@@ -5,15 +5,15 @@ mod turn;
 
 use std::io::Write;
 
-use transcript::agents::{Owner, WithAgents};
 use transcript::conversation::Turns;
-use transcript::graph::{ChainId, Start};
-use transcript::markdown;
-use transcript::place::Session;
-use transcript::preview::{Preview, preview};
-use transcript::secret::Mask;
-use transcript::turn::Turn;
-use transcript::view::{Show, TurnPlace};
+use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::graph::{ChainId, Start};
+use transcript::conversation::markdown;
+use transcript::conversation::place::Session;
+use transcript::conversation::preview::{Preview, preview};
+use transcript::conversation::turn::Turn;
+use transcript::conversation::view::{Show, TurnPlace};
+use transcript::format::secret::Mask;
 
 use crate::as_json;
 use crate::damage;

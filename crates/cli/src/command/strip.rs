@@ -1,7 +1,7 @@
 //! `quipu strip`: a session without the parts that it can do without.
 
-use transcript::change::{self, Keep, Preset, Spared, Strip, Subject};
-use transcript::history::Rules;
+use transcript::client::change::{self, Keep, Preset, Spared, Strip, Subject};
+use transcript::client::history::Rules;
 use workshop::{Agents, Place, Plan, Read, Verb};
 
 use crate::failure::Failure;

@@ -3,9 +3,9 @@
 mod draw;
 mod json;
 
-use transcript::agents::WithAgents;
-use transcript::lineage::relatives;
-use transcript::place::sessions_in;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::lineage::relatives;
+use transcript::conversation::place::sessions_in;
 
 use crate::failure::Failure;
 use crate::page::Page;

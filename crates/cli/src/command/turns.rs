@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use serde::Serialize;
-use transcript::agents::WithAgents;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::turn::reference::{self, Reference};
+use transcript::conversation::turn::{Outcome, Turn};
+use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
 use transcript::conversation::{Conversation, Turns};
-use transcript::file::Lines;
-use transcript::turn::reference::{self, Reference};
-use transcript::turn::{Outcome, Turn};
-use transcript::view::{self, AgentView, SessionView, TurnPlace};
+use transcript::format::file::Lines;
 
 use crate::as_json::{self, Versioned};
 use crate::damage;

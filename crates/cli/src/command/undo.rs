@@ -5,8 +5,8 @@
 
 use std::io::Write;
 
-use transcript::place::Session;
-use transcript::time::Time;
+use transcript::conversation::place::Session;
+use transcript::format::time::Time;
 use workshop::live;
 use workshop::store::{self, Changed, Entry, Journal, Leftovers, Real, State, UndoError, Was};
 

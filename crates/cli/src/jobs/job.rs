@@ -17,9 +17,9 @@ use export::disk;
 use export::outbox::ReceiverDir;
 use files::Durability;
 use serde::{Deserialize, Serialize};
-use transcript::ingest::Closing;
-use transcript::place::is_jsonl;
-use transcript::time::Time;
+use transcript::conversation::ingest::Closing;
+use transcript::conversation::place::is_jsonl;
+use transcript::format::time::Time;
 
 /// What the client writes to stdin, as far as it matters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use export::client::{Sender, Stop};
 use export::outbox::{Outbox, Refused, WhenDown, side_by_side};
 use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::Lock;
-use transcript::ingest::Closing;
-use transcript::ingest::{is_complete, is_left, sessions_before};
-use transcript::place::Session;
+use transcript::conversation::ingest::Closing;
+use transcript::conversation::ingest::{is_complete, is_left, sessions_before};
+use transcript::conversation::place::Session;
 
 use super::job::{self, SetAside, Work};
 use super::log;

@@ -1,10 +1,10 @@
 //! The proof of a change: what it does, for people and as JSON.
 
 use serde::Serialize;
-use transcript::change::{Proof, Snapshot};
-use transcript::check::{Finding, Severity, Verdict};
-use transcript::place::Thing;
-use transcript::preview::preview;
+use transcript::client::change::{Proof, Snapshot};
+use transcript::client::check::{Finding, Severity, Verdict};
+use transcript::conversation::place::Thing;
+use transcript::conversation::preview::preview;
 use workshop::{Done, Job, Outcome, Place, Verb};
 
 use super::Target;
@@ -293,7 +293,7 @@ impl<'a> ChangeReport<'a> {
             done: deeds
                 .iter()
                 .map(|deed| Deed {
-                    code: deed.code.map(transcript::check::Code::name),
+                    code: deed.code.map(transcript::client::check::Code::name),
                     line: deed.line,
                     text: &deed.text,
                 })

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use serde_json::Value;
-use transcript::place::slug;
+use transcript::conversation::place::slug;
 
 use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed_in};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use testkit::api::{Reply, Server};
-use transcript::place::slug;
+use transcript::conversation::place::slug;
 
 use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed};

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testkit::api::Server;
 use testkit::messages::normal;
-use transcript::place::slug;
+use transcript::conversation::place::slug;
 
 use crate::lab::{Lab, clients, write};
 

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use export::span::Span;
-use transcript::ingest::Closing;
-use transcript::place::is_agent;
+use transcript::conversation::ingest::Closing;
+use transcript::conversation::place::is_agent;
 
 use super::{ended, plan, spans};
 

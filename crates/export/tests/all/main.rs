@@ -18,9 +18,9 @@ use std::path::Path;
 use export::id::Ids;
 use export::plan::Plan;
 use export::span::Span;
-use transcript::agents::WithAgents;
-use transcript::ingest::{Closing, Copied};
-use transcript::place::Session;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::ingest::{Closing, Copied};
+use transcript::conversation::place::Session;
 
 /// The plan of the session in a file.
 fn plan(path: &Path, closing: &Closing) -> Plan {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use transcript::ingest::Closing;
+use transcript::conversation::ingest::Closing;
 
 use super::{ended, plan, spans};
 
@@ -105,7 +105,7 @@ fn tree(path: &Path, closing: &Closing) -> Vec<String> {
     let plan = plan(path, closing);
     let found: Vec<_> = spans(&plan).into_values().flatten().collect();
     let name = |id| found.iter().find(|span| Some(span.id) == id).map_or("–", |span| &span.name);
-    let seconds = |time: transcript::time::Time| time.0 / 1_000 % 60;
+    let seconds = |time: transcript::format::time::Time| time.0 / 1_000 % 60;
     let mut rows: Vec<String> = found
         .iter()
         .map(|span| {

@@ -11,8 +11,8 @@ use std::io::Write as _;
 use export::profile::{Content, Profile, Telling, Told, Value as Sent};
 use export::span::Span;
 use serde_json::{Value, json};
-use transcript::ingest::Closing;
-use transcript::time::Time;
+use transcript::conversation::ingest::Closing;
+use transcript::format::time::Time;
 
 use super::{plan, spans};
 

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use testkit::Rng;
 use testkit::session::Script;
-use transcript::change::{self, At, Change, Keep, Preset, Proof, Renames, Strip, Subject};
-use transcript::check::{Code, Verdict};
-use transcript::history::Rules;
+use transcript::client::change::{self, At, Change, Keep, Preset, Proof, Renames, Strip, Subject};
+use transcript::client::check::{Code, Verdict};
+use transcript::client::history::Rules;
 
 use super::check::sessions::session;
 use super::properties::{conversation, damage};
@@ -97,7 +97,8 @@ pub(super) fn repaired(bytes: &[u8], rules: Rules) -> (Vec<u8>, Proof) {
 fn sent_texts(bytes: &[u8], version: &str) -> BTreeMap<String, usize> {
     let of = subject(bytes, Rules::of(version).unwrap());
     let found =
-        transcript::history::history(of.conversation(), Rules::of(version).unwrap(), None).unwrap();
+        transcript::client::history::history(of.conversation(), Rules::of(version).unwrap(), None)
+            .unwrap();
     let mut counts = BTreeMap::new();
     let Ok(found) = found else { return counts };
     for block in found.messages.iter().flat_map(|message| &message.blocks) {
@@ -282,7 +283,7 @@ fn a_clone_names_no_old_id_and_hangs_together_as_before() {
                 subject
                     .conversation()
                     .graph
-                    .link(transcript::table::RowId(u32::try_from(row).unwrap()))
+                    .link(transcript::conversation::table::RowId(u32::try_from(row).unwrap()))
             };
             assert_eq!(link(&before), link(&after), "seed {seed} row {row}");
             for (one, other) in
@@ -332,7 +333,7 @@ fn strip_never_breaks_a_pair() {
         let paired = |of: &Subject| {
             let conversation = of.conversation();
             let blocks = (0..u32::try_from(conversation.table.blocks().len()).unwrap())
-                .map(transcript::table::BlockId);
+                .map(transcript::conversation::table::BlockId);
             let halves = blocks.filter(|block| {
                 let part = conversation.table.block(*block);
                 (part.kind.is_call() || part.kind.is_result())

@@ -9,9 +9,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use sessions::{Made, session};
-use transcript::check::{Code, Report, Verdict, check};
-use transcript::history::{OBSERVED, Rules};
-use transcript::place::{Session, is_agent};
+use transcript::client::check::{Code, Report, Verdict, check};
+use transcript::client::history::{OBSERVED, Rules};
+use transcript::conversation::place::{Session, is_agent};
 
 fn write(path: &Path, bytes: &[u8]) {
     fs::File::create(path).unwrap().write_all(bytes).unwrap();

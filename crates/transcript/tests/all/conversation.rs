@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
-use transcript::table::BlockId;
-use transcript::turn::{Step, Turn};
+use transcript::conversation::table::BlockId;
+use transcript::conversation::turn::{Step, Turn};
+use transcript::format::content::BlockKind;
 
 /// How often each block is shown by these turns.
 fn shown(conversation: &Conversation, turns: &[Turn], counts: &mut HashMap<BlockId, u32>) {
@@ -64,7 +64,7 @@ pub(crate) fn check(path: &Path) {
     let conversation = Conversation::open(path).unwrap();
     let mut chains = 0;
     for number in 0..u32::try_from(conversation.graph.chains().len()).unwrap() {
-        chains += conversation.graph.rows(transcript::graph::ChainId(number)).len();
+        chains += conversation.graph.rows(transcript::conversation::graph::ChainId(number)).len();
     }
     assert_eq!(chains, conversation.table.rows().len(), "{}", path.display());
     let counts = all_shown(&conversation);

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use testkit::damage::damage;
 use testkit::{RealFile, Rng, real_files};
-use transcript::file::{self, Lines, State};
-use transcript::limit::HELD_LINE;
+use transcript::format::file::{self, Lines, State};
+use transcript::format::limit::HELD_LINE;
 
 /// The ranges of the records of a file. Files that are already damaged cannot be used here.
 fn records(file: &RealFile) -> Option<Vec<Range<usize>>> {

@@ -7,10 +7,10 @@ use std::fmt::Write;
 use std::fs;
 
 use transcript::conversation::Conversation;
-use transcript::file::Lines;
-use transcript::inventory::Inventory;
-use transcript::schema::{Place, places};
-use transcript::turn::reference;
+use transcript::conversation::inventory::Inventory;
+use transcript::conversation::turn::reference;
+use transcript::format::file::Lines;
+use transcript::format::schema::{Place, places};
 
 fn section(title: &str, names: &[&Place], text: &mut String) {
     writeln!(text, "\n### {title}\n").unwrap();
@@ -46,7 +46,7 @@ fn section(title: &str, names: &[&Place], text: &mut String) {
 fn tables() -> String {
     let mut text = String::new();
     let is_record = |place: &Place| {
-        transcript::entry::Kind::named(place.name) != transcript::entry::Kind::Other
+        transcript::format::entry::Kind::named(place.name) != transcript::format::entry::Kind::Other
     };
     let family = |name: &str| name.split_once('.').map(|parts| parts.0.to_owned());
     let pick =

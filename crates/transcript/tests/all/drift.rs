@@ -1,8 +1,8 @@
 //! Nothing in real files is unknown, and planted unknowns are found.
 
 use testkit::{RealFile, files_under, fixtures, real_files};
-use transcript::drift::{Drift, Novelty};
-use transcript::file;
+use transcript::format::drift::{Drift, Novelty};
+use transcript::format::file;
 
 fn drift_of(files: &[RealFile]) -> Vec<String> {
     let mut drift = Drift::default();

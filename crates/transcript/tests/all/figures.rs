@@ -8,13 +8,13 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use serde_json::Value;
-use transcript::agents::{Body, WithAgents};
-use transcript::content::BlockKind;
 use transcript::conversation::Conversation;
-use transcript::graph::Link;
-use transcript::input::Input;
-use transcript::lineage::relatives;
-use transcript::place::{Session, sessions_in};
+use transcript::conversation::agents::{Body, WithAgents};
+use transcript::conversation::graph::Link;
+use transcript::conversation::lineage::relatives;
+use transcript::conversation::place::{Session, sessions_in};
+use transcript::format::content::BlockKind;
+use transcript::format::input::Input;
 
 /// Two counts of one thing.
 #[derive(Default)]
@@ -103,7 +103,7 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
         held.extend(keys);
     }
     let repeats = table.blocks().iter().filter(|part| {
-        part.is_repeat && table.row(part.row).kind == transcript::entry::Kind::Assistant
+        part.is_repeat && table.row(part.row).kind == transcript::format::entry::Kind::Assistant
     });
     figures.add(
         "27 blocks that an earlier record of the answer has",
@@ -154,7 +154,7 @@ fn of_sessions(figures: &mut Figures, lines: &[Value], conversation: &Conversati
     );
     let sessions: HashSet<&str> =
         lines.iter().filter_map(|line| line["sessionId"].as_str()).collect();
-    let named = transcript::lineage::named_sessions(table).len() as u64;
+    let named = transcript::conversation::lineage::named_sessions(table).len() as u64;
     figures.add("53 sessions that records name", sessions.len() as u64, named);
     let summaries = lines.iter().filter(|line| line["isCompactSummary"] == true);
     figures.add(
@@ -246,8 +246,9 @@ fn of_links(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
         let plain =
             count(kinds(child).map(|node| up(node).is_some_and(|up| is(nodes[up], parent))));
         let ours = count(table.numbered().map(|(row, known)| {
-            let kind =
-                |row: transcript::table::RowId| format!("{:?}", table.row(row).kind).to_lowercase();
+            let kind = |row: transcript::conversation::table::RowId| {
+                format!("{:?}", table.row(row).kind).to_lowercase()
+            };
             known.answer.is_some()
                 && !known.is_repeat
                 && conversation.graph.link(row).parent().is_some_and(|up| kind(up) == parent)
@@ -389,7 +390,7 @@ fn of_answers(figures: &mut Figures, lines: &[Value], conversation: &Conversatio
     figures.add(
         "26 answers with a stop reason",
         stopped.count() as u64,
-        count(table.answers().iter().map(transcript::table::Answer::is_final)),
+        count(table.answers().iter().map(transcript::conversation::table::Answer::is_final)),
     );
     let output = |line: &Value| line["message"]["usage"]["output_tokens"].as_u64().unwrap_or(0);
     let best: u64 =
@@ -421,7 +422,7 @@ fn of_calls(figures: &mut Figures, lines: &[Value], conversation: &Conversation)
                 })
                 .unwrap()
         };
-        known.kind == transcript::entry::Kind::User
+        known.kind == transcript::format::entry::Kind::User
             && known.input.is_some_and(Input::opens)
             && !strings()
     });

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use testkit::{Rng, own_files};
-use transcript::drift::Drift;
-use transcript::file::{Body, Lines, State};
-use transcript::inventory::Inventory;
-use transcript::json::{Json, Shape};
+use transcript::conversation::inventory::Inventory;
+use transcript::format::drift::Drift;
+use transcript::format::file::{Body, Lines, State};
+use transcript::format::json::{Json, Shape};
 
 #[allow(clippy::disallowed_methods, reason = "how long to run is the caller's to say")]
 fn seconds() -> u64 {
@@ -77,7 +77,7 @@ fn read_condensed(bytes: &[u8]) {
         let offsets = (line.offset, line.len, line.ended);
         assert_eq!(offsets, (other.offset, other.len, other.ended));
         assert!(matches!(other.body, Body::Condensed(_)) || line.len == 0);
-        let places = |line: &transcript::file::Line<'_>| -> Vec<_> {
+        let places = |line: &transcript::format::file::Line<'_>| -> Vec<_> {
             // Damage may be divided differently, because a condensed line does not contain all of
             // it.
             line.records()

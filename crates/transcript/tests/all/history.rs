@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use testkit::messages;
-use transcript::content::BlockKind;
+use transcript::client::history::{History, OBSERVED, Rules, history, outline};
 use transcript::conversation::Conversation;
-use transcript::history::{History, OBSERVED, Rules, history, outline};
+use transcript::format::content::BlockKind;
 
 fn messages(found: &History) -> Vec<Value> {
-    let message = |message: &transcript::history::Message| {
+    let message = |message: &transcript::client::history::Message| {
         let blocks =
             message.blocks.iter().map(|block| serde_json::from_slice(block.raw()).unwrap());
         serde_json::json!({"role": message.role.name(), "content": blocks.collect::<Vec<Value>>()})
@@ -200,7 +200,7 @@ fn recorded_resumes() {
 #[test]
 fn an_outline_has_the_same_shape() {
     let shape = |found: &History| {
-        let message = |message: &transcript::history::Message| {
+        let message = |message: &transcript::client::history::Message| {
             // Texts that the client adds after references are not in an outline.
             let blocks = message.blocks.iter().map(|block| (block.kind(), block.origin()));
             let blocks =
@@ -245,7 +245,7 @@ fn the_end_of_a_file_is_enough_or_is_not_taken() {
         for end in ends {
             let mut cut = fs::File::create(&path).unwrap();
             std::io::Write::write_all(&mut cut, &file.bytes[..end]).unwrap();
-            let part = transcript::history::open(&path, rules).unwrap();
+            let part = transcript::client::history::open(&path, rules).unwrap();
             let whole = Conversation::open(&path).unwrap();
             short += usize::from(part.table.start > 0);
             let sent = |conversation: &Conversation| {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use testkit::Rng;
-use transcript::check::{Code, Verdict, check};
-use transcript::history::{Rules, history};
-use transcript::place::Session;
-use transcript::table::{BlockId, RowId};
+use transcript::client::check::{Code, Verdict, check};
+use transcript::client::history::{Rules, history};
+use transcript::conversation::place::Session;
+use transcript::conversation::table::{BlockId, RowId};
 
 use super::change::{repaired, subject};
 
@@ -20,7 +20,7 @@ fn observed(case: &str) -> Vec<u8> {
 fn sent(bytes: &[u8], version: &str) -> Vec<String> {
     let rules = Rules::of(version).unwrap();
     let found = history(subject(bytes, rules).conversation(), rules, Some("...")).unwrap().unwrap();
-    let message = |message: &transcript::history::Message| {
+    let message = |message: &transcript::client::history::Message| {
         let raw = message.blocks.iter().map(|block| String::from_utf8_lossy(block.raw()));
         format!("{} {}", message.role.name(), raw.collect::<Vec<_>>().join(" "))
     };
@@ -158,7 +158,7 @@ fn repair_keeps_results_whose_calls_are_there() {
 const ROUNDS: usize = 200;
 
 /// The results with their calls, by the ids of their records.
-fn held(of: &transcript::change::Subject) -> BTreeSet<(String, String)> {
+fn held(of: &transcript::client::change::Subject) -> BTreeSet<(String, String)> {
     let (table, pairs) = (&of.conversation().table, &of.conversation().pairs);
     let is_sidechain = |row: RowId| table.row(row).is_sidechain;
     let name = |row: RowId| table.text(table.row(row).uuid).map(str::to_owned);

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use testkit::real_files;
-use transcript::file::Lines;
-use transcript::inventory::{Counts, Inventory};
+use transcript::conversation::inventory::{Counts, Inventory};
+use transcript::format::file::Lines;
 
 fn ours(bytes: &[u8]) -> Inventory {
     let mut inventory = Inventory::default();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use testkit::session::Script;
-use transcript::change::{self, Preset, Spared, Strip, Subject};
-use transcript::history::Rules;
+use transcript::client::change::{self, Preset, Spared, Strip, Subject};
+use transcript::client::history::Rules;
 
 use super::change::{CASES, chance, made, subject};
 
@@ -18,7 +18,7 @@ fn pieces(bytes: &[u8]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     let mut add = |piece: String| *found.entry(piece).or_default() += 1;
     // Several records may be on one line, and are not any more when one of them is removed.
-    transcript::file::read(bytes, |record| {
+    transcript::format::file::read(bytes, |record| {
         let raw = record.entry.as_ref().map(|entry| entry.raw()).unwrap_or_default();
         let Ok(record) = serde_json::from_slice::<Value>(raw) else { return };
         let Some(uuid) = record["uuid"].as_str() else {

@@ -7,10 +7,10 @@ use std::path::Path;
 use testkit::Rng;
 use testkit::damage::damage;
 use testkit::session::Script;
-use transcript::check;
+use transcript::client::check;
+use transcript::client::history::{self, OBSERVED, Refusal};
 use transcript::conversation::Conversation;
-use transcript::history::{self, OBSERVED, Refusal};
-use transcript::place::Session;
+use transcript::conversation::place::Session;
 
 /// Showing, checking and sending a session agree, for every version.
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use testkit::{Rng, real_files};
-use transcript::file::{Backward, Body, Line, Lines};
+use transcript::format::file::{Backward, Body, Line, Lines};
 
 /// All lines, written one after the other.
 fn written(bytes: &[u8]) -> Vec<u8> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use transcript::agents::{Owner, SubAgent, WithAgents};
 use transcript::conversation::Conversation;
-use transcript::graph::Start;
-use transcript::input::Input;
-use transcript::place::Session;
-use transcript::table::{BlockId, RowId};
-use transcript::turn::{Step, Turn};
+use transcript::conversation::agents::{Owner, SubAgent, WithAgents};
+use transcript::conversation::graph::Start;
+use transcript::conversation::place::Session;
+use transcript::conversation::table::{BlockId, RowId};
+use transcript::conversation::turn::{Step, Turn};
+use transcript::format::input::Input;
 
 fn line(conversation: &Conversation, row: RowId) -> u64 {
     conversation.table.row(row).line
@@ -85,7 +85,8 @@ fn turns(family: &WithAgents, owner: Owner, turns: &[Turn], text: &mut String) {
                     .unwrap();
                 }
                 Step::Event(row) => {
-                    let seen = conversation.look(*row, transcript::event::event).unwrap();
+                    let seen =
+                        conversation.look(*row, transcript::conversation::event::event).unwrap();
                     if seen.matters {
                         writeln!(text, "       event {}: {}", line(conversation, *row), seen.text)
                             .unwrap();

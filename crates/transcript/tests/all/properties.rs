@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use testkit::Rng;
 use testkit::session::Script;
 use transcript::conversation::Conversation;
-use transcript::file::Lines;
-use transcript::graph::Graph;
-use transcript::lineage::{Relation, relatives};
-use transcript::place::Session;
-use transcript::table::Table;
-use transcript::turn::Pairs;
+use transcript::conversation::graph::Graph;
+use transcript::conversation::lineage::{Relation, relatives};
+use transcript::conversation::place::Session;
+use transcript::conversation::table::Table;
+use transcript::conversation::turn::Pairs;
+use transcript::format::file::Lines;
 
 /// What a client may have written: prompts, answers with both forms of parallel calls, hooks,
 /// rewinds, resumes from anywhere.
@@ -124,7 +124,7 @@ fn shape(lines: &[String]) -> Shape {
     let chains =
         graph.numbered().map(|(id, _)| graph.rows(id).iter().map(|row| name(*row)).collect());
     let pairs = Pairs::new(&table);
-    let numbers = (0..).map(transcript::table::BlockId).take(table.blocks().len());
+    let numbers = (0..).map(transcript::conversation::table::BlockId).take(table.blocks().len());
     let calls = numbers.filter(|block| table.block(*block).kind.is_call());
     let answered = calls.filter_map(|call| {
         let result = pairs.of(call)?;

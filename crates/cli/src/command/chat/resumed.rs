@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::resume::{self, Resumed};
-use transcript::entry::Kind;
-use transcript::file::Lines;
-use transcript::place::{Session, sessions_in};
+use transcript::conversation::place::{Session, sessions_in};
+use transcript::format::entry::Kind;
+use transcript::format::file::Lines;
 
 use super::ChatArgs;
 use super::start::Where;

@@ -23,7 +23,7 @@ use agent::settings::{Rule, Settings};
 use agent::tool::{self, Site};
 use agent::turn::Turn;
 use tempfile::TempDir;
-use transcript::place::slug;
+use transcript::conversation::place::slug;
 
 use super::demo::{self, Lab};
 use super::trusted::{self, Standing};

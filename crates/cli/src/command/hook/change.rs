@@ -11,7 +11,7 @@ use std::slice;
 
 use anstyle::Style;
 use similar::TextDiff;
-use transcript::limit::SIDECAR;
+use transcript::format::limit::SIDECAR;
 use workshop::live;
 use workshop::store::{self, Deed, Disk, Journal, Mark, Ready, Real};
 

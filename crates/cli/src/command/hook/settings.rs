@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use transcript::json::{Json, Shape, quote};
+use transcript::format::json::{Json, Shape, quote};
 
 use super::program;
 use crate::text::shell_word;

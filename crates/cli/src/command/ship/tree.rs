@@ -11,10 +11,10 @@ use export::profile::{Told, Value};
 use export::ship::Known;
 use export::span::{Generation, Level, Span, What};
 use serde_json::{Map, json};
-use transcript::agents::WithAgents;
-use transcript::ingest::{Closing, Origins};
-use transcript::place::Session;
-use transcript::time::Time;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::ingest::{Closing, Origins};
+use transcript::conversation::place::Session;
+use transcript::format::time::Time;
 
 use super::ShipArgs;
 use crate::failure::Failure;

@@ -3,11 +3,11 @@
 use std::io;
 
 use anstyle::Style;
-use transcript::agents::{Owner, SubAgent, WithAgents};
-use transcript::json::Json;
-use transcript::turn::Step;
-use transcript::usage::Usage;
-use transcript::view::{Call, Detail, FileChange, Orphan};
+use transcript::conversation::agents::{Owner, SubAgent, WithAgents};
+use transcript::conversation::turn::Step;
+use transcript::conversation::usage::Usage;
+use transcript::conversation::view::{Call, Detail, FileChange, Orphan};
+use transcript::format::json::Json;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, turn};
@@ -72,7 +72,7 @@ fn asked(page: &mut Page<'_>, call: &Call, is_full: bool) -> io::Result<()> {
         return Ok(());
     }
     let input = Json::parse(call.input.as_str().as_bytes()).and_then(Json::object);
-    for (name, value) in input.iter().flat_map(transcript::json::Object::members) {
+    for (name, value) in input.iter().flat_map(transcript::format::json::Object::members) {
         let name = Span::new(DIM, format!("{}: ", one_line(&name)));
         match value.text() {
             Some(text) if text.contains('\n') => {

@@ -3,11 +3,11 @@
 use std::io;
 
 use anstyle::{AnsiColor, Style};
-use transcript::agents::{Owner, WithAgents};
 use transcript::conversation::Conversation;
-use transcript::input::Input;
-use transcript::turn::{Outcome, Turn};
-use transcript::view::{self, Detail, Item, MessageView, Piece, Role};
+use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::turn::{Outcome, Turn};
+use transcript::conversation::view::{self, Detail, Item, MessageView, Piece, Role};
+use transcript::format::input::Input;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Wanted, call};

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use transcript::agents::{Body, Owner, Purpose, SubAgent, WithAgents};
+use transcript::conversation::agents::{Body, Owner, Purpose, SubAgent, WithAgents};
+use transcript::conversation::graph::{ChainId, Start};
+use transcript::conversation::lineage::{Relation, Relative, Sign, named_sessions};
+use transcript::conversation::place::Session;
+use transcript::conversation::table::{BlockId, RowId};
+use transcript::conversation::turn::{Outcome, Step, Turn};
 use transcript::conversation::{Conversation, Turns};
-use transcript::graph::{ChainId, Start};
-use transcript::lineage::{Relation, Relative, Sign, named_sessions};
-use transcript::place::Session;
-use transcript::table::{BlockId, RowId};
-use transcript::turn::{Outcome, Step, Turn};
 use unicode_width::UnicodeWidthStr;
 
 use crate::failure::Failure;

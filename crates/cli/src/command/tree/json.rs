@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
-use transcript::agents::WithAgents;
 use transcript::conversation::Turns;
-use transcript::graph::{ChainId, Start};
-use transcript::lineage::Relative;
-use transcript::place::Session;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::graph::{ChainId, Start};
+use transcript::conversation::lineage::Relative;
+use transcript::conversation::place::Session;
 
 use crate::as_json::Versioned;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::world::World;
-use transcript::view::{AgentView, SessionView};
+use transcript::conversation::view::{AgentView, SessionView};
 
 #[derive(Serialize)]
 struct ChainLine<'a> {

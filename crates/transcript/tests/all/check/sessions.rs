@@ -1,7 +1,7 @@
 //! For every code, the smallest session that shows it.
 
 use testkit::session::Script;
-use transcript::check::{Code, Severity};
+use transcript::client::check::{Code, Severity};
 
 /// A session, the version whose rules apply, and the severity of the finding.
 pub(crate) struct Made {

@@ -1,0 +1,11 @@
+//! Clients: what each version makes of a session.
+//!
+//! - [`history`] is what a client would send if it continued the session;
+//! - [`check`] reports whether that works, and what is wrong;
+//! - [`change`] makes new sessions from old ones, and proves what the change does.
+//!
+//! Invariant: what is said about a version was observed of it.
+
+pub mod change;
+pub mod check;
+pub mod history;

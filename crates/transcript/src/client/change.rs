@@ -1,0 +1,292 @@
+//! Changes to a session, with a proof of their effect.
+//!
+//! [`Subject`] is a session that was read and judged. A plan ([`clone`], [`fork`](fork()),
+//! [`strip`](strip()), [`repair`](repair())) is a [`Change`]: which records to remove, what to
+//! change in others, which to add. [`write`](write()) produces the lines. [`prove`] reads the
+//! result again, trusting nothing, and compares it with the original. Invariants: nothing here
+//! opens a file for writing; records that a plan does not touch keep their bytes (with new ids: all
+//! bytes except the ids); no kept record refers to a removed one; a plan is small, because it
+//! contains no texts.
+
+mod edit;
+mod fork;
+mod ids;
+mod image;
+mod late;
+mod proof;
+mod relink;
+mod repair;
+mod splice;
+mod strip;
+mod write;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hashbrown::HashMap;
+
+pub use fork::{At, ForkError, fork};
+pub use ids::Renames;
+pub use late::Keep;
+pub use proof::{Proof, Snapshot, prove};
+pub use repair::{Repaired, repair};
+pub use strip::{Preset, Spared, Strip, spared, strip};
+pub use write::Written;
+
+use crate::client::check::{Case, Code, Finding, Judged, Verdict};
+use crate::client::history::{History, Refusal, Rules, outline};
+use crate::conversation::Conversation;
+use crate::conversation::table::{AnswerId, BlockId, RowId};
+use crate::format::entry::Kind;
+use crate::format::file::From;
+use crate::format::input::Input;
+use crate::format::json::quote;
+use crate::format::time::Time;
+use edit::{BlockEdit, Edit};
+
+/// A session before or after a change.
+#[derive(Debug)]
+pub struct Subject {
+    case: Case,
+    rules: Rules,
+    found: Result<History, Refusal>,
+    /// The verdict and findings, computed on first use.
+    judged: OnceLock<Judged>,
+}
+
+impl Subject {
+    /// Reads a session and judges it by the rules of a version.
+    pub fn open(path: &Path, rules: Rules) -> io::Result<Subject> {
+        Subject::of_file(files::open(path)?, path, rules)
+    }
+
+    /// Like [`Subject::open`], with a file that is already open.
+    pub fn of_file(file: File, path: &Path, rules: Rules) -> io::Result<Subject> {
+        let case = Case::open(file, path)?;
+        let found = outline(&case.conversation, rules, Some("..."))?;
+        Ok(Subject { case, rules, found, judged: OnceLock::new() })
+    }
+
+    /// The verdict and findings.
+    fn judged(&self) -> io::Result<&Judged> {
+        if let Some(judged) = self.judged.get() {
+            return Ok(judged);
+        }
+        let found = self.found.as_ref().map_err(|refusal| *refusal);
+        let judged = self.case.judge(self.rules, found)?;
+        Ok(self.judged.get_or_init(|| judged))
+    }
+
+    /// The verdict and findings by the rules of another version.
+    fn judged_as(&self, rules: Rules) -> io::Result<Judged> {
+        let found = outline(&self.case.conversation, rules, Some("..."))?;
+        self.case.judge(rules, found.as_ref().map_err(|refusal| *refusal))
+    }
+
+    /// Whether it resumes.
+    pub fn verdict(&self) -> io::Result<Verdict> {
+        Ok(self.judged()?.verdict)
+    }
+
+    /// Everything that is wrong, worst first.
+    pub fn findings(&self) -> io::Result<&[Finding]> {
+        Ok(&self.judged()?.findings)
+    }
+
+    /// The session itself.
+    pub fn conversation(&self) -> &Conversation {
+        &self.case.conversation
+    }
+
+    /// The current bytes of its file from an offset on, even if the file has been moved.
+    pub fn rest(&self, from: u64) -> io::Result<Vec<u8>> {
+        self.case.conversation.with_file(|file| {
+            let mut more = Vec::new();
+            From::new(file, from).read_to_end(&mut more)?;
+            Ok(more)
+        })
+    }
+
+    /// The records that are sent, and the compaction that they follow.
+    fn sent(&self) -> (&[RowId], Option<RowId>) {
+        match &self.found {
+            Ok(found) => (&found.rows, found.boundary),
+            Err(_) => (&[], None),
+        }
+    }
+}
+
+/// A plan: what happens to each line of a session.
+#[derive(Debug)]
+pub struct Change {
+    goes: Vec<bool>,
+    edits: HashMap<RowId, Edit>,
+    /// New lines, by the record whose line they follow.
+    behind: HashMap<RowId, Vec<Vec<u8>>>,
+    /// New lines at the end of the file.
+    end: Vec<Vec<u8>>,
+    scraps: Scraps,
+    /// Everything that the plan does, as text.
+    pub deeds: Vec<Deed>,
+}
+
+/// What happens to bytes that are not records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scraps {
+    Stay,
+    Go,
+}
+
+/// One thing that a change does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// The code of the finding that it fixes.
+    pub code: Option<Code>,
+    /// The number of the line that it is about.
+    pub line: Option<u64>,
+    /// One sentence that describes it.
+    pub text: String,
+}
+
+/// Keeps everything. With new ids, the result is another session with the same content.
+pub fn clone(subject: &Subject) -> Change {
+    Change::new(&subject.case.conversation)
+}
+
+/// Writes a session with a change applied, and with new ids if `ids` is given.
+pub fn write(
+    subject: &Subject,
+    change: &Change,
+    ids: Option<&Renames>,
+    out: &mut dyn Write,
+) -> io::Result<Written> {
+    write_file(&subject.case.conversation, change, ids, out)
+}
+
+/// Replaces the ids in the bytes of a side file.
+pub fn map_bytes(ids: &Renames, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    ids.map(bytes, &[], &mut out);
+    out
+}
+
+/// Writes a sub-agent's file with the new ids of its session.
+pub fn write_agent(
+    conversation: &Conversation,
+    ids: &Renames,
+    out: &mut dyn Write,
+) -> io::Result<Written> {
+    write_file(conversation, &Change::new(conversation), Some(ids), out)
+}
+
+fn write_file(
+    conversation: &Conversation,
+    change: &Change,
+    ids: Option<&Renames>,
+    out: &mut dyn Write,
+) -> io::Result<Written> {
+    conversation.with_file(|file| write::write(&conversation.table, file, change, ids, out))
+}
+
+impl Change {
+    fn new(conversation: &Conversation) -> Change {
+        Change {
+            goes: vec![false; conversation.table.rows().len()],
+            edits: HashMap::new(),
+            behind: HashMap::new(),
+            end: Vec::new(),
+            scraps: Scraps::Stay,
+            deeds: Vec::new(),
+        }
+    }
+
+    /// Gives the session a title: adds a record at the end, where clients look for it.
+    pub fn title(&mut self, title: &str, session: &str) {
+        let line = format!(
+            r#"{{"type":"custom-title","customTitle":{},"sessionId":{}}}"#,
+            quote(title),
+            quote(session)
+        );
+        self.end.push(line.into_bytes());
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.edits.is_empty()
+            && self.behind.is_empty()
+            && self.end.is_empty()
+            && self.scraps == Scraps::Stay
+            && !self.goes.contains(&true)
+    }
+
+    /// Whether the session contains messages, and the change would remove all of them.
+    pub fn leaves_nothing(&self, conversation: &Conversation) -> bool {
+        let is_said = |kind: Kind| matches!(kind, Kind::User | Kind::Assistant);
+        let mut messages =
+            conversation.table.numbered().filter(|(_, row)| is_said(row.kind) && !row.is_sidechain);
+        self.goes.contains(&true) && messages.all(|(id, _)| self.goes(id))
+    }
+
+    /// Whether a block of the session is kept.
+    pub fn keeps(&self, conversation: &Conversation, block: BlockId) -> bool {
+        let row = conversation.table.block(block).row;
+        let place = conversation.table.place(block);
+        let is_gone =
+            |(at, edit): &(u32, BlockEdit)| *at as usize == place && *edit == BlockEdit::Gone;
+        !self.goes(row) && self.edits.get(&row).is_none_or(|edit| !edit.blocks.iter().any(is_gone))
+    }
+
+    fn goes(&self, row: RowId) -> bool {
+        self.goes[row.index()]
+    }
+
+    fn drop(&mut self, row: RowId) {
+        self.goes[row.index()] = true;
+    }
+
+    fn edit(&mut self, row: RowId) -> &mut Edit {
+        self.edits.entry(row).or_default()
+    }
+
+    fn did(&mut self, code: Option<Code>, line: Option<u64>, text: impl Into<String>) {
+        self.deeds.push(Deed { code, line, text: text.into() });
+    }
+
+    /// The time that a record needs so that versions that continue from the newest record continue
+    /// from it; `None` if its time is new enough.
+    fn needed_time(
+        &self,
+        conversation: &Conversation,
+        last: Option<RowId>,
+        time: Option<Time>,
+    ) -> Option<Time> {
+        let is_candidate = |id: RowId| {
+            let row = conversation.table.row(id);
+            let is_tree = matches!(
+                row.kind,
+                Kind::User | Kind::Assistant | Kind::Attachment | Kind::System | Kind::Progress
+            );
+            is_tree && !row.says_sidechain && row.uuid.is_some() && !self.goes(id)
+        };
+        let others = conversation.table.numbered().map(|(id, _)| id);
+        let others = others.filter(|id| Some(*id) != last && is_candidate(*id));
+        let newest = others.filter_map(|id| conversation.table.row(id).time).max()?;
+        (Some(newest) >= time).then_some(Time(newest.0 + 1))
+    }
+}
+
+/// The answer that a record belongs to, or whose calls it answers.
+fn answer_of(conversation: &Conversation, row: RowId) -> Option<AnswerId> {
+    let table = &conversation.table;
+    let known = table.row(row);
+    if known.answer.is_some() {
+        return known.answer;
+    }
+    if known.input != Some(Input::ToolResult) {
+        return None;
+    }
+    let mut calls = table.blocks_of(row).filter_map(|part| conversation.pairs.of(part));
+    calls.find_map(|call| table.row(table.block(call).row).answer)
+}

@@ -1,0 +1,195 @@
+//! A session up to a point: one path through it, and nothing else.
+
+use thiserror::Error;
+
+use super::{Change, Subject, answer_of};
+use crate::conversation::Conversation;
+use crate::conversation::table::RowId;
+use crate::format::entry::Kind;
+
+/// Where a fork ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// At the end of the live conversation.
+    End,
+    /// After a turn of the live conversation, counted from 1.
+    Turn(usize),
+    /// After a record on any branch, given by its id or the start of it, including the rest of its
+    /// answer and that answer's tool results.
+    Record(String),
+    /// At the end of the branch that contains a record.
+    Branch(String),
+}
+
+/// Why a fork cannot end there.
+#[derive(Debug, Error)]
+pub enum ForkError {
+    /// There is no conversation.
+    #[error("there is no conversation in the session")]
+    Nothing,
+    /// No such turn.
+    #[error("there is no turn {wanted}: the live conversation has {turns}")]
+    Turn {
+        /// The turn that was asked for.
+        wanted: usize,
+        /// How many turns there are.
+        turns: usize,
+    },
+    /// No such record.
+    #[error("no record has an id that begins with `{0}`")]
+    Record(String),
+    /// The record belongs to a sub-agent.
+    #[error("the record `{0}` belongs to a sub-agent, and a fork cannot end there")]
+    Side(String),
+    /// Several records match.
+    #[error("several records have ids that begin with `{0}`")]
+    Ambiguous(String),
+    /// Reading failed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Plans a session that ends there.
+pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
+    let conversation = &subject.case.conversation;
+    let order = match at {
+        At::End | At::Turn(_) => {
+            let leaf = conversation.end().ok_or(ForkError::Nothing)?;
+            way(conversation, leaf)
+        }
+        At::Record(name) => way(conversation, main_record(conversation, name)?),
+        At::Branch(name) => {
+            way(conversation, end_below(conversation, main_record(conversation, name)?))
+        }
+    };
+    let end = match at {
+        At::End | At::Branch(_) => order.len(),
+        At::Turn(wanted) => {
+            let turns = conversation.turns_in(&conversation.live());
+            if *wanted == 0 || *wanted > turns.len() {
+                return Err(ForkError::Turn { wanted: *wanted, turns: turns.len() });
+            }
+            let next = turns.get(*wanted).map(|turn| turn.rows[0]);
+            next.and_then(|next| order.iter().position(|row| *row == next)).unwrap_or(order.len())
+        }
+        At::Record(name) => {
+            let row = record(conversation, name)?;
+            let at = order.iter().position(|other| *other == row).unwrap_or(0);
+            complete(conversation, &order, at) + 1
+        }
+    };
+    let mut change = Change::new(conversation);
+    let mut stays = vec![false; conversation.table.rows().len()];
+    let mut last = 0;
+    for row in &order[..end] {
+        stays[row.index()] = true;
+        last = last.max(row.index());
+    }
+    let mut gone = 0;
+    for (id, row) in conversation.table.numbered() {
+        // Records of sub-agents in the session's file, from before the last kept record.
+        let is_sidechain = row.is_sidechain && id.index() < last;
+        if !stays[id.index()] && !is_sidechain {
+            change.drop(id);
+            gone += u64::from(matches!(row.kind, Kind::User | Kind::Assistant));
+        }
+    }
+    if change.leaves_nothing(conversation) {
+        return Err(ForkError::Nothing);
+    }
+    if gone > 0 {
+        let messages = if gone == 1 { "message" } else { "messages" };
+        let after = match at {
+            At::Turn(turn) => format!("after turn {turn} or "),
+            At::Record(_) => "after that record or ".to_owned(),
+            At::End | At::Branch(_) => String::new(),
+        };
+        change.did(None, None, format!("left out: {gone} {messages} {after}on other branches"));
+    }
+    change.relink(subject)?;
+    // The ends of other branches are gone, so none of them has the newest time; but two records may
+    // share it.
+    let is_step = |row: &&RowId| {
+        let known = conversation.table.row(**row);
+        let is_tree =
+            matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System);
+        is_tree && !known.is_sidechain && conversation.graph.link(**row).is_step()
+    };
+    if let Some(last) = order[..end].iter().rev().find(is_step)
+        && let Some(time) =
+            change.needed_time(conversation, Some(*last), conversation.table.row(*last).time)
+    {
+        change.edit(*last).set_text("timestamp", &time.to_string());
+        change.did(
+            None,
+            Some(conversation.table.row(*last).line),
+            "the last record now has the newest time",
+        );
+    }
+    Ok(change)
+}
+
+/// The rows on the path to a record's chain, up to the end of that chain.
+fn way(conversation: &Conversation, to: RowId) -> Vec<RowId> {
+    conversation.rows(&conversation.graph.path(conversation.graph.chain_of(to))).collect()
+}
+
+/// The record with that id or id prefix; it must be in the main conversation.
+fn main_record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
+    let row = record(conversation, name)?;
+    if conversation.table.row(row).is_sidechain && !conversation.table.is_agent {
+        return Err(ForkError::Side(name.to_owned()));
+    }
+    Ok(row)
+}
+
+/// The record with that id or id prefix.
+fn record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
+    if name.is_empty() {
+        return Err(ForkError::Record(name.to_owned()));
+    }
+    if let Some(row) =
+        conversation.table.ids.find(name).and_then(|id| conversation.graph.row_of(id))
+    {
+        return Ok(row);
+    }
+    let begins = |row: &RowId| {
+        conversation
+            .table
+            .text(conversation.table.row(*row).uuid)
+            .is_some_and(|uuid| uuid.starts_with(name))
+    };
+    let rows = conversation.table.numbered().filter(|(_, row)| !row.is_repeat).map(|(id, _)| id);
+    let mut found = rows.filter(begins);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(ForkError::Ambiguous(name.to_owned())),
+        (Some(row), None) => Ok(row),
+        (None, _) => Err(ForkError::Record(name.to_owned())),
+    }
+}
+
+/// The last record in the file among a record and its descendants.
+fn end_below(conversation: &Conversation, row: RowId) -> RowId {
+    let mut is_below = vec![false; conversation.table.rows().len()];
+    let mut last = row;
+    for here in conversation.graph.order() {
+        let link = conversation.graph.link(*here);
+        let above = link.parent().is_some_and(|above| is_below[above.index()]);
+        if *here == row || (above && link.is_step()) {
+            is_below[here.index()] = true;
+            if !conversation.table.row(*here).is_sidechain {
+                last = last.max(*here);
+            }
+        }
+    }
+    last
+}
+
+/// The index on a path where a record's answer and the results of its calls end.
+fn complete(conversation: &Conversation, order: &[RowId], at: usize) -> usize {
+    let answer = answer_of(conversation, order[at]);
+    let Some(answer) = answer else { return at };
+    let behind = order.iter().enumerate().skip(at);
+    let of_answer = behind.filter(|(_, row)| answer_of(conversation, **row) == Some(answer));
+    of_answer.map(|(place, _)| place).last().unwrap_or(at)
+}

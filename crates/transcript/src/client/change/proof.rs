@@ -1,0 +1,160 @@
+//! The effect of a change, computed from its result.
+
+use std::hash::Hash;
+use std::io;
+use std::thread;
+
+use super::{Change, Deed, Subject, Written};
+use crate::client::check::{Finding, Reach, Verdict};
+use crate::client::history::{History, Message, Role, SentBlock};
+use crate::conversation::table::{Table, digest};
+use crate::format::content::BlockKind;
+
+/// A session before and after a change.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The session before the change.
+    pub before: Snapshot,
+    /// The session after the change.
+    pub after: Snapshot,
+    /// How many records were kept, dropped, altered and added.
+    pub written: Written,
+    /// How many messages at the start of the request are unchanged: that far, the prompt cache
+    /// still helps.
+    pub same: usize,
+    /// About how many tokens follow them, which are charged as new tokens once.
+    pub new_tokens: u64,
+    /// Everything that was done.
+    pub deeds: Vec<Deed>,
+}
+
+/// One side of a proof.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Whether it resumes.
+    pub verdict: Verdict,
+    /// How many messages are sent, summed up, left and lost.
+    pub reach: Reach,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+    /// How many messages the request would contain.
+    pub messages: usize,
+    /// About how many tokens these messages are.
+    pub tokens: u64,
+    /// Tool calls that are sent with their results.
+    pub pairs: usize,
+    /// Tool calls that are sent without a result, and results without a call.
+    pub unpaired: usize,
+    /// Everything that is wrong, worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl Proof {
+    /// Whether the session resumes worse than before.
+    pub fn is_worse(&self) -> bool {
+        self.after.verdict > self.before.verdict
+    }
+}
+
+/// Compares a session with the result of a change.
+pub fn prove(
+    before: &Subject,
+    change: &Change,
+    written: Written,
+    after: &Subject,
+) -> io::Result<Proof> {
+    // Both at the same time.
+    let look = |subject: &Subject| subject.judged().map(|_| sketch(subject));
+    let (old, new) = thread::scope(|scope| {
+        let old = scope.spawn(|| look(before));
+        let new = look(after);
+        (old.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))), new)
+    });
+    let (old, new) = (old?, new?);
+    let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
+    Ok(Proof {
+        before: side(before, &old)?,
+        after: side(after, &new)?,
+        written,
+        // Both end with the next prompt.
+        same: same.min(old.len().saturating_sub(1)).min(new.len().saturating_sub(1)),
+        new_tokens: new[same.min(new.len())..].iter().map(|(_, tokens)| tokens).sum(),
+        deeds: change.deeds.clone(),
+    })
+}
+
+/// For each message, a hash of its content and the approximate number of tokens.
+fn sketch(subject: &Subject) -> Vec<(u64, u64)> {
+    let Ok(found) = &subject.found else { return Vec::new() };
+    let table = &subject.case.conversation.table;
+    found.messages.iter().map(|message| sketch_of(table, message)).collect()
+}
+
+fn sketch_of(table: &Table, message: &Message) -> (u64, u64) {
+    let mut tokens = 0;
+    let mut hashes = vec![message.role as u64];
+    for block in &message.blocks {
+        let origin = block.origin();
+        hashes.push(origin.map_or_else(|| hash(block.raw()), |origin| table.hash(origin)));
+        let size = origin.map_or(block.raw().len() as u64, |origin| table.size(origin));
+        tokens += match block.kind() {
+            BlockKind::Image => IMAGE_TOKENS.min(size / BYTES_A_TOKEN),
+            _ => size / BYTES_A_TOKEN,
+        };
+    }
+    (hash(&hashes), tokens)
+}
+
+fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    digest(value)
+}
+
+/// About how many bytes of JSON make a token.
+pub(super) const BYTES_A_TOKEN: u64 = 4;
+
+/// About how many tokens an image of the usual size costs.
+const IMAGE_TOKENS: u64 = 1_600;
+
+fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Snapshot> {
+    let judged = subject.judged()?;
+    let (pairs, unpaired) = subject.found.as_ref().map_or((0, 0), pairs);
+    Ok(Snapshot {
+        verdict: judged.verdict,
+        reach: judged.reach,
+        bytes: subject.case.conversation.table.end,
+        messages: sketch.len().saturating_sub(1),
+        tokens: sketch.iter().map(|(_, tokens)| tokens).sum(),
+        pairs,
+        unpaired,
+        findings: judged.findings.clone(),
+    })
+}
+
+/// How many calls are sent with their results directly after them, and how many calls and results
+/// are unpaired.
+fn pairs(found: &History) -> (usize, usize) {
+    let (mut pairs, mut halves) = (0, 0);
+    let mut open = Vec::new();
+    for message in found.messages.iter().filter(|message| message.role != Role::System) {
+        let of = |kind: BlockKind| {
+            let blocks = message.blocks.iter().filter(move |block| block.kind() == kind);
+            blocks.filter_map(SentBlock::call)
+        };
+        if message.role == Role::Assistant {
+            open.extend(of(BlockKind::ToolUse));
+            continue;
+        }
+        for result in of(BlockKind::ToolResult) {
+            match open.iter().position(|call| *call == result) {
+                Some(at) => {
+                    open.swap_remove(at);
+                    pairs += 1;
+                }
+                None => halves += 1,
+            }
+        }
+        halves += open.len();
+        open.clear();
+    }
+    (pairs, halves + open.len())
+}

@@ -1,0 +1,315 @@
+//! A session with its sub-agents, and which call started which.
+//!
+//! The records of a sub-agent are in a file of its own, or form a sidechain in the session's file.
+//! What joins them to a call differs by version, and so does the certainty: [`How`] is the
+//! evidence, and [`Joined::is_guess`] tells whether another call fits as well. Invariants: every
+//! sub-agent is listed, joined or not; by its prompt, a call is joined to at most one.
+
+mod join;
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+
+use crate::conversation::Conversation;
+use crate::conversation::graph::ChainId;
+use crate::conversation::place::{Agent, Session, agents};
+use crate::conversation::table::{BlockId, RowId, Watch};
+use crate::conversation::turn::Turn;
+use crate::format::input::Input;
+use crate::format::json::Json;
+use join::Joining;
+
+/// A session and its sub-agents.
+#[derive(Debug)]
+pub struct WithAgents {
+    /// The session.
+    pub main: Conversation,
+    /// Its sub-agents: the files by path, then the sidechains.
+    pub agents: Vec<SubAgent>,
+    /// Files of sub-agents that cannot be read, and why.
+    pub unreadable: Vec<(PathBuf, io::Error)>,
+    /// The sub-agents of each call, as indices into `agents`. One that was continued belongs to
+    /// several calls.
+    by_call: HashMap<(Owner, BlockId), Vec<usize>>,
+}
+
+/// One sub-agent.
+#[derive(Debug)]
+pub struct SubAgent {
+    /// Its id; for a sidechain, `line-` and the number of its first line.
+    pub id: String,
+    /// Where its records are.
+    pub body: Body,
+    /// What it was for.
+    pub purpose: Purpose,
+    /// The kind of agent, according to its `.meta.json`.
+    pub kind: Option<String>,
+    /// Its task in a few words, according to its `.meta.json`.
+    pub description: Option<String>,
+    /// The call that started it.
+    pub start: Option<Joined>,
+    /// Whether it ran in the background.
+    pub is_background: bool,
+    /// The record that reported its end, and whose record that is.
+    pub notified: Option<(Owner, RowId)>,
+}
+
+/// Where the records of a sub-agent are.
+#[derive(Debug)]
+pub enum Body {
+    /// In a file of its own.
+    File(Box<Conversation>),
+    /// In the session's file: the chains from its root.
+    Sidechain(Vec<ChainId>),
+}
+
+/// What a sub-agent was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A task that a call gave it.
+    Task,
+    /// To summarize the conversation for a compaction.
+    Compaction,
+    /// To suggest the next prompt.
+    Suggestion,
+    /// Nothing: to warm up a cache.
+    WarmUp,
+    /// Unknown: its file contains no prompt, and no record names it. Warm-ups of 2.0.28 to 2.0.56
+    /// look like this.
+    Unknown,
+}
+
+impl Purpose {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Task => "task",
+            Purpose::Compaction => "compaction",
+            Purpose::Suggestion => "suggestion",
+            Purpose::WarmUp => "warm-up",
+            Purpose::Unknown => "unknown",
+        }
+    }
+}
+
+/// Who made a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The session.
+    Main,
+    /// A sub-agent, as an index into [`WithAgents::agents`].
+    Agent(usize),
+}
+
+/// The call that started a sub-agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Who made the call.
+    pub owner: Owner,
+    /// The call.
+    pub call: BlockId,
+    /// The evidence for it.
+    pub how: How,
+    /// Whether another call or another agent fits as well.
+    pub is_guess: bool,
+}
+
+/// The evidence for which call started a sub-agent, the most certain first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// Its `.meta.json` names the call.
+    Sidecar,
+    /// The result of the call names it.
+    Result,
+    /// A progress record names both.
+    Progress,
+    /// A notification names both.
+    Notification,
+    /// The parent of its first record is the record of the call.
+    Parent,
+    /// Its prompt is that of the call.
+    Prompt,
+}
+
+impl How {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            How::Sidecar => "sidecar",
+            How::Result => "result",
+            How::Progress => "progress",
+            How::Notification => "notification",
+            How::Parent => "parent",
+            How::Prompt => "prompt",
+        }
+    }
+}
+
+impl WithAgents {
+    /// Reads a session and its sub-agents.
+    pub fn open(session: &Session) -> io::Result<WithAgents> {
+        WithAgents::open_with(session, agents(session))
+    }
+
+    /// Like [`WithAgents::open`], if the files of its sub-agents are already known.
+    pub fn open_with(session: &Session, agents: Vec<Agent>) -> io::Result<WithAgents> {
+        let (family, _) = WithAgents::around(Conversation::open(&session.path)?, agents, &());
+        Ok(family)
+    }
+
+    /// Reads the sub-agents of a session that was already read, and shows the records of each file
+    /// to a new watch like `like`. Returns these watches too, in the order of the files.
+    pub(crate) fn around<W: Watch>(
+        main: Conversation,
+        agents: Vec<Agent>,
+        like: &W,
+    ) -> (WithAgents, Vec<W>) {
+        let mut seen = Vec::new();
+        let mut family = WithAgents {
+            main,
+            agents: Vec::new(),
+            unreadable: Vec::new(),
+            by_call: HashMap::new(),
+        };
+        let mut sidecars = Vec::new();
+        for file in agents {
+            let mut watch = like.another();
+            match Conversation::open_watched(&file.path, 0, &mut watch) {
+                Ok(mut conversation) => {
+                    conversation.close();
+                    seen.push(watch);
+                    let (agent, call) = of_file(file, conversation);
+                    family.agents.push(agent);
+                    sidecars.push(call);
+                }
+                Err(error) => family.unreadable.push((file.path, error)),
+            }
+        }
+        family.add_sides();
+        Joining::new(&family, &sidecars).join(&mut family);
+        (family, seen)
+    }
+
+    /// The conversation that contains an owner's calls.
+    pub fn of(&self, owner: Owner) -> &Conversation {
+        match owner {
+            Owner::Main => &self.main,
+            Owner::Agent(at) => self.agents.get(at).map_or(&self.main, |agent| self.body(agent)),
+        }
+    }
+
+    /// The conversation that contains a sub-agent's records.
+    pub fn body<'a>(&'a self, agent: &'a SubAgent) -> &'a Conversation {
+        match &agent.body {
+            Body::File(conversation) => conversation,
+            Body::Sidechain(_) => &self.main,
+        }
+    }
+
+    /// The turns of a sub-agent.
+    pub fn turns(&self, agent: &SubAgent) -> Vec<Turn> {
+        match &agent.body {
+            Body::File(conversation) => conversation.turns().live,
+            Body::Sidechain(chains) => {
+                let path = chains.last().map(|last| self.main.graph.path(*last));
+                let path_chains = path.into_iter().flatten().filter(|chain| chains.contains(chain));
+                self.main.turns_in(&path_chains.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The sub-agents that a call started or continued, as indices into [`WithAgents::agents`].
+    pub fn started(&self, owner: Owner, call: BlockId) -> &[usize] {
+        self.by_call.get(&(owner, call)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The kind of agent and its task: from its `.meta.json`, else from the call.
+    pub fn task(&self, agent: &SubAgent) -> io::Result<[Option<String>; 2]> {
+        let mut found = [agent.kind.clone(), agent.description.clone()];
+        if let Some(start) = agent.start.filter(|_| found.iter().any(Option::is_none)) {
+            let input = self.of(start.owner).call(start.call)?.input;
+            let input = Json::parse(&input).and_then(Json::object);
+            for (known, name) in found.iter_mut().zip(["subagent_type", "description"]) {
+                let from_input = || Some(input.as_ref()?.text(name)?.into_owned());
+                *known = known.take().or_else(from_input);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the sidechains of the session's file: one sub-agent for each root.
+    fn add_sides(&mut self) {
+        let graph = &self.main.graph;
+        let mut at: HashMap<ChainId, usize> = HashMap::new();
+        // What leads to the live leaf is the main conversation, even if it is marked as a
+        // sidechain.
+        let live: HashSet<ChainId> = self.main.live().into_iter().collect();
+        let sides = graph.numbered().filter(|(id, chain)| chain.is_sidechain && !live.contains(id));
+        for (id, chain) in sides {
+            // Up to the root, or to a chain whose root is known.
+            let mut way = vec![id];
+            let place = loop {
+                let here = way[way.len() - 1];
+                let up = graph.chain(here).start.after().map(|row| graph.chain_of(row));
+                match (at.get(&here), up.filter(|up| graph.chain(*up).is_sidechain)) {
+                    (Some(place), _) => break *place,
+                    (None, Some(up)) => way.push(up),
+                    (None, None) => break self.agents.len(),
+                }
+            };
+            at.extend(way.into_iter().map(|chain| (chain, place)));
+            if let Some(SubAgent { body: Body::Sidechain(chains), .. }) = self.agents.get_mut(place)
+            {
+                chains.push(id);
+            } else {
+                self.agents.push(SubAgent {
+                    id: format!("line-{}", self.main.table.row(chain.first).line),
+                    body: Body::Sidechain(vec![id]),
+                    purpose: Purpose::Task,
+                    kind: None,
+                    description: None,
+                    start: None,
+                    is_background: false,
+                    notified: None,
+                });
+            }
+        }
+    }
+}
+
+/// A sub-agent in a file of its own, and the id of the call that its `.meta.json` names.
+fn of_file(file: Agent, conversation: Conversation) -> (SubAgent, Option<String>) {
+    let bytes = file.meta().unwrap_or_default();
+    let meta = Json::parse(&bytes).and_then(Json::object);
+    let text = |name: &str| Some(meta.as_ref()?.text(name)?.into_owned());
+    let warm_up =
+        first_prompt(&conversation).is_some_and(|row| conversation.table.says(row, "Warmup"));
+    let purpose = match file.id.as_str() {
+        id if id.starts_with("acompact") => Purpose::Compaction,
+        id if id.starts_with("aprompt_suggestion") => Purpose::Suggestion,
+        _ if warm_up => Purpose::WarmUp,
+        _ => Purpose::Task,
+    };
+    let agent = SubAgent {
+        purpose,
+        kind: text("agentType"),
+        description: text("description"),
+        start: None,
+        is_background: false,
+        notified: None,
+        id: file.id,
+        body: Body::File(Box::new(conversation)),
+    };
+    (agent, text("toolUseId"))
+}
+
+/// The first record in a file that says anything, if it is a prompt.
+fn first_prompt(conversation: &Conversation) -> Option<RowId> {
+    let mut inputs = conversation.table.numbered().filter(|(_, row)| row.input.is_some());
+    inputs.next().filter(|(_, row)| row.input != Some(Input::ToolResult)).map(|(row, _)| row)
+}
+
+#[cfg(test)]
+#[path = "agents_tests.rs"]
+mod tests;

@@ -1,0 +1,26 @@
+//! What there is of a session for whoever keeps it elsewhere: a receiver of traces, a catalog, an
+//! archive.
+//!
+//! All of them ask the same questions: which turns and runs of sub-agents are there, under which
+//! name that stays the same, are they finished, which file reports them, and has anything changed
+//! since they were taken. [`Units`] answers for one session, [`Origins`] for the sessions around
+//! it, [`Fingerprint`] without reading anything.
+//! [`GrowingTable`](crate::conversation::table::GrowingTable) reads a file on from where it ended
+//! the last time.
+//!
+//! Invariants: names and marks depend only on the transcript; only one file reports a turn; no text
+//! is read.
+
+mod closing;
+mod earlier;
+mod fingerprint;
+mod origin;
+mod stable;
+mod unit;
+
+pub use closing::{Closing, IDLE, QUIET, is_complete};
+pub use earlier::{is_left, sessions_before};
+pub use fingerprint::Fingerprint;
+pub use origin::{Copied, Origins};
+pub use stable::{StableTurn, stable_turns};
+pub use unit::{Unit, Units, answer_name, record_name};

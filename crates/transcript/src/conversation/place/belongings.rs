@@ -1,0 +1,240 @@
+//! The files that belong to a session, besides its own.
+//!
+//! Clients have kept the records of sub-agents in four places: in the session's own file (no file
+//! of their own), beside it, in `subagents` in the folder of the session's name, and, according to
+//! published descriptions, in `subagents` beside it. If the folder does not show which session they
+//! belong to, the session id in their first records does.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use memchr::memmem;
+
+use super::{Session, is_agent, is_jsonl, listing, sidecar};
+use crate::format::file::{Body, Lines};
+use crate::format::json::Json;
+use crate::format::limit::GLANCE_HEAD;
+
+/// The file of a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its id, as in the file name.
+    pub id: String,
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The path of its `.meta.json`, if it has one.
+    pub meta: Option<PathBuf>,
+}
+
+impl Agent {
+    /// The bytes of its `.meta.json`, if they are JSON: `agentType`, `description`, `toolUseId` and
+    /// more.
+    pub fn meta(&self) -> Option<Vec<u8>> {
+        let bytes = sidecar(self.meta.as_ref()?)?;
+        Json::parse(&bytes).is_some().then_some(bytes)
+    }
+}
+
+/// A file that belongs to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belonging {
+    /// What it is.
+    pub thing: Thing,
+    /// Its path.
+    pub path: PathBuf,
+    /// The sub-agent, if it is the transcript of one.
+    pub agent: Option<Agent>,
+}
+
+/// The kinds of files that belong to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// The session itself.
+    Transcript,
+    /// A sub-agent's transcript.
+    Agent,
+    /// How a sub-agent was started.
+    AgentMeta,
+    /// A result too large for the transcript.
+    ToolResult,
+    /// Another file in the session's folder.
+    SideFile,
+    /// A copy of a file before it was edited.
+    FileHistory,
+    /// A todo list.
+    Todos,
+    /// An entry in the project's `sessions-index.json`.
+    IndexRow,
+    /// Prompts in `history.jsonl`.
+    History,
+}
+
+impl Thing {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Thing::Transcript => "transcript",
+            Thing::Agent => "agent",
+            Thing::AgentMeta => "agent-meta",
+            Thing::ToolResult => "tool-result",
+            Thing::SideFile => "side-file",
+            Thing::FileHistory => "file-history",
+            Thing::Todos => "todos",
+            Thing::IndexRow => "index-row",
+            Thing::History => "history",
+        }
+    }
+}
+
+/// The sub-agents' files of a session, by path.
+pub fn agents(session: &Session) -> Vec<Agent> {
+    let project = session.path.parent();
+    agents_among(session, &project.map(Beside::in_project).unwrap_or_default())
+}
+
+/// Like [`agents`], if the sub-agents' files beside the project's sessions are already known.
+pub fn agents_among(session: &Session, beside: &Beside) -> Vec<Agent> {
+    let mut found = Vec::new();
+    // Named agents may have folders of their own.
+    let mut open = vec![session.folder().join("subagents")];
+    while let Some(folder) = open.pop() {
+        let inside = listing(&folder);
+        open.extend(inside.folders);
+        found.extend(inside.files.into_iter().filter(|path| is_jsonl(path) && is_agent(path)));
+    }
+    found.extend(beside.of.get(&session.id).into_iter().flatten().cloned());
+    found.retain(|path| *path != session.path);
+    found.sort();
+    found.into_iter().map(agent).collect()
+}
+
+/// The sub-agents' files of a project that are not in the folder of a session, by the id of the
+/// session that they name.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    of: HashMap<String, Vec<PathBuf>>,
+}
+
+impl Beside {
+    /// Finds those of a project. This reads into each of them: with many sessions, call it only
+    /// once.
+    pub fn in_project(project: &Path) -> Beside {
+        Beside::in_project_while(project, || true).unwrap_or_default()
+    }
+
+    /// Like [`Beside::in_project`], with a time limit: `None` if `has_time` returns false before
+    /// all of them were read.
+    pub fn in_project_while(project: &Path, has_time: impl Fn() -> bool) -> Option<Beside> {
+        let mut of: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        for path in beside(project) {
+            if !has_time() {
+                return None;
+            }
+            if let Some(session) = session_of(&path) {
+                of.entry(session).or_default().push(path);
+            }
+        }
+        Some(Beside { of })
+    }
+
+    /// The ids of the sessions that they name.
+    pub fn sessions(self) -> HashSet<String> {
+        self.of.into_keys().collect()
+    }
+}
+
+fn agent(path: PathBuf) -> Agent {
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let id = id.strip_prefix("agent-").unwrap_or(&id).to_owned();
+    let meta = path.with_extension("meta.json");
+    Agent { id, meta: meta.is_file().then_some(meta), path }
+}
+
+/// The sub-agents' files that are not in the folder of a session.
+fn beside(project: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = [project.to_owned(), project.join("subagents")];
+    let files = folders.into_iter().flat_map(|folder| listing(&folder).files);
+    files.filter(|path| is_jsonl(path) && is_agent(path))
+}
+
+/// The id of the session that is named first in the file.
+fn session_of(path: &Path) -> Option<String> {
+    let mut lines = Lines::new(files::open(path).ok()?);
+    while let Ok(Some(line)) = lines.next_line() {
+        let mut named =
+            line.records().filter_map(|record| Some(record.entry?.session()?.into_owned()));
+        if let Some(named) = named.next() {
+            return Some(named);
+        }
+        if line.offset > GLANCE_HEAD as u64 {
+            break;
+        }
+    }
+    None
+}
+
+/// Everything that belongs to a session, the session first.
+///
+/// For a session in a home, this is more than for one that is given by its path alone: the copies
+/// of edited files, the todo lists and the prompt history are in the home.
+pub fn belongings(session: &Session) -> Vec<Belonging> {
+    let plain = |thing, path| Belonging { thing, path, agent: None };
+    let mut found = vec![plain(Thing::Transcript, session.path.clone())];
+    for agent in agents(session) {
+        let (path, meta) = (agent.path.clone(), agent.meta.clone());
+        found.push(Belonging { thing: Thing::Agent, path, agent: Some(agent) });
+        found.extend(meta.map(|meta| plain(Thing::AgentMeta, meta)));
+    }
+    let mut add = |thing: Thing, path: PathBuf| found.push(plain(thing, path));
+    for path in listing(&session.folder().join("tool-results")).files {
+        add(Thing::ToolResult, path);
+    }
+    for path in listing(&session.folder()).files {
+        add(Thing::SideFile, path);
+    }
+    let project = session.path.parent();
+    if let Some(index) = project.map(|project| project.join("sessions-index.json"))
+        && mentions(&index, &session.id)
+    {
+        add(Thing::IndexRow, index);
+    }
+    if let Some(root) = project.and_then(Path::parent).and_then(Path::parent) {
+        // The file name can be anything; only a plain name may be joined to a path.
+        let is_name =
+            Path::new(&session.id).components().all(|part| matches!(part, Component::Normal(_)));
+        let copies = root.join("file-history").join(&session.id);
+        for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
+            add(Thing::FileHistory, path);
+        }
+        for path in listing(&root.join("todos")).files {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(&session.id) {
+                add(Thing::Todos, path);
+            }
+        }
+        let history = root.join("history.jsonl");
+        if mentions(&history, &session.id) {
+            add(Thing::History, history);
+        }
+    }
+    found
+}
+
+/// Whether a line of a file contains the id. Ids are long and random, so its position does not
+/// matter. A file that exists but cannot be read may contain it.
+fn mentions(path: &Path, id: &str) -> bool {
+    let file = match files::open(path) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    let mut lines = Lines::new(file);
+    while let Ok(Some(line)) = lines.next_line() {
+        if let Body::Held(bytes) = line.body
+            && memmem::find(bytes, id.as_bytes()).is_some()
+        {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,148 @@
+//! What models cost: the prices (`data/prices.json`), and the cost of tokens.
+//!
+//! Invariant: an unknown price is `None`, never 0.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::conversation::usage::Usage;
+use crate::format::json::{Json, Object};
+
+/// The limits of a model, and its prices in US dollars for a million tokens.
+#[derive(Clone, Debug)]
+pub struct Price {
+    usual: Rates,
+    /// The prices for requests with more than [`LONG`] input tokens, if these cost more.
+    long: Option<Rates>,
+    /// The largest number of input tokens.
+    pub max_input_tokens: Option<u64>,
+    /// The largest number of output tokens.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// The prices of a million tokens, in US dollars.
+#[derive(Clone, Debug)]
+struct Rates {
+    input: f64,
+    output: f64,
+    cache_5m: f64,
+    cache_1h: f64,
+    cache_read: f64,
+}
+
+impl Rates {
+    /// Reads the members whose names end with `end`. Missing prices follow from the price of input.
+    fn read(object: &Object<'_>, end: &str) -> Option<Rates> {
+        let number = |name: &str| object.get(&format!("{name}{end}")).and_then(Json::float);
+        let input = number("input")?;
+        Some(Rates {
+            input,
+            output: number("output")?,
+            cache_5m: number("cache_write_5m").unwrap_or(input * 1.25),
+            cache_1h: number("cache_write_1h").unwrap_or(input * 2.0),
+            cache_read: number("cache_read").unwrap_or(input * 0.1),
+        })
+    }
+}
+
+/// A request with more input tokens than this is a long one.
+const LONG: u64 = 200_000;
+
+impl Price {
+    fn read(object: &Object<'_>) -> Option<Price> {
+        let count = |name: &str| u64::try_from(object.get(name)?.integer()?).ok();
+        Some(Price {
+            usual: Rates::read(object, "")?,
+            long: Rates::read(object, "_above_200k"),
+            max_input_tokens: count("max_input_tokens"),
+            max_output_tokens: count("max_output_tokens"),
+        })
+    }
+}
+
+static PRICES: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
+    let models =
+        Json::parse(include_bytes!("../../data/prices.json")).and_then(|all| all.get("models"));
+    let models = models.and_then(Json::object);
+    let each = models.iter().flat_map(Object::members);
+    each.filter_map(|(name, json)| Some((name.into_owned(), Price::read(&json.object()?)?)))
+        .collect()
+});
+
+/// The price of a thousand web searches, in US dollars.
+const SEARCHES: f64 = 10.0;
+
+/// The limits and prices of a model, if it is known.
+pub fn known(model: &str) -> Option<&'static Price> {
+    PRICES.get(model)
+}
+
+/// The cost of tokens, in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names are those of the tokens")]
+pub struct Cost {
+    pub input: f64,
+    pub output: f64,
+    pub cache_5m: f64,
+    pub cache_1h: f64,
+    pub cache_read: f64,
+    pub searches: f64,
+}
+
+impl Cost {
+    /// The sum of all fields.
+    pub fn total(self) -> f64 {
+        self.input + self.output + self.cache_5m + self.cache_1h + self.cache_read + self.searches
+    }
+}
+
+impl Price {
+    /// The cost of several requests. None of them is priced as a long one.
+    pub(crate) fn of_many(&self, usage: Usage) -> Cost {
+        self.usual.cost(usage)
+    }
+
+    /// The cost of one request. Long requests may cost more per token.
+    pub(crate) fn of_one(&self, usage: Usage) -> Cost {
+        let long = self.long.as_ref().filter(|_| usage.read() > LONG);
+        long.unwrap_or(&self.usual).cost(usage)
+    }
+}
+
+impl Rates {
+    #[allow(clippy::cast_precision_loss, reason = "nobody uses so many tokens")]
+    fn cost(&self, usage: Usage) -> Cost {
+        let of = |count: u64, each: f64| count as f64 * each / 1e6;
+        Cost {
+            input: of(usage.input, self.input),
+            output: of(usage.output, self.output),
+            cache_5m: of(usage.cache_5m, self.cache_5m),
+            cache_1h: of(usage.cache_1h, self.cache_1h),
+            cache_read: of(usage.cache_read, self.cache_read),
+            searches: usage.searches as f64 * SEARCHES / 1e3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_have_their_prices() {
+        let usage =
+            Usage { input: 24, output: 99, cache_5m: 680, cache_read: 11_200, ..Usage::default() };
+        let cost = usage.cost("claude-sonnet-4-6").unwrap().total();
+        assert!((cost - 0.007_467).abs() < 1e-9, "{cost}");
+        assert_eq!(usage.cost("some-model"), None);
+        let long = Usage { input: 1, cache_read: 200_000, ..Usage::default() };
+        let cost = long.request_cost("claude-sonnet-4-20250514").unwrap().total();
+        assert!((cost - 0.120_006).abs() < 1e-9, "{cost}");
+    }
+
+    #[test]
+    fn the_data_is_whole() {
+        assert!(PRICES.len() > 30);
+        assert_eq!(known("claude-3-haiku-20240307").unwrap().max_output_tokens, Some(4_096));
+    }
+}

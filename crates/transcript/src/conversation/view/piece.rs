@@ -1,0 +1,159 @@
+//! One block as a value: text, thinking, an image, or anything else as it is in the file.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::is_false;
+use crate::conversation::turn::{self, What};
+use crate::format::json::Json;
+
+/// A block of a message or of a result.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Piece {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+        /// The record is too long for memory, so the middle of the text is missing.
+        #[serde(skip_serializing_if = "is_false")]
+        cut: bool,
+    },
+    /// Thinking; empty if the client keeps only the signature.
+    Thinking {
+        /// The text.
+        text: String,
+        /// The record is too long for memory, so the middle of the text is missing.
+        #[serde(skip_serializing_if = "is_false")]
+        cut: bool,
+    },
+    /// Thinking that only the API can read.
+    RedactedThinking,
+    /// An image or a document.
+    Media {
+        /// The type of the block.
+        kind: String,
+        /// Its media type.
+        media_type: String,
+        /// Its size in bytes of base64 or text.
+        size: usize,
+    },
+    /// Anything else.
+    Other {
+        /// The type of the block.
+        kind: String,
+        /// The block itself.
+        json: Raw,
+    },
+}
+
+impl From<turn::Piece> for Piece {
+    fn from(piece: turn::Piece) -> Piece {
+        let cut = piece.is_cut;
+        match piece.what {
+            What::Text(text) => Piece::Text { text, cut },
+            What::Thinking(text) => Piece::Thinking { text, cut },
+            What::Redacted => Piece::RedactedThinking,
+            What::Media(kind, media_type, size) => Piece::Media { kind, media_type, size },
+            What::Call(kind, json) | What::Other(kind, json) => {
+                Piece::Other { kind, json: Raw::new(json) }
+            }
+        }
+    }
+}
+
+impl Piece {
+    /// Its text, if it is a text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Piece::Text { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether the middle of its text is missing.
+    pub fn is_cut(&self) -> bool {
+        matches!(self, Piece::Text { cut: true, .. } | Piece::Thinking { cut: true, .. })
+    }
+
+    /// A piece that is neither text nor thinking, in a few words, in brackets.
+    pub fn in_words(&self) -> Option<String> {
+        match self {
+            Piece::Text { .. } | Piece::Thinking { .. } => None,
+            Piece::RedactedThinking => Some("[thinking that only the API can read]".to_owned()),
+            Piece::Media { kind, media_type, size: bytes } => {
+                Some(format!("[{kind} {media_type} {}]", size(*bytes as u64)))
+            }
+            Piece::Other { kind, json } => Some(format!("[{kind} {}]", size(json.len() as u64))),
+        }
+    }
+}
+
+/// The texts of pieces, joined; pieces that are not text in a few words. Without the client's own
+/// wrapping of errors.
+pub(super) fn texts(pieces: &[Piece]) -> String {
+    let texts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text { text, .. } | Piece::Thinking { text, .. } => Some(text.clone()),
+        piece => piece.in_words(),
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let inner = text.trim().strip_prefix("<tool_use_error>");
+    inner.and_then(|inner| inner.strip_suffix("</tool_use_error>")).unwrap_or(&text).to_owned()
+}
+
+/// JSON as it is in the file.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Raw {
+    /// As JSON.
+    Json(Box<RawValue>),
+    /// As text, if another parser would not accept it as JSON.
+    Text(String),
+}
+
+impl Raw {
+    /// Creates it from the bytes of a value.
+    pub fn new(bytes: Vec<u8>) -> Raw {
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        if Json::parse(text.as_bytes()).is_none() {
+            return Raw::Text(text);
+        }
+        match RawValue::from_string(text.clone()) {
+            Ok(json) => Raw::Json(json),
+            Err(_) => Raw::Text(text),
+        }
+    }
+
+    /// The JSON as text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Raw::Json(json) => json.get(),
+            Raw::Text(text) => text,
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.as_str().len()
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.as_str().is_empty()
+    }
+}
+
+/// A number of bytes for people, such as 12 KB.
+#[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
+pub fn size(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 999.5 {
+            let digits = usize::from(value < 9.95 && unit != "B");
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
