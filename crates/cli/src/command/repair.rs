@@ -43,7 +43,8 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Repair, place);
     let job = surgery::job(world, &session, read, Plan::Repaired(Box::new(repaired)), policy);
-    if is_nothing {
+    // A file that the user named gets the session as it is.
+    if is_nothing && args.target.output.is_none() {
         let before = &job.read.subject;
         let findings = before.findings().map_err(unreadable)?;
         let mut worst = findings.iter().filter(|one| one.severity >= Severity::Loss);

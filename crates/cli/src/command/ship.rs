@@ -51,7 +51,7 @@ pub(crate) struct ShipArgs {
     #[arg(long)]
     dry_run: bool,
     /// Only check that the receiver is reachable and accepts the credentials
-    #[arg(long, conflicts_with_all = ["session", "all", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["session", "all", "dry_run", "json"])]
     check: bool,
     /// Also send what the receiver already has
     #[arg(long)]

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use crate::env::Env;
 
 /// The commands, those below others included, in the order of their names: each has a manual page.
-fn commands(env: &Env) -> Vec<String> {
+pub(crate) fn commands(env: &Env) -> Vec<String> {
     env.output(&["man", "--out", env.path("man").to_str().unwrap()]);
     let pages = std::fs::read_dir(env.path("man")).unwrap();
     let names = pages.map(|page| page.unwrap().file_name().into_string().unwrap());

@@ -26,6 +26,7 @@ mod leaf;
 mod ls;
 mod pictures;
 mod redact;
+mod schemas;
 mod ship;
 mod show;
 mod special;
