@@ -2,10 +2,9 @@
 //!
 //! Pure: values in, values out. `world` knows where they come from.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use export::receiver::ShipConfig;
 use serde::Deserialize;
 use workshop::store::Bounds;
 
@@ -74,40 +73,6 @@ pub(crate) fn split_homes(value: &str) -> Vec<PathBuf> {
         return vec![PathBuf::from(value)];
     }
     value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(PathBuf::from).collect()
-}
-
-/// `[ship]` in the configuration.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct ShipConfig {
-    pub(crate) to: Option<String>,
-    pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) langfuse_public_key: Option<String>,
-    pub(crate) langfuse_secret_key: Option<String>,
-    pub(crate) content: Option<ContentLevel>,
-    pub(crate) redact: Option<bool>,
-    pub(crate) profile: Option<ProfileName>,
-    pub(crate) longest: Option<u64>,
-    pub(crate) id_salt: Option<String>,
-    pub(crate) user: Option<String>,
-    pub(crate) tags: Vec<String>,
-    pub(crate) environment: Option<String>,
-    pub(crate) project: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ContentLevel {
-    Full,
-    Meta,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ProfileName {
-    Lean,
-    CcLangfuse,
 }
 
 #[cfg(test)]

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use export::receiver::ShipConfig;
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::{Home, HomeError, Listed, Session};
 use transcript::format::secret::Redactor;
 use workshop::Workshop;
 
-use crate::config::{Config, ShipConfig, split_homes};
+use crate::config::{Config, split_homes};
 use crate::failure::Failure;
 use crate::global::{Color, Global};
 use crate::handover::Handed;

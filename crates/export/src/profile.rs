@@ -12,6 +12,7 @@ mod lean;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value as Data;
 use transcript::format::secret::{Mask, Redactor};
 use transcript::format::time::Time;
@@ -59,7 +60,8 @@ impl Default for Telling {
 }
 
 /// Which set of attributes is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Attributes that all receivers understand.
     Lean,
@@ -68,7 +70,8 @@ pub enum Profile {
 }
 
 /// How much of a session is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Content {
     /// Everything.
     Full,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use export::client::Stop;
+use export::jobs::SetAside;
 use export::outbox::{Outbox, ReceiverDir, Refused, Trouble, WhenDown, side_by_side};
+use export::receiver::Receiver;
 use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::{Held, Lock};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,10 +21,10 @@ use transcript::conversation::place::{Home, Session};
 use transcript::format::time::Time;
 
 use crate::failure::Failure;
-use crate::jobs::{self, SetAside};
+use crate::jobs;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
-use crate::receiver::{self, Receiver, ReceiverArgs};
+use crate::receiver::{self, ReceiverArgs};
 use crate::select;
 use crate::text::count;
 use crate::world::World;
@@ -81,7 +83,7 @@ pub(crate) fn ship(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
         tree::tree(world, args, &sessions, since)?;
         return readable(&closed);
     }
-    let receiver = Arc::new(Receiver::find(world, &args.receiver)?);
+    let receiver = Arc::new(receiver::find(world, &args.receiver)?);
     if world.has_samples() && (args.all || !receiver.is_here) {
         let hint = "`--dry-run` shows what would be sent; a sample that you name can be sent to a receiver on this machine";
         return Err(Failure::usage(
@@ -197,10 +199,10 @@ fn send(
 ) -> Result<(), Failure> {
     let receiver_dir = &receiver.dir;
     let _held = hold(world, receiver_dir)?;
-    if let Some(note) = receiver::take_over(world, receiver) {
-        world.out.note(&note)?;
+    if let Some(taken_over) = receiver.take_over(&receiver::their_home(world)) {
+        world.out.note(&receiver::of_taken_over(&taken_over))?;
     }
-    let sender = receiver.sender()?;
+    let sender = receiver::sender(receiver)?;
     let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Stop);
     let mut outcome = outbox.drain(Refused::TryAgain);
     let (mut made, mut unreadable) = (Made::default(), 0);
@@ -330,8 +332,8 @@ pub(super) fn undelivered(trouble: &Trouble) -> Failure {
 }
 
 fn check(world: &mut World, args: &ShipArgs) -> Result<(), Failure> {
-    let receiver = Receiver::find(world, &args.receiver)?;
-    let mut sender = receiver.sender()?;
+    let receiver = receiver::find(world, &args.receiver)?;
+    let mut sender = receiver::sender(&receiver)?;
     // A person waits.
     sender.tries(0);
     let (to, by) = (receiver.shown(), receiver.named_by);

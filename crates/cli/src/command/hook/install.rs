@@ -3,7 +3,7 @@
 use super::change::{self, Consent, Edit};
 use super::settings;
 use crate::failure::Failure;
-use crate::receiver::{Receiver, ReceiverArgs};
+use crate::receiver::{self, ReceiverArgs};
 use crate::world::World;
 
 /// Add the hook to Claude Code's settings
@@ -28,7 +28,7 @@ pub(super) fn install(world: &mut World, args: &InstallArgs) -> Result<(), Failu
     };
     change::carry_out(world, &edit, &args.consent)?;
     // The client's environment may name a receiver that this shell does not.
-    if Receiver::look_for(world, &ReceiverArgs::default())?.is_none() {
+    if receiver::look_for(world, &ReceiverArgs::default())?.is_none() {
         world.out.note("no receiver is configured here: nothing is sent until Claude Code has one; `quipu hook status` tells how to set it")?;
     }
     Ok(())

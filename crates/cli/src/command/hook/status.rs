@@ -3,17 +3,19 @@
 use std::path::Path;
 
 use anstyle::Style;
+use export::jobs::{Aside, aside_folder, set_aside, waiting};
 use export::queue::Queue;
+use export::receiver::Receiver;
 use serde::Serialize;
 
 use super::change::Settings;
 use super::settings::{self, EVENTS, Wrong};
 use crate::failure::Failure;
-use crate::jobs::{self, log};
+use crate::jobs;
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::receiver::{Receiver, ReceiverArgs};
+use crate::receiver::{self, ReceiverArgs};
 use crate::text::{age, count, quoted, shown, size};
 use crate::world::World;
 
@@ -45,7 +47,7 @@ pub(super) fn status(world: &mut World, args: &StatusArgs) -> Result<(), Failure
             tell(world, &path, &install, &found)?;
         }
     }
-    let receiver = Receiver::look_for(world, &args.receiver)?;
+    let receiver = receiver::look_for(world, &args.receiver)?;
     let waits = Waits::new(world, receiver.as_ref())?;
     if args.json {
         return Ok(world.out.json(&waits)?);
@@ -61,7 +63,7 @@ struct Waits {
     named_by: Option<&'static str>,
     jobs: usize,
     /// Jobs that are not retried automatically.
-    aside: Vec<jobs::Aside>,
+    aside: Vec<Aside>,
     batches: usize,
     bytes: u64,
     refused: Vec<String>,
@@ -83,15 +85,15 @@ impl Waits {
             v: JSON_VERSION,
             receiver: receiver.map(Receiver::shown),
             named_by: receiver.map(|receiver| receiver.named_by),
-            jobs: receiver_dir.map_or(0, jobs::waiting),
-            aside: receiver_dir.map(jobs::set_aside).unwrap_or_default(),
+            jobs: receiver_dir.map_or(0, waiting),
+            aside: receiver_dir.map(set_aside).unwrap_or_default(),
             batches: spool.map_or(0, |spool| spool.waiting().len()),
             bytes: spool.map_or(0, Queue::size),
             refused: refused.into_iter().map(|(_, why)| why).collect(),
             refused_folder: spool.map(|spool| spool.refused_folder().display().to_string()),
             damaged: spool.map_or(0, |spool| spool.damaged().len()),
             arrived: newest.map(|newest| world.since(newest).as_secs()),
-            log: log::path(world)?.display().to_string(),
+            log: jobs::log(world)?.path().display().to_string(),
         })
     }
 }
@@ -100,7 +102,7 @@ impl Waits {
 const LINES: usize = 5;
 
 fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Result<(), Failure> {
-    let tail = log::tail(world, LINES);
+    let tail = jobs::log(world)?.tail(LINES);
     let page = &mut Page::new(&mut world.out);
     page.line(&[Span::new(BOLD, "receiver".to_owned())])?;
     match receiver {
@@ -129,7 +131,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
         let text = format!("{all}`quipu ship --all` tries again; this drops them:");
         row(page, "", DIM, &text)?;
         // A line to copy: it stays on one line.
-        let folder = quoted(&jobs::aside_folder(&receiver.dir).display().to_string());
+        let folder = quoted(&aside_folder(&receiver.dir).display().to_string());
         page.line(&[Span::named(""), Span::plain(format!("rm -r {folder}"))])?;
     }
     if waits.batches > 0 {

@@ -9,9 +9,11 @@ use std::io::{self, IsTerminal as _, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use export::jobs::Job;
+
 use crate::failure::Failure;
-use crate::jobs::{Job, log};
-use crate::receiver::{Receiver, ReceiverArgs};
+use crate::jobs;
+use crate::receiver::{self, ReceiverArgs};
 use crate::world::World;
 
 /// Ship what is new in a session; the client runs this
@@ -38,7 +40,7 @@ pub(super) fn stop(world: &mut World, args: &StopArgs) -> Result<(), Failure> {
     match take(world, args) {
         Ok(()) => Ok(()),
         Err(failure) => {
-            log::write(world, &format!("hook: {failure}"));
+            jobs::write(world, &format!("hook: {failure}"));
             if args.strict { Err(failure) } else { Ok(()) }
         }
     }
@@ -55,8 +57,8 @@ fn take(world: &World, args: &StopArgs) -> Result<(), Failure> {
     let input = listen(io::stdin().lock(), |wait| files::is_ready(&io::stdin(), wait), PATIENCE);
     let input = input.map_err(bad)?;
     let job: Job = serde_json::from_slice(&input).map_err(|error| bad(error.to_string()))?;
-    let job = job.heard(&world.cwd, world.now).map_err(bad)?;
-    let receiver = Receiver::find(world, &args.receiver)?;
+    let job = job.heard(&world.cwd, world.now).map_err(|error| bad(error.to_string()))?;
+    let receiver = receiver::find(world, &args.receiver)?;
     let unwritable = |error| Failure::unwritable(&receiver.dir.folder, error);
     job.put(&receiver.dir).map_err(unwritable)?;
     start().map_err(unwritable)

@@ -20,7 +20,7 @@ use super::ShipArgs;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, DIM, WARN};
-use crate::receiver::{Receiver, ids, telling_nobody};
+use crate::receiver::{ids, look_for, telling_nobody};
 use crate::text::{count, fit, one_line, printable, short_number, span as length};
 use crate::world::World;
 
@@ -30,7 +30,7 @@ pub(super) fn tree(
     sessions: &[Session],
     since: Option<Time>,
 ) -> Result<(), Failure> {
-    let receiver = Receiver::look_for(world, &args.receiver)?;
+    let receiver = look_for(world, &args.receiver)?;
     let nobody = telling_nobody(world, &args.receiver);
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
     let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.repeat());

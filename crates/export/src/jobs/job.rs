@@ -13,19 +13,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use export::disk;
-use export::outbox::ReceiverDir;
 use files::Durability;
 use serde::{Deserialize, Serialize};
 use transcript::conversation::ingest::Closing;
 use transcript::conversation::place::is_jsonl;
 use transcript::format::time::Time;
 
+use crate::disk;
+use crate::outbox::ReceiverDir;
+
 /// What the client writes to stdin, as far as it matters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-pub(crate) struct Job {
-    pub(crate) session_id: String,
-    pub(crate) transcript_path: PathBuf,
+pub struct Job {
+    session_id: String,
+    transcript_path: PathBuf,
     #[serde(default)]
     hook_event_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,10 +43,10 @@ pub(crate) struct Job {
 
 /// All work for one session.
 #[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) session: String,
-    pub(crate) path: PathBuf,
-    pub(crate) closing: Closing,
+pub(super) struct Work {
+    pub(super) session: String,
+    pub(super) path: PathBuf,
+    pub(super) closing: Closing,
     /// Transcripts of sub-agents that may still be written to.
     agents: Vec<PathBuf>,
     /// The files of the jobs that this work completes.
@@ -56,19 +57,66 @@ pub(crate) struct Work {
 
 /// A job that is not retried automatically.
 #[derive(Debug, Serialize)]
-pub(crate) struct Aside {
+pub struct Aside {
     /// The file of the job.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// The transcript that it is about, if the job can be parsed.
-    pub(crate) transcript: Option<PathBuf>,
-    pub(crate) why: String,
+    pub transcript: Option<PathBuf>,
+    /// Why it is not retried.
+    pub why: String,
 }
 
 /// Whether jobs that were set aside are tried once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetAside {
+pub enum SetAside {
+    /// They stay where they are.
     Leave,
+    /// They are tried once more: the user asked.
     TryAgain,
+}
+
+/// Why something is not a job.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// It cannot be parsed.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// Its file cannot be read.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+    /// A name in it is too long.
+    #[error("a name is longer than {LONGEST_NAME} bytes")]
+    LongName,
+    /// It is about something else.
+    #[error("`{}` is not a transcript: its name does not end in `.jsonl`", .0.display())]
+    NoTranscript(PathBuf),
+}
+
+/// What happens to a job after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It is done.
+    Done,
+    /// The next hook tries again; this attempt does not count, as the job did not cause it.
+    TryAgain,
+    /// The next hook tries again; this attempt counts.
+    Counted {
+        /// How many attempts there were.
+        count: u32,
+        /// How many there are at most.
+        most: u32,
+    },
+    /// It was set aside.
+    SetAside,
+}
+
+/// A job that was set aside when jobs were taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotTaken {
+    /// The session that it is about, if the job can be parsed.
+    pub session: Option<String>,
+    /// Why it was set aside.
+    pub why: String,
 }
 
 /// The maximum number of attempts for a job.
@@ -81,7 +129,7 @@ const LONGEST_NAME: usize = 200;
 
 impl Job {
     /// The job as reported, with absolute paths and the current time.
-    pub(crate) fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, String> {
+    pub fn heard(mut self, cwd: &Path, now: SystemTime) -> Result<Job, JobError> {
         self.transcript_path = cwd.join(&self.transcript_path);
         self.agent_transcript_path = self.agent_transcript_path.filter(|path| is_jsonl(path));
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -91,30 +139,28 @@ impl Job {
     }
 
     /// Checks that this can be a job at all.
-    fn checked(self) -> Result<Job, String> {
+    fn checked(self) -> Result<Job, JobError> {
         let names = [&self.session_id, &self.hook_event_name];
         if names.into_iter().chain(&self.agent_id).any(|name| name.len() > LONGEST_NAME) {
-            return Err(format!("a name is longer than {LONGEST_NAME} bytes"));
+            return Err(JobError::LongName);
         }
         if !is_jsonl(&self.transcript_path) {
-            let path = self.transcript_path.display();
-            return Err(format!("`{path}` is not a transcript: its name does not end in `.jsonl`"));
+            return Err(JobError::NoTranscript(self.transcript_path));
         }
         Ok(self)
     }
 
     /// The job in a file.
-    fn parse(bytes: &[u8]) -> Result<Job, String> {
-        let job: Job = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        job.checked()
+    fn parse(bytes: &[u8]) -> Result<Job, JobError> {
+        serde_json::from_slice::<Job>(bytes)?.checked()
     }
 
-    fn read(path: &Path) -> Result<Job, String> {
-        Job::parse(&files::read(path, LONGEST).map_err(|error| error.to_string())?)
+    fn read(path: &Path) -> Result<Job, JobError> {
+        Job::parse(&files::read(path, LONGEST)?)
     }
 
     /// Writes it to the folder where the worker looks for jobs.
-    pub(crate) fn put(&self, of: &ReceiverDir) -> io::Result<()> {
+    pub fn put(&self, of: &ReceiverDir) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
         let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
         files::put(
@@ -144,7 +190,7 @@ fn taken_folder(receiver_dir: &ReceiverDir) -> PathBuf {
 }
 
 /// Jobs that are not retried automatically.
-pub(crate) fn aside_folder(receiver_dir: &ReceiverDir) -> PathBuf {
+pub fn aside_folder(receiver_dir: &ReceiverDir) -> PathBuf {
     folder(receiver_dir).join("aside")
 }
 
@@ -171,17 +217,17 @@ fn with_attempts(path: &Path, attempts: u32) -> PathBuf {
 }
 
 /// How many jobs wait.
-pub(crate) fn waiting(receiver_dir: &ReceiverDir) -> usize {
+pub fn waiting(receiver_dir: &ReceiverDir) -> usize {
     job_files(&folder(receiver_dir)).len() + job_files(&taken_folder(receiver_dir)).len()
 }
 
 /// Whether there are jobs that no worker has taken yet.
-pub(crate) fn has_new(receiver_dir: &ReceiverDir) -> bool {
+pub(super) fn has_new(receiver_dir: &ReceiverDir) -> bool {
     !job_files(&folder(receiver_dir)).is_empty()
 }
 
 /// The jobs that were set aside, oldest first.
-pub(crate) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
+pub fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
     let mut found = job_files(&aside_folder(receiver_dir));
     found.sort_by_cached_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
     let aside = found.into_iter().map(|file| match Job::read(&file) {
@@ -196,11 +242,11 @@ pub(crate) fn set_aside(receiver_dir: &ReceiverDir) -> Vec<Aside> {
 
 /// Takes all jobs, by session. Those with the most attempts come last, so that they cannot keep the
 /// others from being done. Files that are not jobs, and jobs whose workers did not return, are set
-/// aside; the second list reports them.
-pub(crate) fn take(
+/// aside; the second list has them.
+pub(super) fn take(
     receiver_dir: &ReceiverDir,
     aside: SetAside,
-) -> io::Result<(Vec<Work>, Vec<String>)> {
+) -> io::Result<(Vec<Work>, Vec<NotTaken>)> {
     let taken = taken_folder(receiver_dir);
     files::make_private_folder(&taken)?;
     let new = job_files(&folder(receiver_dir)).into_iter().map(|path| (path, 0));
@@ -211,21 +257,22 @@ pub(crate) fn take(
         fs::rename(&path, with_attempts(&taken.join(name), attempts))?;
     }
     let mut found: BTreeMap<(String, PathBuf), Work> = BTreeMap::new();
-    let mut notes = Vec::new();
+    let mut not_taken = Vec::new();
     for path in job_files(&taken) {
         let attempts = name_and_attempts(&path).1;
         let job = match Job::read(&path) {
             Ok(job) => job,
-            Err(why) => {
+            Err(error) => {
+                let why = error.to_string();
                 put_aside(receiver_dir, &path, &why)?;
-                notes.push(format!("a job that cannot be parsed was set aside: {why}"));
+                not_taken.push(NotTaken { session: None, why });
                 continue;
             }
         };
         if attempts >= MOST_ATTEMPTS {
             let why = format!("its worker stopped early {attempts} times");
             put_aside(receiver_dir, &path, &why)?;
-            notes.push(format!("{}: set aside: {why}", job.session_id));
+            not_taken.push(NotTaken { session: Some(job.session_id), why });
             continue;
         }
         let key = (job.session_id.clone(), job.transcript_path.clone());
@@ -244,7 +291,7 @@ pub(crate) fn take(
     }
     let mut found: Vec<Work> = found.into_values().collect();
     found.sort_by_key(|work| work.attempts);
-    Ok((found, notes))
+    Ok((found, not_taken))
 }
 
 /// Sets a job aside, with the reason in it.
@@ -268,13 +315,13 @@ fn put_aside(receiver_dir: &ReceiverDir, path: &Path, why: &str) -> io::Result<(
 
 impl Work {
     /// Counts an attempt, before anything else is done.
-    pub(crate) fn begin(&mut self) -> io::Result<()> {
+    pub(super) fn begin(&mut self) -> io::Result<()> {
         self.attempts += 1;
         self.rename()
     }
 
     /// The failure was not caused by the job: this attempt does not count.
-    pub(crate) fn take_back(&mut self) -> io::Result<()> {
+    pub(super) fn take_back(&mut self) -> io::Result<()> {
         self.attempts = self.attempts.saturating_sub(1);
         self.rename()
     }
@@ -292,48 +339,35 @@ impl Work {
     }
 
     /// Removes the job. If that fails, it is done once more, which changes nothing.
-    pub(crate) fn done(&self) {
+    pub(super) fn done(&self) {
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
     }
 
-    /// The job failed. Returns a message: it will be tried again, or it was set aside now.
-    pub(crate) fn failed(&self, of: &ReceiverDir, why: &str) -> io::Result<String> {
+    /// The job failed: it will be tried again, or is set aside now.
+    pub(super) fn failed(&self, of: &ReceiverDir, why: &str) -> io::Result<Next> {
         if self.attempts < MOST_ATTEMPTS {
-            let count = self.attempts;
-            return Ok(format!("the next hook tries again ({count} of {MOST_ATTEMPTS})"));
+            return Ok(Next::Counted { count: self.attempts, most: MOST_ATTEMPTS });
         }
         self.files.iter().try_for_each(|path| put_aside(of, path, why))?;
-        Ok("set aside: see `quipu hook status`".to_owned())
+        Ok(Next::SetAside)
     }
 
     /// Whether a turn ended whose last lines may still be written.
-    pub(crate) fn is_turn(&self) -> bool {
+    pub(super) fn is_turn(&self) -> bool {
         let never = Closing::default();
         self.closing.stopped > never.stopped || self.closing.ended > never.ended
     }
 
     /// The current size of the files.
-    pub(crate) fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         let files = self.agents.iter().chain([&self.path]);
         files.filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
-    pub(crate) fn transcript(&self) -> &Path {
+    pub(super) fn transcript(&self) -> &Path {
         &self.path
-    }
-}
-
-/// A job that was set aside, on one line.
-pub(crate) fn of_aside(aside: &Aside) -> String {
-    match &aside.transcript {
-        // If the transcript is the reason, the reason names it already.
-        Some(path) if !aside.why.contains(path.to_string_lossy().as_ref()) => {
-            format!("`{}`: {}", path.display(), aside.why)
-        }
-        Some(_) => aside.why.clone(),
-        None => format!("`{}`: {}", aside.file.display(), aside.why),
     }
 }
 

@@ -5,25 +5,23 @@
 //! cannot be done, or never ends, costs the others the time of one attempt at most, and is set
 //! aside after a few attempts.
 
+use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant, SystemTime};
 
-use export::client::{Sender, Stop};
-use export::outbox::{Outbox, Refused, WhenDown, side_by_side};
-use export::ship::{Made, Repeat, ShipError, Shipper};
 use files::Lock;
-use transcript::conversation::ingest::Closing;
-use transcript::conversation::ingest::{is_complete, is_left, sessions_before};
+use transcript::conversation::ingest::{Closing, is_complete, is_left, sessions_before};
 use transcript::conversation::place::Session;
 
-use super::job::{self, SetAside, Work};
-use super::log;
-use crate::failure::Failure;
-use crate::receiver::{self, Receiver, ReceiverArgs};
-use crate::world::World;
+use super::job::{self, Aside, Next, NotTaken, SetAside, Work};
+use crate::client::{Sender, Stop};
+use crate::outbox::{Outbox, Refused, Trouble, WhenDown, side_by_side};
+use crate::receiver::{Receiver, ResolveError, TakenOver, Trust};
+use crate::ship::{Made, Repeat, ShipError, Shipper};
 
 /// How long a file must not grow before it is read.
 const QUIET: Duration = Duration::from_millis(300);
@@ -35,22 +33,99 @@ const TRIES: u32 = 5;
 /// [`TRIES`], and answers slowly, does not reach it.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// Does the jobs that wait for the receiver that the arguments name.
-pub(crate) fn work(world: &mut World, args: &ReceiverArgs) -> Result<(), Failure> {
-    let receiver = Arc::new(Receiver::find(world, args)?);
-    all(world, &receiver, SetAside::Leave)
+/// What the work needs of the program that does it.
+pub struct Surroundings<'a> {
+    /// The current time; the work may take long.
+    pub clock: Box<dyn Fn() -> SystemTime + 'a>,
+    /// The client's home, where the cc-langfuse hook keeps its state.
+    pub home: PathBuf,
+    /// What other processes report as the holder of the lock.
+    pub who: String,
+    /// How clients trust the certificates in a file.
+    pub trust: Trust,
+}
+
+impl fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (home, who) = (&self.home, &self.who);
+        let mut shown = f.debug_struct("Surroundings");
+        shown.field("home", home).field("who", who).finish_non_exhaustive()
+    }
+}
+
+/// What happened while jobs were done, for the log.
+#[derive(Debug)]
+pub enum Notice {
+    /// A job was set aside before anything was done for it.
+    NotTaken(NotTaken),
+    /// What the cc-langfuse hook has sent was imported, or could not be.
+    TakenOver(TakenOver),
+    /// A message about the batches that waited.
+    Waited(String),
+    /// A job was tried.
+    Tried {
+        /// The session that the job is about.
+        session: String,
+        /// What was done, or why nothing could be.
+        what: String,
+        /// What happens to the job now.
+        next: Next,
+    },
+}
+
+/// Why jobs are not done. Those that are not done stay where they are.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// The folder of the receiver cannot be written to.
+    #[error("cannot write `{}`", path.display())]
+    Unwritable {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// There is no client that could send.
+    #[error("{0}")]
+    Receiver(#[from] ResolveError),
+    /// The batches that waited can neither be delivered nor be kept.
+    #[error("{0}")]
+    Undelivered(#[from] Trouble),
+    /// A job makes no progress.
+    #[error("{session}: given up after {minutes} minutes without progress")]
+    Hangs {
+        /// The session that the job is about.
+        session: String,
+        /// How long it was waited for.
+        minutes: u64,
+    },
+}
+
+/// Does the jobs that hooks left to the process that ships to the receiver, if there are any; then
+/// returns the jobs that are set aside.
+pub fn do_left(
+    receiver: &Arc<Receiver>,
+    aside: SetAside,
+    surroundings: &Surroundings<'_>,
+    report: &mut dyn FnMut(Notice),
+) -> Result<Vec<Aside>, WorkError> {
+    let receiver_dir = &receiver.dir;
+    let before = job::set_aside(receiver_dir);
+    if job::has_new(receiver_dir)
+        || aside == SetAside::TryAgain && job::waiting(receiver_dir) + before.len() > 0
+    {
+        do_all(receiver, aside, surroundings, report)?;
+    }
+    Ok(job::set_aside(receiver_dir))
 }
 
 /// Does the jobs of hooks, until no new ones are left.
-pub(crate) fn all(
-    world: &World,
+pub fn do_all(
     receiver: &Arc<Receiver>,
     mut aside: SetAside,
-) -> Result<(), Failure> {
-    while round(world, receiver, aside).inspect_err(|failure| {
-        log::write(world, &format!("work: {failure}"));
-    })? == Left::New
-    {
+    surroundings: &Surroundings<'_>,
+    report: &mut dyn FnMut(Notice),
+) -> Result<(), WorkError> {
+    while round(receiver, aside, surroundings, report)? == Left::New {
         aside = SetAside::Leave;
     }
     Ok(())
@@ -64,47 +139,58 @@ enum Left {
     New,
 }
 
-fn round(world: &World, receiver: &Arc<Receiver>, aside: SetAside) -> Result<Left, Failure> {
+fn unwritable(receiver: &Receiver) -> impl Fn(io::Error) -> WorkError {
+    let path = receiver.dir.folder.clone();
+    move |source| WorkError::Unwritable { path: path.clone(), source }
+}
+
+fn round(
+    receiver: &Arc<Receiver>,
+    aside: SetAside,
+    surroundings: &Surroundings<'_>,
+    report: &mut dyn FnMut(Notice),
+) -> Result<Left, WorkError> {
     let receiver_dir = &receiver.dir;
-    let unwritable = |error| Failure::unwritable(&receiver_dir.folder, error);
-    let who = format!("process {} (quipu hook)", std::process::id());
-    let Lock::Held(held) = receiver_dir.lock(&who, Duration::ZERO).map_err(unwritable)? else {
-        return Ok(Left::Nothing);
-    };
-    let (found, notes) = job::take(receiver_dir, aside).map_err(unwritable)?;
-    for note in notes {
-        log::write(world, &note);
+    let unwritable = unwritable(receiver);
+    let lock = receiver_dir.lock(&surroundings.who, Duration::ZERO).map_err(&unwritable)?;
+    let Lock::Held(held) = lock else { return Ok(Left::Nothing) };
+    let (found, not_taken) = job::take(receiver_dir, aside).map_err(&unwritable)?;
+    for job in not_taken {
+        report(Notice::NotTaken(job));
     }
     if !found.is_empty() {
-        each(world, receiver, found)?;
+        each(receiver, found, surroundings, report)?;
     }
     drop(held);
     Ok(if job::has_new(receiver_dir) { Left::New } else { Left::Nothing })
 }
 
 /// Does the jobs, one after the other.
-fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(), Failure> {
+fn each(
+    receiver: &Arc<Receiver>,
+    found: Vec<Work>,
+    surroundings: &Surroundings<'_>,
+    report: &mut dyn FnMut(Notice),
+) -> Result<(), WorkError> {
     let receiver_dir = &receiver.dir;
-    let unwritable = |error| Failure::unwritable(&receiver_dir.folder, error);
-    if let Some(note) = receiver::take_over(world, receiver) {
-        log::write(world, &note);
+    let unwritable = unwritable(receiver);
+    if let Some(taken_over) = receiver.take_over(&surroundings.home) {
+        report(Notice::TakenOver(taken_over));
     }
-    let mut sender = receiver.sender()?;
+    let mut sender = receiver.sender(surroundings.trust)?;
     sender.tries(TRIES);
     let sender = Arc::new(sender);
     // Batches that wait are sent first; they belong to no job.
     let mut outbox = Outbox::new(&sender, receiver_dir, WhenDown::Keep);
     let drained = outbox.drain(Refused::Leave);
-    for note in &outbox.tally.notes {
-        log::write(world, note);
-    }
-    drained.map_err(|trouble| Failure::undelivered(trouble.to_string(), None))?;
+    outbox.tally.notes.drain(..).for_each(|note| report(Notice::Waited(note)));
+    drained?;
     // A receiver that is down for one job is down for all: their spans go to the queue on disk.
     let mut down = outbox.down;
     let start = Instant::now();
     for mut work in found {
-        work.begin().map_err(unwritable)?;
-        let (session, now) = (work.session.clone(), world.clock());
+        work.begin().map_err(&unwritable)?;
+        let (session, now) = (work.session.clone(), (surroundings.clock)());
         let (theirs, their_sender) = (Arc::clone(receiver), Arc::clone(&sender));
         let outcome = within(LONGEST, move |alive| {
             wait_for_last_lines(&work, start);
@@ -114,27 +200,22 @@ fn each(world: &World, receiver: &Arc<Receiver>, found: Vec<Work>) -> Result<(),
         let Some((mut work, outcome)) = outcome else {
             // The lock ends with this process, and so does the thread that hangs; the attempt stays
             // counted.
-            let minutes = LONGEST.as_secs() / 60;
-            let message = format!("{session}: given up after {minutes} minutes without progress");
-            return Err(Failure::undelivered(message, None));
+            return Err(WorkError::Hangs { session, minutes: LONGEST.as_secs() / 60 });
         };
-        let text = outcome.parts.join("; ");
-        let text = match outcome.end {
+        let what = outcome.parts.join("; ");
+        let next = match outcome.end {
             End::Done => {
                 work.done();
-                text
+                Next::Done
             }
-            End::Unreadable => {
-                let next = work.failed(receiver_dir, &text).map_err(unwritable)?;
-                format!("{text}; {next}")
-            }
+            End::Unreadable => work.failed(receiver_dir, &what).map_err(&unwritable)?,
             End::Undelivered => {
-                work.take_back().map_err(unwritable)?;
-                format!("{text}; the next hook tries again")
+                work.take_back().map_err(&unwritable)?;
+                Next::TryAgain
             }
         };
         down = outcome.down;
-        log::write(world, &format!("{}: {text}", work.session));
+        report(Notice::Tried { session, what, next });
     }
     Ok(())
 }
@@ -274,7 +355,7 @@ fn ship(
     Shipped { end, parts, down: outbox.down }
 }
 
-fn unreadable(path: &std::path::Path, error: &io::Error) -> String {
+fn unreadable(path: &Path, error: &io::Error) -> String {
     format!("cannot read `{}`: {error}", path.display())
 }
 
