@@ -34,13 +34,12 @@ pub(crate) fn turn(
     place: TurnPlace<'_>,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let path = &session.of(place.owner).path;
     open_object(out, &Versioned::new(TurnView::new(session, turn, place)))?;
     out.write_all(b",\"steps\":[")?;
     // The blocks of an answer are written into it.
     let (mut between, mut within, mut end): (&[u8], &[u8], &[u8]) = (b"", b"", b"");
     for item in view::items(session, place.owner, turn) {
-        let item = item.map_err(|error| Failure::unreadable(path, error))?;
+        let item = item?;
         if matches!(item, Item::Block(_) | Item::Call(_)) {
             out.write_all(std::mem::replace(&mut within, b","))?;
         } else {

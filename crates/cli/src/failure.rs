@@ -59,7 +59,8 @@ impl Failure {
         }
     }
 
-    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn unreadable(path: &Path, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
         let is_stream = NotRegular::is_why(&source) && !path.is_dir();
         let hint = is_stream.then_some(REGULAR);
         let message = format!("cannot read `{}`", path.display());
@@ -158,7 +159,8 @@ impl Failure {
 
     /// An error of an operation that both reads a file and writes output: a closed pipe is an error
     /// of the output.
-    pub(crate) fn mixed(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn mixed(path: &Path, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
         match source.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::StorageFull => Failure::from(source),
             _ => Failure::unreadable(path, source),
@@ -258,6 +260,23 @@ impl fmt::Display for Failure {
             cause = error.source();
         }
         Ok(())
+    }
+}
+
+/// A file that could not be read; without a path, output that could not be written.
+impl From<transcript::Error> for Failure {
+    fn from(error: transcript::Error) -> Self {
+        let Some(path) = error.path().map(Path::to_owned) else {
+            return Failure::from(error.into_io());
+        };
+        let line = error.line();
+        let failure = Failure::unreadable(&path, error.into_io());
+        match line {
+            Some(line) => {
+                Failure { message: format!("{}, line {line}", failure.message), ..failure }
+            }
+            None => failure,
+        }
     }
 }
 

@@ -10,5 +10,5 @@ use crate::text::one_line;
 /// The words that opened the turn; in parentheses, what stands in for them.
 pub(crate) fn headline(conversation: &Conversation, turn: &Turn) -> Result<String, Failure> {
     let text = view::headline(conversation, turn);
-    Ok(one_line(&text.map_err(|error| Failure::unreadable(&conversation.path, error))?))
+    Ok(one_line(&text?))
 }

@@ -5,7 +5,6 @@
 //! session that was not checked is not called healthy.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +26,7 @@ pub(crate) struct Health {
     /// How many contain no conversation: there is nothing to resume, and nothing is lost.
     pub(crate) silent: usize,
     /// Those that could not be read.
-    pub(crate) unreadable: Vec<(PathBuf, io::Error)>,
+    pub(crate) unreadable: Vec<transcript::Error>,
 }
 
 /// How many bytes can be checked in a millisecond, on a slow machine.
@@ -68,7 +67,7 @@ pub(crate) fn look(sessions: &[Session], patience: Option<Duration>, now: Option
 }
 
 impl Health {
-    fn add(&mut self, session: &Session, report: io::Result<Report>) {
+    fn add(&mut self, session: &Session, report: transcript::Result<Report>) {
         match report {
             Ok(report) => {
                 self.checked += 1;
@@ -79,7 +78,7 @@ impl Health {
                     self.bad.push((session.clone(), report.verdict));
                 }
             }
-            Err(error) => self.unreadable.push((session.path.clone(), error)),
+            Err(error) => self.unreadable.push(error),
         }
     }
 }

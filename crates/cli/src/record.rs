@@ -81,11 +81,11 @@ pub(crate) fn copy(
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     const BLOCK: u64 = 1 << 20;
-    let unreadable = |error| Failure::unreadable(path, error);
-    let file = files::open(path).map_err(unreadable)?;
+    let file = files::open(path).map_err(|error| Failure::unreadable(path, error))?;
     let mut done = 0;
     while done < len {
-        let block = read_at(&file, offset + done, BLOCK.min(len - done)).map_err(unreadable)?;
+        let block = read_at(&file, offset + done, BLOCK.min(len - done));
+        let block = block.map_err(|error| Failure::unreadable(path, error))?;
         out.write_all(&block)?;
         done += block.len() as u64;
     }

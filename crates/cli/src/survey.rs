@@ -2,7 +2,6 @@
 //!
 //! Previews are many short reads; they use all cores.
 
-use std::io;
 use std::path::Path;
 use std::thread;
 
@@ -16,7 +15,7 @@ use crate::text::one_line;
 #[derive(Debug)]
 pub(crate) struct Surveyed {
     pub(crate) session: Session,
-    pub(crate) seen: io::Result<Preview>,
+    pub(crate) seen: transcript::Result<Preview>,
 }
 
 impl Surveyed {

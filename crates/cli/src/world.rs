@@ -182,16 +182,16 @@ impl World {
 
     /// Reports files that are named like sessions and cannot be read, and returns the sessions.
     pub(crate) fn listed(&mut self, found: Listed) -> Result<Vec<Session>, Failure> {
-        for (path, error) in &found.unreadable {
-            self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+        for error in &found.unreadable {
+            self.out.note(&error.to_string())?;
         }
         Ok(found.sessions)
     }
 
     /// Reports sub-agents that are missing because their files cannot be read.
     pub(crate) fn agents_unreadable(&mut self, family: &WithAgents) -> Result<(), Failure> {
-        for (path, error) in &family.unreadable {
-            self.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+        for error in &family.unreadable {
+            self.out.note(&error.to_string())?;
         }
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! those of records: this module does not use a clock. `docs/traces.md` defines what each span
 //! contains, and why.
 
-use std::io;
 use std::sync::Arc;
 
 use transcript::conversation::Conversation;
@@ -25,14 +24,14 @@ use crate::plan::{Plan, Shipment};
 use crate::span::{Generation, Level, Setting, Span, What};
 
 /// Called with one span after the other.
-pub type Take<'a> = &'a mut dyn FnMut(Span) -> io::Result<()>;
+pub type Take<'a> = &'a mut dyn FnMut(Span) -> transcript::Result<()>;
 
 /// How many ancestors are searched for the record that an answer answers.
 const NEAR: usize = 256;
 
 impl Plan {
     /// Makes the spans of a unit, its root first.
-    pub fn spans(&self, shipment: Shipment<'_>, take: Take<'_>) -> io::Result<()> {
+    pub fn spans(&self, shipment: Shipment<'_>, take: Take<'_>) -> transcript::Result<()> {
         let unit = shipment.unit;
         let conversation = self.units.family.of(unit.owner);
         let steps = unit.records.parts.iter().flat_map(|turn| &turn.steps);
@@ -53,7 +52,7 @@ impl Plan {
         Ok(())
     }
 
-    fn setting(&self, shipment: Shipment<'_>) -> io::Result<Setting> {
+    fn setting(&self, shipment: Shipment<'_>) -> transcript::Result<Setting> {
         let unit = shipment.unit;
         self.units.family.main.look(unit.opened, |entry| {
             let text = |name: &str| entry.text(name).map(std::borrow::Cow::into_owned);
@@ -102,7 +101,7 @@ impl Making<'_> {
     }
 
     /// The span of the turn, or of the run of a sub-agent.
-    fn root(&self) -> io::Result<Span> {
+    fn root(&self) -> transcript::Result<Span> {
         let records = &self.unit.records;
         let start = self.time(records.first);
         let name;
@@ -155,7 +154,7 @@ impl Making<'_> {
     }
 
     /// The last text of the model.
-    fn last_text(&self) -> io::Result<Option<String>> {
+    fn last_text(&self) -> transcript::Result<Option<String>> {
         for (id, blocks) in self.unit.records.answers.iter().rev() {
             if self.conversation.table.answer(*id).is_error {
                 continue;
@@ -168,7 +167,7 @@ impl Making<'_> {
         Ok(None)
     }
 
-    fn text(&self, blocks: &[BlockId]) -> io::Result<String> {
+    fn text(&self, blocks: &[BlockId]) -> transcript::Result<String> {
         let mut texts = Vec::new();
         for one in
             blocks.iter().filter(|one| self.conversation.table.block(**one).kind == BlockKind::Text)
@@ -180,7 +179,7 @@ impl Making<'_> {
         Ok(texts.join("\n\n"))
     }
 
-    fn level(&self) -> io::Result<Level> {
+    fn level(&self) -> transcript::Result<Level> {
         Ok(match self.unit.records.outcome() {
             Outcome::Answered | Outcome::Local | Outcome::Compacted => Level::Default,
             Outcome::Interrupted => Level::Warning("interrupted by the user".to_owned()),
@@ -194,7 +193,7 @@ impl Making<'_> {
     }
 
     /// What the client reports of an API error.
-    fn failure(&self, id: AnswerId, blocks: &[BlockId]) -> io::Result<Level> {
+    fn failure(&self, id: AnswerId, blocks: &[BlockId]) -> transcript::Result<Level> {
         let text = self.text(blocks)?;
         let first = self.conversation.table.answer(id).first;
         let kind = self.conversation.look(first, |entry| {
@@ -204,7 +203,7 @@ impl Making<'_> {
     }
 
     /// The notes of the client that a person wants to know.
-    fn events(&self) -> io::Result<Vec<(Time, String)>> {
+    fn events(&self) -> transcript::Result<Vec<(Time, String)>> {
         let mut found = Vec::new();
         for step in self.unit.records.parts.iter().flat_map(|turn| &turn.steps) {
             match step {
@@ -230,7 +229,7 @@ impl Making<'_> {
     }
 
     /// The text of a record, as it was typed; pictures are replaced by their hashes.
-    fn row_text(&self, row: RowId) -> io::Result<Option<Text>> {
+    fn row_text(&self, row: RowId) -> transcript::Result<Option<Text>> {
         if self.conversation.table.row(row).input.is_none() {
             return Ok(None);
         }
@@ -256,7 +255,7 @@ impl Making<'_> {
     }
 
     /// The input to the model between two of its answers.
-    fn asked(&self, after: Option<RowId>, until: RowId) -> io::Result<Option<Text>> {
+    fn asked(&self, after: Option<RowId>, until: RowId) -> transcript::Result<Option<Text>> {
         let Some(after) = after else { return self.row_text(self.unit.records.first) };
         let mut texts = Vec::new();
         let from = self.heard.partition_point(|row| *row <= after);
@@ -291,7 +290,7 @@ impl Making<'_> {
         before: Option<RowId>,
         next: Time,
         take: Take<'_>,
-    ) -> io::Result<()> {
+    ) -> transcript::Result<()> {
         let table = &self.conversation.table;
         let answer = table.answer(id);
         let rows: Vec<RowId> = blocks.iter().map(|one| table.block(*one).row).collect();
@@ -350,7 +349,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn call(&self, call: BlockId, parent: SpanId, first: Time) -> io::Result<Span> {
+    fn call(&self, call: BlockId, parent: SpanId, first: Time) -> transcript::Result<Span> {
         let table = &self.conversation.table;
         let part = table.block(call);
         let start = self.time_of(call);
@@ -388,7 +387,7 @@ impl Making<'_> {
         })
     }
 
-    fn compactions(&self, take: Take<'_>) -> io::Result<()> {
+    fn compactions(&self, take: Take<'_>) -> transcript::Result<()> {
         let steps = || self.unit.records.parts.iter().flat_map(|turn| &turn.steps);
         let is_summary =
             |row: &RowId| self.conversation.table.row(*row).input == Some(Input::Summary);

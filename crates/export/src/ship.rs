@@ -81,7 +81,7 @@ impl Made {
 pub enum ShipError {
     /// The session cannot be read.
     #[error("{0}")]
-    Read(#[from] io::Error),
+    Read(#[from] transcript::Error),
     /// Batches are no longer accepted.
     #[error("delivery has ended")]
     Closed,
@@ -251,7 +251,7 @@ impl<'a> Shipper<'a> {
             let sent = wire::span(&span, told_span);
             if batch.is_full_for(&sent) && give(std::mem::take(batch)).is_err() {
                 is_closed = true;
-                return Err(io::ErrorKind::Interrupted.into());
+                return Err(io::Error::from(io::ErrorKind::Interrupted).into());
             }
             count += 1;
             batch.push(span.turn.version.as_deref().unwrap_or_default(), sent);

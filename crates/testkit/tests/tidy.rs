@@ -357,6 +357,24 @@ fn no_import_circles_in_the_binary() {
     assert!(imports.is_empty(), "these use each other: {imports:#?}");
 }
 
+/// Errors of reading say which file, and which line.
+#[test]
+fn reading_never_fails_without_a_place() {
+    let mut bare = Vec::new();
+    for path in sources().iter().filter(|path| path.to_string_lossy().contains("transcript/src")) {
+        let text = fs::read_to_string(path).unwrap();
+        for function in text.split("pub fn ").skip(1) {
+            let signature = function.split(" {\n").next().unwrap_or_default();
+            let returned = signature.rsplit_once("-> ").map_or("", |(_, returned)| returned);
+            if returned.contains("io::Result") {
+                let name = signature.split(['(', '<']).next().unwrap_or_default();
+                bare.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "return `transcript::Result` instead: {bare:#?}");
+}
+
 /// The tables of modules in the documents name what exists, and all that a library offers.
 #[test]
 fn documents_name_the_modules_there_are() {

@@ -35,7 +35,6 @@ pub mod view;
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -44,6 +43,7 @@ use crate::conversation::graph::{ChainId, Graph, repeats};
 use crate::conversation::place::is_agent;
 use crate::conversation::table::{BlockId, RowId, Table, Watch, changed};
 use crate::conversation::turn::{Builder, Pairs, Turn};
+use crate::error::{AtPath, Error};
 use crate::format::content::Block;
 use crate::format::entry::Entry;
 use crate::format::file::{From, lines_before, read_at};
@@ -91,7 +91,7 @@ const FEW: usize = 512;
 impl Window {
     /// Bytes of the file. Records are mostly read one after the other; in that case more is read at
     /// once.
-    fn get(&mut self, file: &File, offset: u64, len: u64) -> io::Result<Cow<'_, [u8]>> {
+    fn get(&mut self, file: &File, offset: u64, len: u64) -> crate::Result<Cow<'_, [u8]>> {
         if self.held(offset, len).is_none() {
             let is_next = offset >= self.end && offset - self.end < NEAR;
             self.end = offset + len;
@@ -128,7 +128,7 @@ impl Look<'_> {
         &mut self,
         row: RowId,
         see: impl FnOnce(&Entry<'_>) -> T,
-    ) -> io::Result<T> {
+    ) -> crate::Result<T> {
         self.conversation.look_by(&mut self.window, row, see)
     }
 
@@ -137,7 +137,7 @@ impl Look<'_> {
         &mut self,
         block: BlockId,
         see: impl FnOnce(Block<'_>) -> T,
-    ) -> io::Result<Option<T>> {
+    ) -> crate::Result<Option<T>> {
         let table = &self.conversation.table;
         let Some(range) = table.range(block) else { return Ok(None) };
         let offset = table.row(table.block(block).row).offset + range.start as u64;
@@ -165,7 +165,7 @@ pub struct Turns {
 
 impl Conversation {
     /// Reads a file.
-    pub fn open(path: &Path) -> io::Result<Conversation> {
+    pub fn open(path: &Path) -> crate::Result<Conversation> {
         Conversation::open_from(path, 0)
     }
 
@@ -193,14 +193,14 @@ impl Conversation {
     }
 
     /// The number of a record's line in its file, even if only a part of the file was read.
-    pub fn line(&self, row: RowId) -> io::Result<u64> {
+    pub fn line(&self, row: RowId) -> crate::Result<u64> {
         let before = self.with_file(|file| lines_before(file, self.table.start))?;
         Ok(before + self.table.row(row).line)
     }
 
     /// Reads a file from the line that begins at `offset`. The lines before it are not counted:
     /// line numbers begin there.
-    pub(crate) fn open_from(path: &Path, offset: u64) -> io::Result<Conversation> {
+    pub(crate) fn open_from(path: &Path, offset: u64) -> crate::Result<Conversation> {
         Conversation::open_watched(path, offset, &mut ())
     }
 
@@ -209,8 +209,8 @@ impl Conversation {
         path: &Path,
         offset: u64,
         watch: &mut impl Watch,
-    ) -> io::Result<Conversation> {
-        Conversation::of_file(files::open(path)?, path, offset, watch)
+    ) -> crate::Result<Conversation> {
+        Conversation::of_file(files::open(path).at(path)?, path, offset, watch)
     }
 
     /// Like `open_watched` for a file that is already open, whatever its path leads to by now.
@@ -219,7 +219,7 @@ impl Conversation {
         path: &Path,
         offset: u64,
         watch: &mut impl Watch,
-    ) -> io::Result<Conversation> {
+    ) -> crate::Result<Conversation> {
         let mut conversation = Conversation::unlinked(file, path, offset, watch)?;
         conversation.graph = Graph::new(&conversation.table);
         conversation.table.mark_repeats(&repeats(&conversation.table, &conversation.graph));
@@ -228,8 +228,8 @@ impl Conversation {
     }
 
     /// Reads a file without its graph, for callers that need neither parents nor turns.
-    pub(crate) fn open_unlinked(path: &Path, offset: u64) -> io::Result<Conversation> {
-        Conversation::unlinked(files::open(path)?, path, offset, &mut ())
+    pub(crate) fn open_unlinked(path: &Path, offset: u64) -> crate::Result<Conversation> {
+        Conversation::unlinked(files::open(path).at(path)?, path, offset, &mut ())
     }
 
     fn unlinked(
@@ -237,8 +237,8 @@ impl Conversation {
         path: &Path,
         offset: u64,
         watch: &mut impl Watch,
-    ) -> io::Result<Conversation> {
-        let mut table = Table::read_file(&file, offset, watch)?;
+    ) -> crate::Result<Conversation> {
+        let mut table = Table::read_file(&file, offset, watch).at(path)?;
         table.start = offset;
         if is_agent(path) {
             table.unmark_sides();
@@ -262,11 +262,15 @@ impl Conversation {
     }
 
     /// Calls `work` with the file.
-    pub(crate) fn with_file<T>(&self, work: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
-        match &self.file {
+    pub(crate) fn with_file<T>(
+        &self,
+        work: impl FnOnce(&File) -> crate::Result<T>,
+    ) -> crate::Result<T> {
+        let done = match &self.file {
             Some(file) => work(file),
-            None => work(&files::open(&self.path)?),
-        }
+            None => files::open(&self.path).map_err(Error::from).and_then(|file| work(&file)),
+        };
+        done.at(&self.path)
     }
 
     /// Passes one block to `see`; `None` if its record no longer has it.
@@ -274,12 +278,13 @@ impl Conversation {
         &self,
         block: BlockId,
         see: impl FnOnce(Option<Block<'_>>) -> T,
-    ) -> io::Result<T> {
-        self.with_file(|file| self.table.look_at(file, block, see))
+    ) -> crate::Result<T> {
+        let read = self.with_file(|file| self.table.look_at(file, block, see));
+        read.map_err(|error| error.at_line(self.table.row(self.table.block(block).row).line))
     }
 
     /// Passes the record of a row to `see`.
-    pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
+    pub fn look<T>(&self, row: RowId, see: impl FnOnce(&Entry<'_>) -> T) -> crate::Result<T> {
         self.look_by(&mut lock(&self.window), row, see)
     }
 
@@ -288,20 +293,23 @@ impl Conversation {
         window: &mut Window,
         row: RowId,
         see: impl FnOnce(&Entry<'_>) -> T,
-    ) -> io::Result<T> {
+    ) -> crate::Result<T> {
         let known = self.table.row(row);
-        if known.is_long() {
-            return self.with_file(|file| self.table.look(file, row, see));
-        }
-        self.with_file(|file| Table::see(&window.get(file, known.offset, known.len)?, see))
+        let read = self.with_file(|file| {
+            if known.is_long() {
+                return self.table.look(file, row, see);
+            }
+            Table::see(&window.get(file, known.offset, known.len)?, see)
+        });
+        read.map_err(|error| error.at_line(known.line))
     }
 
     /// The records of these rows, in their order. Several threads read them if there are many.
     pub(crate) fn look_all<T: Send>(
         &self,
         rows: &[RowId],
-        see: impl Fn(&mut Look<'_>, RowId) -> io::Result<T> + Sync,
-    ) -> io::Result<Vec<T>> {
+        see: impl Fn(&mut Look<'_>, RowId) -> crate::Result<T> + Sync,
+    ) -> crate::Result<Vec<T>> {
         let threads = threads::count();
         // More pieces than threads, because some have longer records than others.
         let pieces: Vec<_> = rows.chunks(rows.len().div_ceil(threads * 8).max(FEW)).collect();

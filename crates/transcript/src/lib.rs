@@ -38,10 +38,12 @@
 
 pub mod client;
 pub mod conversation;
+mod error;
 pub mod format;
 
 pub use client::check::check;
 pub use client::history::history;
 pub use conversation::Conversation;
 pub use conversation::place::Session;
+pub use error::{Error, Result};
 pub use format::scan::{Fault, Why};

@@ -29,8 +29,7 @@ impl Workshop {
     ) -> Result<Option<RepairedFirst>, Error> {
         let rules = Rules::newest();
         let read = Read::open(session, rules)?;
-        let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile);
-        let repaired = repaired.map_err(Error::unreadable(&session.path))?;
+        let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;
         let mut deeds: Vec<(String, usize)> = Vec::new();
         for deed in &repaired.change.deeds {
             match deeds.iter_mut().find(|(text, _)| *text == deed.text) {

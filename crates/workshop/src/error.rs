@@ -61,14 +61,23 @@ impl OutputError {
     }
 }
 
+impl From<transcript::Error> for Error {
+    fn from(error: transcript::Error) -> Self {
+        let path = error.path().map(PathBuf::from).unwrap_or_default();
+        Error::Unreadable { path, source: error.into_io() }
+    }
+}
+
 impl Error {
     pub(crate) fn unreadable(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Unreadable { path: path.into(), source }
     }
 
-    pub(crate) fn unwritable(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn unwritable<E: Into<io::Error>>(
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(E) -> Error {
         move |source| {
-            let path = path.into();
+            let (path, source) = (path.into(), source.into());
             match source.kind() {
                 io::ErrorKind::ResourceBusy => Error::InUse { path, why: source.to_string() },
                 _ => Error::Unwritable { path, source },

@@ -229,20 +229,19 @@ impl Job<'_> {
         rules: Rules,
     ) -> Result<Made, Error> {
         let path = ready.map_or(Path::new("a temporary file"), |ready| ready.path.as_path());
-        let unwritable = || Error::unwritable(path);
         let mut file = match ready {
-            Some(ready) => Temp::Named(named(&ready.temp).map_err(unwritable())?),
-            None => Temp::Hidden(tempfile::tempfile().map_err(unwritable())?),
+            Some(ready) => Temp::Named(named(&ready.temp).map_err(Error::unwritable(path))?),
+            None => Temp::Hidden(tempfile::tempfile().map_err(Error::unwritable(path))?),
         };
         let source = self.plan.source().unwrap_or(&self.read.subject);
         let written = change::write(source, self.plan.change(), ids, file.file());
         let written = written.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-                Error::unreadable(&self.session.path)(error)
+                Error::unreadable(&self.session.path)(error.into_io())
             }
-            _ => unwritable()(error),
+            _ => Error::unwritable(path)(error),
         })?;
-        let again = file.file().try_clone().map_err(unwritable())?;
+        let again = file.file().try_clone().map_err(Error::unwritable(path))?;
         // The disk syncs while the result is read; `finish` waits for the rest.
         let after = thread::scope(|scope| {
             if let Temp::Named(named) = &file {
@@ -250,13 +249,13 @@ impl Job<'_> {
             }
             Subject::of_file(again, &self.session.path, rules)
         });
-        let after = after.map_err(unwritable())?;
+        let after = after.map_err(Error::unwritable(path))?;
         let written = match &self.plan {
             Plan::Change(_) => written,
             Plan::Repaired(repaired) => repaired.total(written),
         };
         let proof = change::prove(&self.read.subject, self.plan.change(), written, &after);
-        Ok(Made { proof: proof.map_err(unwritable())?, file })
+        Ok(Made { proof: proof.map_err(Error::unwritable(path))?, file })
     }
 }
 

@@ -78,8 +78,7 @@ impl Workshop {
         }
         let copies = job.copies()?;
         if let Some(copies) = copies.as_ref().filter(|_| !policy.place.is_alone()) {
-            let found = preview(&job.session.path);
-            let found = found.map_err(Error::unreadable(&job.session.path))?;
+            let found = preview(&job.session.path)?;
             let title = title(policy.verb, job.session, found);
             job.plan.change_mut().title(&title, copies.ids.session());
         }

@@ -43,10 +43,10 @@ const COMPLAINTS: u64 = 20;
 
 pub(crate) fn cat(world: &mut World, args: &CatArgs) -> Result<(), Failure> {
     let path = select::session(world, &args.session)?.path;
-    let unreadable = |error| Failure::unreadable(&path, error);
-    let mut lines = Lines::new(files::open(&path).map_err(unreadable)?);
+    let file = files::open(&path).map_err(|error| Failure::unreadable(&path, error))?;
+    let mut lines = Lines::new(file);
     let (mut any, mut complaints) = (false, 0);
-    while let Some(line) = lines.next_line().map_err(unreadable)? {
+    while let Some(line) = lines.next_line().map_err(|error| Failure::unreadable(&path, error))? {
         let number = line.number.unwrap_or_default();
         if args.lines.as_ref().is_some_and(|lines| number > *lines.end()) {
             break;

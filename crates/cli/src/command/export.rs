@@ -74,8 +74,7 @@ pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure
 
 fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let unreadable = |error| Failure::unreadable(&session.path, error);
-    let family = WithAgents::open(&session).map_err(unreadable)?;
+    let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
     let redactor = world.redactor();
     let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
@@ -102,7 +101,7 @@ fn write_markdown(
     mask: Mask<'_>,
     out: impl Write,
 ) -> Result<Option<String>, Failure> {
-    let seen = preview(&session.path).map_err(|error| Failure::unreadable(&session.path, error))?;
+    let seen = preview(&session.path)?;
     let turns = family.main.turns().live;
     let mut writer = Writer::new(family, args.view.show(), mask, out);
     let failed = |error| Failure::mixed(&session.path, error);
@@ -117,8 +116,7 @@ fn write_markdown(
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let family =
-        WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+    let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
     let redactor = world.redactor();
     let mut mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
@@ -148,8 +146,7 @@ fn document(session: &Session, family: &WithAgents, out: &mut impl Write) -> Res
     for run in runs.iter().filter(|run| run.place.chain.is_none()) {
         if let Some(agent) = run.place.agent {
             out.write_all(std::mem::replace(&mut between, b","))?;
-            let head = AgentView::new(family, agent, &run.turns)
-                .map_err(|error| Failure::unreadable(&family.main.path, error))?;
+            let head = AgentView::new(family, agent, &run.turns)?;
             write_json(&mut *out, &Versioned::new(head))?;
             out.write_all(b"\n")?;
         }

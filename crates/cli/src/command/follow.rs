@@ -40,9 +40,8 @@ pub(crate) struct FollowArgs {
 
 pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure> {
     let path = select::session(world, &args.session)?.path;
-    let unreadable = |error| Failure::unreadable(&path, error);
     let begin = if args.from_start { Follow::from_start } else { Follow::from_end };
-    let mut follow = begin(&path).map_err(unreadable)?;
+    let mut follow = begin(&path)?;
     loop {
         let mut written = Ok(());
         let polled = follow.poll(|event| {
@@ -52,7 +51,7 @@ pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure
         });
         written?;
         world.out.flush()?;
-        if !polled.map_err(unreadable)? {
+        if !polled? {
             thread::sleep(PAUSE);
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
         (None, None) => At::End,
     };
     let change = change::fork(&read.subject, &at).map_err(|error| match error {
-        ForkError::Io(error) => Failure::unreadable(&session.path, error),
+        ForkError::Read(error) => error.into(),
         other => Failure::not_found(
             other.to_string(),
             "`quipu turns` lists the turns, `quipu tree` the branches",

@@ -43,16 +43,15 @@ const FILE_ORDER: &str = "file-order";
 
 pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let unreadable = |error| Failure::unreadable(&session.path, error);
     let then = args.then.as_deref();
     let (conversation, messages, notes, leaf) = if args.version == FILE_ORDER {
-        let conversation = Conversation::open(&session.path).map_err(unreadable)?;
-        let messages = history::in_file_order(&conversation, then).map_err(unreadable)?;
+        let conversation = Conversation::open(&session.path)?;
+        let messages = history::in_file_order(&conversation, then)?;
         (conversation, messages, Vec::new(), None)
     } else {
         let rules = version::rules(&args.version, "a version like 2.1.325, or `file-order`")?;
-        let conversation = history::open(&session.path, rules).map_err(unreadable)?;
-        match history::history(&conversation, rules, then).map_err(unreadable)? {
+        let conversation = history::open(&session.path, rules)?;
+        match history::history(&conversation, rules, then)? {
             Ok(History { messages, notes, leaf, .. }) => (conversation, messages, notes, leaf),
             Err(refusal) => {
                 return Err(Failure::refused(&why(&conversation, refusal), &rules.name()));
@@ -65,7 +64,7 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
             v: JSON_VERSION,
             r#as: &args.version,
             leaf: leaf.and_then(|row| conversation.table.text(conversation.table.row(row).uuid)),
-            leaf_line: leaf.map(|row| conversation.line(row)).transpose().map_err(unreadable)?,
+            leaf_line: leaf.map(|row| conversation.line(row)).transpose()?,
             notes: &notes,
         };
         json(world, &head, &messages)

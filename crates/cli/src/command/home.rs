@@ -45,8 +45,8 @@ pub(crate) fn home(world: &mut World) -> Result<(), Failure> {
     let patience = world.stopped().is_none().then_some(patience);
     let now = i64::try_from(world.since(UNIX_EPOCH).as_millis()).ok().map(Time);
     let health = health::look(&filled, patience, now);
-    for (path, error) in &health.unreadable {
-        world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+    for error in &health.unreadable {
+        world.out.note(&error.to_string())?;
     }
     state(world, &sessions, filled.len(), &health)?;
     next_steps(world, &sessions, &filled, &health)

@@ -36,9 +36,7 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     let rules = version::rules(&args.version, "a version like 2.1.325")?;
     let session = select::session_to_change(world, &args.session)?;
     let read = Read::open(&session, rules)?;
-    let unreadable = |error| Failure::unreadable(&session.path, error);
-    let repaired =
-        change::repair(&read.subject, rules, &mut tempfile::tempfile).map_err(unreadable)?;
+    let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;
     let is_nothing = repaired.source.is_none() && repaired.change.is_nothing();
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let policy = args.target.policy(Verb::Repair, place);
@@ -46,14 +44,14 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     // A file that the user named gets the session as it is.
     if is_nothing && args.target.output.is_none() {
         let before = &job.read.subject;
-        let findings = before.findings().map_err(unreadable)?;
+        let findings = before.findings()?;
         let mut worst = findings.iter().filter(|one| one.severity >= Severity::Loss);
         let text = match worst.next() {
             None => "nothing to repair".to_owned(),
             Some(one) => format!("nothing can be repaired: {}: {}", one.code, one.text),
         };
         surgery::nothing(world, &job, &args.target, job.proof(rules)?, &text)?;
-        return Failure::of_verdict(job.read.subject.verdict().map_err(unreadable)?);
+        return Failure::of_verdict(job.read.subject.verdict()?);
     }
     let after = surgery::carry_out(world, job, &args.target, rules)?;
     Failure::of_verdict(after)

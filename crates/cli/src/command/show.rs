@@ -73,8 +73,7 @@ struct Part {
 
 pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
-    let unreadable = |error| Failure::unreadable(&session.path, error);
-    let family = WithAgents::open(&session).map_err(unreadable)?;
+    let family = WithAgents::open(&session)?;
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     let left_out = Left::of(&found);
@@ -95,7 +94,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let seen = preview(&session.path).map_err(unreadable)?;
+    let seen = preview(&session.path)?;
     world.page()?;
     if args.markdown {
         let redactor = world.redactor();

@@ -96,7 +96,7 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let change = change::strip(&read.subject, &what);
-    let change = change.map_err(|error| Failure::unreadable(&session.path, error))?;
+    let change = change?;
     if change.leaves_nothing(read.subject.conversation()) {
         let hint = "strip less, or start a new session";
         return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));

@@ -34,8 +34,7 @@ pub(crate) struct TreeArgs {
 pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
     let session = select::session(world, &args.session)?;
-    let mut family =
-        WithAgents::open(&session).map_err(|error| Failure::unreadable(&session.path, error))?;
+    let mut family = WithAgents::open(&session)?;
     family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();

@@ -45,14 +45,15 @@ pub(crate) struct TurnsArgs {
 pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> {
     let rules = args.r#as.rules()?;
     let session = select::session(world, &args.session)?;
-    let unreadable = |error| Failure::unreadable(&session.path, error);
-    let mut family = WithAgents::open(&session).map_err(unreadable)?;
+    let mut family = WithAgents::open(&session)?;
     family.main.resume_as(rules);
     world.agents_unreadable(&family)?;
     let found = family.main.turns();
     if args.compare {
-        let file = files::open(&session.path).map_err(unreadable)?;
-        let reference = reference::read(Lines::new(file)).map_err(unreadable)?;
+        let file = files::open(&session.path)
+            .map_err(|error| Failure::unreadable(&session.path, error))?;
+        let reference = reference::read(Lines::new(file))
+            .map_err(|error| Failure::unreadable(&session.path, error))?;
         return if args.json {
             reference_as_json(world, &reference)
         } else {

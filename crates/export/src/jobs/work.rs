@@ -297,7 +297,7 @@ fn ship(
     let session = match Session::at(work.transcript()) {
         Ok(session) => session,
         Err(error) => {
-            let parts = vec![unreadable(work.transcript(), &error)];
+            let parts = vec![unreadable(work.transcript(), error.cause())];
             return Shipped { end: End::Unreadable, parts, down };
         }
     };
@@ -321,9 +321,11 @@ fn ship(
                 // A session that this one continues is not part of the job: it does not delay this
                 // one.
                 Err(ShipError::Read(error)) if one.path == session.path => {
-                    unread.push(unreadable(&one.path, &error));
+                    unread.push(unreadable(&one.path, error.cause()));
                 }
-                Err(ShipError::Read(error)) => unread_older.push(unreadable(&one.path, &error)),
+                Err(ShipError::Read(error)) => {
+                    unread_older.push(unreadable(&one.path, error.cause()));
+                }
             }
         }
         // The side that closed the channel reports why.

@@ -21,7 +21,7 @@ mod strip;
 mod write;
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -39,6 +39,7 @@ use crate::client::check::{Case, Code, Finding, Judged, Verdict};
 use crate::client::history::{History, Refusal, Rules, outline};
 use crate::conversation::Conversation;
 use crate::conversation::table::{AnswerId, BlockId, RowId};
+use crate::error::AtPath;
 use crate::format::entry::Kind;
 use crate::format::file::From;
 use crate::format::input::Input;
@@ -58,19 +59,19 @@ pub struct Subject {
 
 impl Subject {
     /// Reads a session and judges it by the rules of a version.
-    pub fn open(path: &Path, rules: Rules) -> io::Result<Subject> {
-        Subject::of_file(files::open(path)?, path, rules)
+    pub fn open(path: &Path, rules: Rules) -> crate::Result<Subject> {
+        Subject::of_file(files::open(path).at(path)?, path, rules)
     }
 
     /// Like [`Subject::open`], with a file that is already open.
-    pub fn of_file(file: File, path: &Path, rules: Rules) -> io::Result<Subject> {
+    pub fn of_file(file: File, path: &Path, rules: Rules) -> crate::Result<Subject> {
         let case = Case::open(file, path)?;
         let found = outline(&case.conversation, rules, Some("..."))?;
         Ok(Subject { case, rules, found, judged: OnceLock::new() })
     }
 
     /// The verdict and findings.
-    fn judged(&self) -> io::Result<&Judged> {
+    fn judged(&self) -> crate::Result<&Judged> {
         if let Some(judged) = self.judged.get() {
             return Ok(judged);
         }
@@ -80,18 +81,18 @@ impl Subject {
     }
 
     /// The verdict and findings by the rules of another version.
-    fn judged_as(&self, rules: Rules) -> io::Result<Judged> {
+    fn judged_as(&self, rules: Rules) -> crate::Result<Judged> {
         let found = outline(&self.case.conversation, rules, Some("..."))?;
         self.case.judge(rules, found.as_ref().map_err(|refusal| *refusal))
     }
 
     /// Whether it resumes.
-    pub fn verdict(&self) -> io::Result<Verdict> {
+    pub fn verdict(&self) -> crate::Result<Verdict> {
         Ok(self.judged()?.verdict)
     }
 
     /// Everything that is wrong, worst first.
-    pub fn findings(&self) -> io::Result<&[Finding]> {
+    pub fn findings(&self) -> crate::Result<&[Finding]> {
         Ok(&self.judged()?.findings)
     }
 
@@ -101,7 +102,7 @@ impl Subject {
     }
 
     /// The current bytes of its file from an offset on, even if the file has been moved.
-    pub fn rest(&self, from: u64) -> io::Result<Vec<u8>> {
+    pub fn rest(&self, from: u64) -> crate::Result<Vec<u8>> {
         self.case.conversation.with_file(|file| {
             let mut more = Vec::new();
             From::new(file, from).read_to_end(&mut more)?;
@@ -161,7 +162,7 @@ pub fn write(
     change: &Change,
     ids: Option<&Renames>,
     out: &mut dyn Write,
-) -> io::Result<Written> {
+) -> crate::Result<Written> {
     write_file(&subject.case.conversation, change, ids, out)
 }
 
@@ -177,7 +178,7 @@ pub fn write_agent(
     conversation: &Conversation,
     ids: &Renames,
     out: &mut dyn Write,
-) -> io::Result<Written> {
+) -> crate::Result<Written> {
     write_file(conversation, &Change::new(conversation), Some(ids), out)
 }
 
@@ -186,7 +187,7 @@ fn write_file(
     change: &Change,
     ids: Option<&Renames>,
     out: &mut dyn Write,
-) -> io::Result<Written> {
+) -> crate::Result<Written> {
     conversation.with_file(|file| write::write(&conversation.table, file, change, ids, out))
 }
 

@@ -183,7 +183,7 @@ impl Case {
     }
 
     /// Opens a session for its records alone, without searching for secrets.
-    pub(crate) fn open(file: File, path: &Path) -> io::Result<Case> {
+    pub(crate) fn open(file: File, path: &Path) -> crate::Result<Case> {
         let mut examined = Examined::default();
         let conversation = Conversation::of_file(file, path, 0, &mut examined)?;
         Ok(Case::new(conversation, examined))
@@ -194,7 +194,7 @@ impl Case {
         &self,
         rules: Rules,
         found: Result<&History, Refusal>,
-    ) -> io::Result<Judged> {
+    ) -> crate::Result<Judged> {
         let mut shared = Findings::new(&self.conversation.table);
         judge::records(self, rules, &mut shared)?;
         let shared = shared.into_list();
@@ -238,7 +238,7 @@ impl Case {
 }
 
 /// Checks a session by the rules of a version. `now` decides which times are in the future.
-pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> io::Result<Report> {
+pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> crate::Result<Report> {
     check_with(session, agents(session), rules, now, &Arc::default())
 }
 
@@ -250,7 +250,7 @@ pub fn check_with(
     rules: Rules,
     now: Option<Time>,
     redactor: &Arc<Redactor>,
-) -> io::Result<Report> {
+) -> crate::Result<Report> {
     let mut examined = Examined::with(redactor);
     let conversation = Conversation::open_watched(&session.path, 0, &mut examined)?;
     let case = Case::new(conversation, examined);
@@ -263,7 +263,7 @@ pub fn check_with(
 
 /// The verdicts of all observed versions. Versions that behave alike share one result. Two threads:
 /// there is not enough work for more.
-fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rules, Judged)>> {
+fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> crate::Result<Vec<(Rules, Judged)>> {
     let mut linked = case.conversation.table.rows().iter().filter(|row| row.uuid.is_some());
     let is_timed = linked.all(|row| row.time.is_some());
     let is_odd = |part: &BlockRow| part.filling == Filling::OddContent;
@@ -287,9 +287,9 @@ fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> io::Result<Vec<(Rule
     thread::scope(|scope| {
         let other = scope.spawn(judge);
         let mut judged: Vec<(Rules, Judged)> = judge()?;
-        judged.extend(
-            other.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked")))?,
-        );
+        let panicked = |_| Err(io::Error::other("a worker thread panicked").into());
+        let others: crate::Result<Vec<(Rules, Judged)>> = other.join().unwrap_or_else(panicked);
+        judged.extend(others?);
         // The versions that behave alike get a copy.
         let like =
             judged.iter().find(|(rules, _)| rules.version == LIKE).map(|(_, like)| like.clone());
@@ -313,12 +313,14 @@ fn report(
     now: Option<Time>,
     shared: Vec<Finding>,
     judged: Vec<(Rules, Judged)>,
-) -> io::Result<Report> {
+) -> crate::Result<Report> {
     let versions: Vec<(String, Verdict)> =
         judged.iter().map(|(rules, judged)| (rules.name(), judged.verdict)).collect();
     let others = others(&judged, rules);
     let Some((_, judged)) = judged.into_iter().find(|(known, _)| *known == rules) else {
-        return Err(io::Error::other("these are not the rules of an observed client version"));
+        return Err(
+            io::Error::other("these are not the rules of an observed client version").into()
+        );
     };
     // A client that refuses a session may still have determined where to resume it.
     let leaf = judged.leaf.or_else(|| history::leaf(&case.conversation.table, rules)).map(|leaf| {

@@ -17,8 +17,6 @@ mod tail;
 mod tools;
 mod tree;
 
-use std::io;
-
 use hashbrown::HashSet;
 
 pub(crate) use block::CallId;
@@ -251,7 +249,7 @@ pub fn history(
     conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
-) -> io::Result<Result<History, Refusal>> {
+) -> crate::Result<Result<History, Refusal>> {
     build(conversation, rules, (then, None), None)
 }
 
@@ -261,7 +259,7 @@ pub fn history_for(
     rules: Rules,
     then: Option<&str>,
     model: Option<&str>,
-) -> io::Result<Result<History, Refusal>> {
+) -> crate::Result<Result<History, Refusal>> {
     build(conversation, rules, (then, model), None)
 }
 
@@ -272,7 +270,7 @@ pub fn outline(
     conversation: &Conversation,
     rules: Rules,
     then: Option<&str>,
-) -> io::Result<Result<History, Refusal>> {
+) -> crate::Result<Result<History, Refusal>> {
     outline_with(conversation, rules, then, &AttachmentCache::default())
 }
 
@@ -282,7 +280,7 @@ pub(crate) fn outline_with(
     rules: Rules,
     then: Option<&str>,
     cache: &AttachmentCache,
-) -> io::Result<Result<History, Refusal>> {
+) -> crate::Result<Result<History, Refusal>> {
     build(conversation, rules, (then, None), Some(cache))
 }
 
@@ -292,7 +290,7 @@ fn build(
     rules: Rules,
     (then, chosen): (Option<&str>, Option<&str>),
     cache: Option<&AttachmentCache>,
-) -> io::Result<Result<History, Refusal>> {
+) -> crate::Result<Result<History, Refusal>> {
     let table = &conversation.table;
     let mut notes = Vec::new();
     let tree = Tree::new(table, rules, &mut notes);
@@ -415,7 +413,12 @@ impl Line {
         }
     }
 
-    fn of_blocks(row: RowId, table: &Table, look: &mut Look<'_>, rules: Rules) -> io::Result<Line> {
+    fn of_blocks(
+        row: RowId,
+        table: &Table,
+        look: &mut Look<'_>,
+        rules: Rules,
+    ) -> crate::Result<Line> {
         let mut line = Line::known(row, table);
         for id in table.blocks_of(row) {
             let block = look.block(id, SentBlock::read)?;

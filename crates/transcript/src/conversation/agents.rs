@@ -8,8 +8,6 @@
 mod join;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
-use std::path::PathBuf;
 
 use crate::conversation::Conversation;
 use crate::conversation::graph::ChainId;
@@ -28,7 +26,7 @@ pub struct WithAgents {
     /// Its sub-agents: the files by path, then the sidechains.
     pub agents: Vec<SubAgent>,
     /// Files of sub-agents that cannot be read, and why.
-    pub unreadable: Vec<(PathBuf, io::Error)>,
+    pub unreadable: Vec<crate::Error>,
     /// The sub-agents of each call, as indices into `agents`. One that was continued belongs to
     /// several calls.
     by_call: HashMap<(Owner, BlockId), Vec<usize>>,
@@ -148,12 +146,12 @@ impl How {
 
 impl WithAgents {
     /// Reads a session and its sub-agents.
-    pub fn open(session: &Session) -> io::Result<WithAgents> {
+    pub fn open(session: &Session) -> crate::Result<WithAgents> {
         WithAgents::open_with(session, agents(session))
     }
 
     /// Like [`WithAgents::open`], if the files of its sub-agents are already known.
-    pub fn open_with(session: &Session, agents: Vec<Agent>) -> io::Result<WithAgents> {
+    pub fn open_with(session: &Session, agents: Vec<Agent>) -> crate::Result<WithAgents> {
         let (family, _) = WithAgents::around(Conversation::open(&session.path)?, agents, &());
         Ok(family)
     }
@@ -183,7 +181,7 @@ impl WithAgents {
                     family.agents.push(agent);
                     sidecars.push(call);
                 }
-                Err(error) => family.unreadable.push((file.path, error)),
+                Err(error) => family.unreadable.push(error),
             }
         }
         family.add_sides();
@@ -225,7 +223,7 @@ impl WithAgents {
     }
 
     /// The kind of agent and its task: from its `.meta.json`, else from the call.
-    pub fn task(&self, agent: &SubAgent) -> io::Result<[Option<String>; 2]> {
+    pub fn task(&self, agent: &SubAgent) -> crate::Result<[Option<String>; 2]> {
         let mut found = [agent.kind.clone(), agent.description.clone()];
         if let Some(start) = agent.start.filter(|_| found.iter().any(Option::is_none)) {
             let input = self.of(start.owner).call(start.call)?.input;

@@ -5,11 +5,11 @@
 //! only if there is evidence for it.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use crate::conversation::Conversation;
 use crate::conversation::place::Session;
 use crate::conversation::table::{Id, RowId, Table};
+use crate::error::AtPath;
 use crate::format::file::Lines;
 
 /// A session that is related to another, the subject.
@@ -142,9 +142,9 @@ fn look(
     conversation: &Conversation,
     rows: &HashMap<Id, RowId>,
     other: &Session,
-) -> io::Result<Seen> {
+) -> crate::Result<Seen> {
     let mut seen = Seen::default();
-    let mut lines = Lines::new(files::open(&other.path)?);
+    let mut lines = Lines::new(files::open(&other.path).at(&other.path)?);
     let mut is_first = true;
     let mut counted = HashSet::new();
     while let Some(line) = lines.next_line()? {

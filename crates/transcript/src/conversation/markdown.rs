@@ -7,7 +7,7 @@
 //! passes the writer's [`Mask`] before anything is cut or escaped.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use crate::conversation::agents::{Owner, WithAgents};
 use crate::conversation::graph::ChainId;
@@ -45,7 +45,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes the title and the facts of the session: id, folder, branch, client version, times.
-    pub fn head(&mut self, id: &str, seen: &Preview) -> io::Result<()> {
+    pub fn head(&mut self, id: &str, seen: &Preview) -> crate::Result<()> {
         let title = seen.title.as_deref().or(seen.prompt.as_deref()).unwrap_or(id);
         let title = self.mask.text(title);
         writeln!(self.out, "# {}\n", plain(&one_line(&title, 120)))?;
@@ -61,19 +61,20 @@ impl<'a, W: Write> Writer<'a, W> {
         fact("Branch", seen.branch.as_deref().filter(|branch| !branch.is_empty()))?;
         fact("Claude Code", seen.version.as_deref())?;
         fact("From", seen.started.map(stamp).as_deref())?;
-        fact("To", seen.ended.map(stamp).as_deref())
+        fact("To", seen.ended.map(stamp).as_deref())?;
+        Ok(())
     }
 
     /// Writes a heading before the turns of an abandoned branch.
-    pub fn dead_end(&mut self, chain: Option<ChainId>) -> io::Result<()> {
+    pub fn dead_end(&mut self, chain: Option<ChainId>) -> crate::Result<()> {
         let Some(chain) = chain else { return Ok(()) };
         let conversation = &self.session.main;
         let line = conversation.table.row(conversation.graph.chain(chain).first).line;
-        writeln!(self.out, "\n---\n\n*Abandoned branch, from line {line}*")
+        Ok(writeln!(self.out, "\n---\n\n*Abandoned branch, from line {line}*")?)
     }
 
     /// Writes one turn.
-    pub fn turn(&mut self, owner: Owner, turn: &Turn, number: usize) -> io::Result<()> {
+    pub fn turn(&mut self, owner: Owner, turn: &Turn, number: usize) -> crate::Result<()> {
         let level = if owner == Owner::Main { 2 } else { 4 };
         let time = turn.times.map(|[start, _]| format!(", {}", stamp(start))).unwrap_or_default();
         writeln!(self.out, "\n{} Turn {number}{time}\n", "#".repeat(level))?;
@@ -91,7 +92,7 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes an item of a turn whose heading has that level.
-    fn item(&mut self, item: &Item, level: usize) -> io::Result<()> {
+    fn item(&mut self, item: &Item, level: usize) -> crate::Result<()> {
         match item {
             Item::Message(message) => self.message(message),
             Item::Answer(_) => Ok(()),
@@ -107,12 +108,12 @@ impl<'a, W: Write> Writer<'a, W> {
             }
             Item::Event(event) => {
                 let text = self.mask.text(&event.text);
-                writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))
+                Ok(writeln!(self.out, "*{}*\n", plain(&one_line(&text, 400)))?)
             }
         }
     }
 
-    fn message(&mut self, message: &MessageView) -> io::Result<()> {
+    fn message(&mut self, message: &MessageView) -> crate::Result<()> {
         let text = self.mask.text(&message.text);
         match message.role {
             Role::Output | Role::Hook | Role::Reminder => self.fenced("", &text, "")?,
@@ -131,24 +132,24 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    fn piece(&mut self, piece: &Piece, level: usize) -> io::Result<()> {
+    fn piece(&mut self, piece: &Piece, level: usize) -> crate::Result<()> {
         match piece {
             Piece::Text { text, .. } => {
                 let text = self.mask.text(text);
-                writeln!(self.out, "{}\n", below(&closed(text.trim_end()), level))
+                Ok(writeln!(self.out, "{}\n", below(&closed(text.trim_end()), level))?)
             }
             Piece::Thinking { text, .. } => {
                 let text = self.mask.text(text);
                 self.folded("Thinking", &text)
             }
             piece => match piece.in_words() {
-                Some(words) => writeln!(self.out, "*{}*\n", plain(&self.mask.text(&words))),
+                Some(words) => Ok(writeln!(self.out, "*{}*\n", plain(&self.mask.text(&words)))?),
                 None => Ok(()),
             },
         }
     }
 
-    fn call(&mut self, call: &Call) -> io::Result<()> {
+    fn call(&mut self, call: &Call) -> crate::Result<()> {
         let is_full = self.show.detail == Detail::Full;
         let is_error = call.result.as_ref().is_some_and(|result| result.error);
         let mut facts = call.facts();
@@ -204,13 +205,14 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     /// Writes a text in a collapsed section, which nothing in the text can end.
-    fn folded(&mut self, title: &str, text: &str) -> io::Result<()> {
+    fn folded(&mut self, title: &str, text: &str) -> crate::Result<()> {
         let text = closed(text.trim()).replace("</details>", "&lt;/details>");
-        writeln!(self.out, "<details><summary>{title}</summary>\n\n{text}\n\n</details>\n")
+        writeln!(self.out, "<details><summary>{title}</summary>\n\n{text}\n\n</details>\n")?;
+        Ok(())
     }
 
     /// Writes a code block, which nothing in the text can end. Writes nothing for an empty text.
-    fn fenced(&mut self, language: &str, text: &str, indent: &str) -> io::Result<()> {
+    fn fenced(&mut self, language: &str, text: &str, indent: &str) -> crate::Result<()> {
         let text = text.trim_end();
         if text.is_empty() {
             return Ok(());
@@ -221,7 +223,7 @@ impl<'a, W: Write> Writer<'a, W> {
         for line in text.lines() {
             writeln!(self.out, "{}", format!("{indent}{line}").trim_end())?;
         }
-        writeln!(self.out, "{indent}{fence}\n")
+        Ok(writeln!(self.out, "{indent}{fence}\n")?)
     }
 }
 

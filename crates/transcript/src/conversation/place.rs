@@ -23,6 +23,7 @@ pub use belongings::{Agent, Belonging, Beside, Thing, agents, agents_among, belo
 pub use name::{Candidates, NameError, find, is_path};
 pub use slug::{slug, slug_uncut};
 
+use crate::error::AtPath;
 use crate::format::file::Lines;
 use crate::format::json::Json;
 use crate::format::limit::{GLANCE_HEAD, SIDECAR};
@@ -55,10 +56,10 @@ pub struct Session {
 
 impl Session {
     /// The session in a file, wherever that is. Only a regular file can be a session.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        let metadata = files::metadata(path)?;
+    pub fn at(path: &Path) -> crate::Result<Self> {
+        let metadata = files::metadata(path).at(path)?;
         // The files that belong to a session are found through the folders around it.
-        let path = &std::path::absolute(path)?;
+        let path = &std::path::absolute(path).at(path)?;
         let name = |part: Option<&std::ffi::OsStr>| {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
         };
@@ -67,7 +68,7 @@ impl Session {
             path: path.to_owned(),
             project: name(path.parent().and_then(Path::file_name)),
             size: metadata.len(),
-            modified: metadata.modified()?,
+            modified: metadata.modified().at(path)?,
         })
     }
 
@@ -102,7 +103,7 @@ pub struct Listed {
     /// The sessions.
     pub sessions: Vec<Session>,
     /// Pipes, devices, cycles of links; each with the reason why it is not a session.
-    pub unreadable: Vec<(PathBuf, io::Error)>,
+    pub unreadable: Vec<crate::Error>,
 }
 
 impl Listed {
@@ -186,10 +187,10 @@ impl Home {
     }
 
     /// After how many days without a change the client deletes a session.
-    pub fn cleanup_days(&self) -> io::Result<u32> {
+    pub fn cleanup_days(&self) -> crate::Result<u32> {
         let bytes = match files::read(self.settings(), SIDECAR) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CLEANUP_DAYS),
-            read => read?,
+            read => read.at(&self.settings())?,
         };
         let named = || Json::parse(&bytes)?.get("cleanupPeriodDays")?.integer();
         Ok(named().and_then(|days| u32::try_from(days).ok()).unwrap_or(CLEANUP_DAYS))
@@ -222,7 +223,7 @@ pub fn list(project: &Path) -> Listed {
             Ok(session) => all.sessions.push(session),
             // It was deleted in the meantime, or is a broken link.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => all.unreadable.push((path, error)),
+            Err(error) => all.unreadable.push(error),
         }
     }
     all
@@ -230,8 +231,8 @@ pub fn list(project: &Path) -> Listed {
 
 /// All transcripts in a folder and its subfolders, sorted by path: files that have the right
 /// extension, are not other files of the client, and contain records.
-pub fn transcripts_under(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    fs::read_dir(folder)?;
+pub fn transcripts_under(folder: &Path) -> crate::Result<Vec<PathBuf>> {
+    fs::read_dir(folder).at(folder)?;
     let mut found = files_under(&[folder.to_owned()]);
     found.retain(|path| is_transcript(path));
     Ok(found)

@@ -115,8 +115,10 @@ fn only_regular_files_are_sessions() {
     }
     let listed = home.list();
     assert_eq!(listed.sessions.len(), 3);
-    let names =
-        listed.unreadable.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap());
+    let names = listed
+        .unreadable
+        .iter()
+        .map(|error| error.path().unwrap().file_name().unwrap().to_str().unwrap());
     assert_eq!(names.collect::<Vec<_>>(), ["loop.jsonl", "zero.jsonl"]);
     let homes = [home];
     for name in ["zero", "loop", "/dev/zero", project.join("zero.jsonl").to_str().unwrap()] {

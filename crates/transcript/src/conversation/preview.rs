@@ -7,11 +7,11 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use memchr::{memchr, memmem};
 
+use crate::error::{AtPath, Error};
 use crate::format::content::BlockKind;
 use crate::format::entry::{Entry, Kind};
 use crate::format::file::{Backward, Body, Line, Lines, State};
@@ -78,15 +78,18 @@ impl Trouble {
 }
 
 /// Reads both ends of a session's file.
-pub fn preview(path: &Path) -> io::Result<Preview> {
-    let file = files::open(path)?;
+pub fn preview(path: &Path) -> crate::Result<Preview> {
+    files::open(path).map_err(Error::from).and_then(|file| of_file(&file)).at(path)
+}
+
+fn of_file(file: &File) -> crate::Result<Preview> {
     let mut seen = Preview::default();
     if file.metadata()?.len() == 0 {
         seen.troubles.push(Trouble::Empty);
         return Ok(seen);
     }
-    seen.look_at_head(Lines::new(&file))?;
-    seen.look_at_tail(Backward::new(&file)?)?;
+    seen.look_at_head(Lines::new(file))?;
+    seen.look_at_tail(Backward::new(file)?)?;
     seen.troubles.sort();
     seen.troubles.dedup();
     Ok(seen)
@@ -94,7 +97,7 @@ pub fn preview(path: &Path) -> io::Result<Preview> {
 
 impl Preview {
     /// Reads from the start until everything that is expected there is known.
-    fn look_at_head(&mut self, mut lines: Lines<&File>) -> io::Result<()> {
+    fn look_at_head(&mut self, mut lines: Lines<&File>) -> crate::Result<()> {
         while let Some(line) = lines.next_line()? {
             // `look_at_tail` checks the end of the file.
             if line.ended {
@@ -127,7 +130,7 @@ impl Preview {
     }
 
     /// Reads from the end: titles, the last time, and how the file ends.
-    fn look_at_tail(&mut self, mut lines: Backward<'_>) -> io::Result<()> {
+    fn look_at_tail(&mut self, mut lines: Backward<'_>) -> crate::Result<()> {
         let (mut given, mut made, mut last) = (None, None, true);
         // The types of both kinds of titles end like this.
         let named = memmem::Finder::new("-title\"");

@@ -379,7 +379,7 @@ impl Table {
         file: &File,
         block: BlockId,
         see: impl FnOnce(Option<Block<'_>>) -> T,
-    ) -> io::Result<T> {
+    ) -> crate::Result<T> {
         let part = self.block(block);
         if part.place[1] == 0 {
             let place = self.place(block);
@@ -396,7 +396,7 @@ impl Table {
     }
 
     /// Parses the bytes of a record and passes it to `see`.
-    pub(crate) fn see<T>(bytes: &[u8], see: impl FnOnce(&Entry<'_>) -> T) -> io::Result<T> {
+    pub(crate) fn see<T>(bytes: &[u8], see: impl FnOnce(&Entry<'_>) -> T) -> crate::Result<T> {
         Entry::parse(bytes).map_or_else(|| Err(changed()), |entry| Ok(see(&entry)))
     }
 
@@ -409,7 +409,7 @@ impl Table {
         file: &File,
         row: RowId,
         see: impl FnOnce(&Entry<'_>) -> T,
-    ) -> io::Result<T> {
+    ) -> crate::Result<T> {
         let wanted = self.row(row);
         if !wanted.is_long() {
             return Table::see(&read_at(file, wanted.offset, wanted.len)?, see);
@@ -426,8 +426,8 @@ impl Table {
     }
 }
 
-pub(crate) fn changed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the file changed while it was being read")
+pub(crate) fn changed() -> crate::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the file changed while it was being read").into()
 }
 
 /// Rows are counted in 32 bits: of a file with more records, only that many are read.

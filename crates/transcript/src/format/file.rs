@@ -195,7 +195,7 @@ impl<'a> From<'a> {
     }
 
     /// Reads up to `most` bytes, or as many as there are. A used buffer need not be cleared.
-    pub(crate) fn read_up_to(mut self, most: usize, mut buffer: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_up_to(mut self, most: usize, mut buffer: Vec<u8>) -> crate::Result<Vec<u8>> {
         buffer.resize(most, 0);
         let mut end = 0;
         while end < most {
@@ -203,7 +203,7 @@ impl<'a> From<'a> {
                 Ok(0) => break,
                 Ok(count) => end += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         buffer.truncate(end);
@@ -229,9 +229,11 @@ impl Read for From<'_> {
 
 /// Reads the bytes of one record by its offset. For records that fit into memory; else see
 /// [`copy_at`].
-pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+pub fn read_at(file: &File, offset: u64, len: u64) -> crate::Result<Vec<u8>> {
     if len > HELD_LINE as u64 {
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "record is too long for memory"));
+        return Err(
+            io::Error::new(io::ErrorKind::OutOfMemory, "record is too long for memory").into()
+        );
     }
     let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
     From::new(file, offset).read_exact(&mut bytes).map_err(|error| match error.kind() {
@@ -242,7 +244,7 @@ pub fn read_at(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {
 }
 
 /// How many lines are before a byte offset.
-pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
+pub(crate) fn lines_before(file: &File, offset: u64) -> crate::Result<u64> {
     let mut source = From::new(file, 0).take(offset);
     let mut block = vec![0; READ_BLOCK.min(usize::try_from(offset).unwrap_or(READ_BLOCK))];
     let mut lines = 0;
@@ -251,7 +253,7 @@ pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
             Ok(0) => return Ok(lines),
             Ok(count) => lines += memchr::memchr_iter(b'\n', &block[..count]).count() as u64,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -259,11 +261,16 @@ pub(crate) fn lines_before(file: &File, offset: u64) -> io::Result<u64> {
 const SHORTER: &str = "the file has become shorter";
 
 /// Copies the bytes of one record by its offset, however long it is.
-pub fn copy_at(mut file: &File, offset: u64, len: u64, to: &mut impl io::Write) -> io::Result<()> {
+pub fn copy_at(
+    mut file: &File,
+    offset: u64,
+    len: u64,
+    to: &mut impl io::Write,
+) -> crate::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     let copied = io::copy(&mut file.take(len), to)?;
     if copied < len {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, SHORTER));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, SHORTER).into());
     }
     Ok(())
 }

@@ -227,8 +227,7 @@ fn agent(
         format!("{} tokens", short_number(tokens.total())),
     ];
     facts.extend(doubt(agent));
-    let [kind, _] =
-        session.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
+    let [kind, _] = session.task(agent)?;
     let kind = kind.map(|kind| format!("{} ", one_line(&kind))).unwrap_or_default();
     let text = format!("    ↳ {kind}agent {}: {}", one_line(&agent.id), facts.join(", "));
     page.paragraph(&Lead::default(), &[Span::new(DIM, text)])?;

@@ -42,7 +42,7 @@ pub(super) fn write(
     // Calls are drawn together; everything else is drawn apart.
     let mut before = Apart::Rule;
     for item in view::items(session, owner, turn) {
-        let item = item.map_err(|error| Failure::unreadable(&conversation.path, error))?;
+        let item = item?;
         if !item.is_shown(wanted.show) {
             continue;
         }

@@ -385,8 +385,7 @@ fn about(family: &WithAgents, agent: &SubAgent) -> Result<String, Failure> {
     let turns = family.turns(agent);
     let calls: usize = turns.iter().map(|turn| turn.calls(&conversation.table).count()).sum();
     let mut facts = Vec::new();
-    let task =
-        family.task(agent).map_err(|error| Failure::unreadable(&conversation.path, error))?;
+    let task = family.task(agent)?;
     facts.extend(task.into_iter().flatten());
     match agent.purpose {
         Purpose::Task => {}

@@ -124,8 +124,7 @@ pub(super) fn write(
         })?;
     }
     for agent in &family.agents {
-        let view = AgentView::new(family, agent, &family.turns(agent))
-            .map_err(|error| Failure::unreadable(&family.main.path, error))?;
+        let view = AgentView::new(family, agent, &family.turns(agent))?;
         world.out.json(&Versioned::new(view))?;
     }
     for one in kin {

@@ -46,7 +46,7 @@ pub enum ForkError {
     Ambiguous(String),
     /// Reading failed.
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Read(#[from] crate::Error),
 }
 
 /// Plans a session that ends there.

@@ -62,13 +62,16 @@ pub fn prove(
     change: &Change,
     written: Written,
     after: &Subject,
-) -> io::Result<Proof> {
+) -> crate::Result<Proof> {
     // Both at the same time.
     let look = |subject: &Subject| subject.judged().map(|_| sketch(subject));
     let (old, new) = thread::scope(|scope| {
         let old = scope.spawn(|| look(before));
         let new = look(after);
-        (old.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))), new)
+        (
+            old.join().unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked").into())),
+            new,
+        )
     });
     let (old, new) = (old?, new?);
     let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
@@ -115,7 +118,7 @@ pub(super) const BYTES_A_TOKEN: u64 = 4;
 /// About how many tokens an image of the usual size costs.
 const IMAGE_TOKENS: u64 = 1_600;
 
-fn side(subject: &Subject, sketch: &[(u64, u64)]) -> io::Result<Snapshot> {
+fn side(subject: &Subject, sketch: &[(u64, u64)]) -> crate::Result<Snapshot> {
     let judged = subject.judged()?;
     let (pairs, unpaired) = subject.found.as_ref().map_or((0, 0), pairs);
     Ok(Snapshot {

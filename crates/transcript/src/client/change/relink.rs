@@ -1,7 +1,5 @@
 //! Re-parents kept records whose parent is dropped, and rewrites references to dropped records.
 
-use std::io;
-
 use hashbrown::{HashMap, HashSet};
 
 use super::splice::{Splices, To, range_of};
@@ -15,7 +13,7 @@ use crate::format::limit::LONGEST_SEGMENT;
 
 impl Change {
     /// Re-parents kept records whose parent is dropped, and rewrites references to dropped records.
-    pub(super) fn relink(&mut self, subject: &Subject) -> io::Result<()> {
+    pub(super) fn relink(&mut self, subject: &Subject) -> crate::Result<()> {
         if !self.goes.contains(&true) {
             return Ok(());
         }

@@ -43,7 +43,7 @@ enum Level {
 
 /// Plans one round of repairs. What the API refuses depends on the rules that the subject was
 /// judged by. Links between records are repaired for every version.
-fn plan(subject: &Subject, level: Level) -> io::Result<Change> {
+fn plan(subject: &Subject, level: Level) -> crate::Result<Change> {
     let mut repairing = Repairing {
         subject,
         level,
@@ -98,7 +98,7 @@ pub fn repair(
     before: &Subject,
     rules: Rules,
     scratch: &mut dyn FnMut() -> io::Result<File>,
-) -> io::Result<Repaired> {
+) -> crate::Result<Repaired> {
     let records = before.case.conversation.table.rows().len();
     let mut repaired = Repaired {
         change: Change::new(&before.case.conversation),
@@ -134,7 +134,7 @@ fn better(
     now: &Subject,
     rules: Rules,
     scratch: &mut dyn FnMut() -> io::Result<File>,
-) -> io::Result<Option<(Change, Subject)>> {
+) -> crate::Result<Option<(Change, Subject)>> {
     for level in [Level::All, Level::Compacted, Level::Lines] {
         let change = plan(now, level)?;
         if change.is_nothing() {
@@ -165,7 +165,7 @@ fn better(
 
 /// Whether some version resumes the session better, and none of the newer versions resumes it
 /// worse. Older versions do not know how newer sessions are linked.
-fn helps(now: &Subject, after: &Subject, rules: Rules) -> io::Result<bool> {
+fn helps(now: &Subject, after: &Subject, rules: Rules) -> crate::Result<bool> {
     let faults = |judged: &Judged| {
         let bad = judged.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
         bad.map(|finding| finding.more + 1).sum::<u64>()
@@ -310,7 +310,7 @@ impl Repairing<'_> {
         parent: Option<&str>,
         time: Option<Time>,
         members: &str,
-    ) -> io::Result<Vec<u8>> {
+    ) -> crate::Result<Vec<u8>> {
         let envelope = self.conversation.look(like, envelope)?;
         let parent = parent.map_or("null".to_owned(), quote);
         let time = time

@@ -8,7 +8,6 @@
 //! removes everything that the preset before it removes, in every session.
 
 use std::borrow::Cow;
-use std::io;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -133,7 +132,7 @@ fn emptied(subject: &Subject, what: &Strip) -> HashSet<BlockId> {
 }
 
 /// Plans what to remove.
-pub fn strip(subject: &Subject, what: &Strip) -> io::Result<Change> {
+pub fn strip(subject: &Subject, what: &Strip) -> crate::Result<Change> {
     let mut stripping = Stripping::new(subject, what);
     stripping.blocks();
     stripping.thinking();
@@ -380,7 +379,7 @@ impl<'a> Stripping<'a> {
 
     /// Drops lines that are not part of the conversation, and sub-agents' records in the session's
     /// file.
-    fn lines(&mut self, sent: &[RowId]) -> io::Result<()> {
+    fn lines(&mut self, sent: &[RowId]) -> crate::Result<()> {
         let table = &self.conversation.table;
         let sent: HashSet<RowId> = sent.iter().copied().collect();
         let events = table.numbered().filter(|(_, row)| row.kind == Kind::System);

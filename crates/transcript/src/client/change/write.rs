@@ -45,7 +45,7 @@ pub(super) fn write(
     change: &Change,
     ids: Option<&Renames>,
     out: &mut dyn Write,
-) -> io::Result<Written> {
+) -> crate::Result<Written> {
     let mut writing = Writing::new(table, file, change, ids, Some(out));
     writing.all()?;
     Ok(writing.done)
@@ -78,7 +78,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Some bytes of the file: at most [`HELD_LINE`](crate::format::limit::HELD_LINE).
-    fn get(&mut self, range: Range<u64>) -> io::Result<&[u8]> {
+    fn get(&mut self, range: Range<u64>) -> crate::Result<&[u8]> {
         let inside = |source: &Self| {
             let start = usize::try_from(range.start.checked_sub(source.start)?).ok()?;
             let end = start + usize::try_from(range.end - range.start).ok()?;
@@ -126,7 +126,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    fn all(&mut self) -> io::Result<()> {
+    fn all(&mut self) -> crate::Result<()> {
         let count = u32::try_from(self.table.rows().len()).unwrap_or(u32::MAX);
         let mut next = 0;
         while next < count {
@@ -182,7 +182,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Processes several pieces in parallel.
-    fn pieces(&mut self, pieces: &[Range<u32>]) -> io::Result<()> {
+    fn pieces(&mut self, pieces: &[Range<u32>]) -> crate::Result<()> {
         let (table, file, change, ids) = (self.table, self.source.file, self.change, self.ids);
         let made: Vec<_> =
             pieces.iter().map(|_| Mutex::new(Ok((Vec::new(), Written::default())))).collect();
@@ -206,7 +206,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes some records, with the gap before each.
-    fn rows(&mut self, range: Range<u32>) -> io::Result<()> {
+    fn rows(&mut self, range: Range<u32>) -> crate::Result<()> {
         for at in range {
             let row = self.table.row(RowId(at));
             let (end, before) = self.before(at);
@@ -217,7 +217,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes the bytes between two records, and the lines that are added there.
-    fn gap(&mut self, range: Range<u64>, before: Option<RowId>) -> io::Result<()> {
+    fn gap(&mut self, range: Range<u64>, before: Option<RowId>) -> crate::Result<()> {
         // If a dropped record was alone on its line, the end of the line is dropped too.
         let is_dropped = before.is_some_and(|row| {
             self.change.goes(row) && self.table.row(row).placed == Placed::Alone
@@ -249,7 +249,7 @@ impl<'a> Writing<'a> {
         self.copy(cut..range.end)
     }
 
-    fn behind(&mut self, added: Option<&Vec<Vec<u8>>>) -> io::Result<()> {
+    fn behind(&mut self, added: Option<&Vec<Vec<u8>>>) -> crate::Result<()> {
         for line in added.into_iter().flatten() {
             self.done.added += 1;
             self.add(line)?;
@@ -258,7 +258,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes a new line. Ids that it refers to are still old ones.
-    fn add(&mut self, line: &[u8]) -> io::Result<()> {
+    fn add(&mut self, line: &[u8]) -> crate::Result<()> {
         self.flush_pending()?;
         match (self.ids, Entry::parse(line)) {
             (Some(ids), Some(entry)) => ids.map_record(entry.kind(), line, &[], &mut self.ready),
@@ -268,7 +268,7 @@ impl<'a> Writing<'a> {
         self.flush_if_full()
     }
 
-    fn row(&mut self, id: RowId, row: &Row) -> io::Result<()> {
+    fn row(&mut self, id: RowId, row: &Row) -> crate::Result<()> {
         if self.change.goes(id) {
             self.done.dropped += 1;
             return Ok(());
@@ -324,7 +324,7 @@ impl<'a> Writing<'a> {
 
     /// Writes a record that is too long to hold: the places to change are found in its condensed
     /// form.
-    fn long(&mut self, row: &Row, edit: Option<&Edit>) -> io::Result<()> {
+    fn long(&mut self, row: &Row, edit: Option<&Edit>) -> crate::Result<()> {
         let limited = From::new(self.source.file, row.offset).take(row.len);
         let mut lines = Lines::from(limited, row.offset, 0);
         // Each range with its replacement; `None` if it stays unchanged, including its ids.
@@ -379,7 +379,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Copies bytes of the file unchanged, including their ids.
-    fn copy_raw(&mut self, range: Range<u64>) -> io::Result<()> {
+    fn copy_raw(&mut self, range: Range<u64>) -> crate::Result<()> {
         self.flush_pending()?;
         let mut at = range.start;
         while at < range.end {
@@ -393,7 +393,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Copies bytes of the file unchanged, except for new ids.
-    fn copy(&mut self, range: Range<u64>) -> io::Result<()> {
+    fn copy(&mut self, range: Range<u64>) -> crate::Result<()> {
         if range.start >= range.end {
             return Ok(());
         }
@@ -406,19 +406,19 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn put(&mut self, bytes: &[u8]) -> crate::Result<()> {
         self.flush_pending()?;
         self.ready.extend_from_slice(bytes);
         self.flush_if_full()
     }
 
-    fn is_ended_now(&mut self) -> io::Result<bool> {
+    fn is_ended_now(&mut self) -> crate::Result<bool> {
         self.flush_pending()?;
         self.flush()?;
         Ok(self.is_ended)
     }
 
-    fn flush_pending(&mut self) -> io::Result<()> {
+    fn flush_pending(&mut self) -> crate::Result<()> {
         let range = std::mem::take(&mut self.pending);
         let mut at = range.start;
         // An id may span two blocks: then it is read as part of the second.
@@ -443,11 +443,11 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    fn flush_if_full(&mut self) -> io::Result<()> {
+    fn flush_if_full(&mut self) -> crate::Result<()> {
         if self.ready.len() >= READ_BLOCK { self.flush() } else { Ok(()) }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> crate::Result<()> {
         if let Some(last) = self.ready.last() {
             self.is_ended = *last == b'\n';
         }

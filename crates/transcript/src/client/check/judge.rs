@@ -2,7 +2,6 @@
 //! that the API refuses.
 
 use std::borrow::Cow;
-use std::io;
 
 use super::code::{Code, Severity};
 use super::examine::What;
@@ -27,7 +26,7 @@ pub(super) fn judge(
     rules: Rules,
     found: Result<&History, Refusal>,
     shared: Verdict,
-) -> io::Result<Judged> {
+) -> crate::Result<Judged> {
     let mut findings = Findings::new(&case.conversation.table);
     lines(case, rules, &mut findings);
     let (mut leaf, mut counted) = (None, Reach::default());
@@ -150,7 +149,7 @@ fn tail(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
 }
 
 /// Invalid records, whether they are sent or not, for every version.
-pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> io::Result<()> {
+pub(super) fn records(case: &Case, rules: Rules, findings: &mut Findings<'_>) -> crate::Result<()> {
     let (table, graph) = (&case.conversation.table, &case.conversation.graph);
     for mark in &case.examined.marks {
         let line = Some(mark.line);
@@ -231,7 +230,7 @@ fn losses(
     found: &History,
     rules: Rules,
     findings: &mut Findings<'_>,
-) -> io::Result<Reach> {
+) -> crate::Result<Reach> {
     let table = &case.conversation.table;
     let (counted, lost) = reach(&case.conversation, found, rules);
     if counted.left > 0 {
@@ -451,7 +450,7 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
 
 /// Whether the compaction that the client continues from has a summary. Also reports records that
 /// it keeps and that are missing.
-fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> io::Result<bool> {
+fn has_summary(case: &Case, found: &History, findings: &mut Findings<'_>) -> crate::Result<bool> {
     let table = &case.conversation.table;
     let Some(boundary) = found.boundary.and_then(|row| table.boundary(row)) else {
         return Ok(true);

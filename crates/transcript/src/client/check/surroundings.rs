@@ -1,6 +1,7 @@
 //! Findings about what surrounds a session: sub-agents, the name of its project, clocks, secrets.
 
 use hashbrown::HashSet;
+use std::path::Path;
 
 use super::Case;
 use super::code::{Code, Severity};
@@ -96,9 +97,10 @@ pub(super) fn agents(
     examined: &[(String, Examined)],
     findings: &mut Findings<'_>,
 ) {
-    for (path, error) in &family.unreadable {
-        let text = format!("the sub-agent's file cannot be read: {error}");
-        findings.put(of_file(name(path), None, Code::AgentUnreadable, Severity::Warning, text));
+    for error in &family.unreadable {
+        let text = format!("the sub-agent's file cannot be read: {}", error.cause());
+        let file = name(error.path().unwrap_or(Path::new("")));
+        findings.put(of_file(file, None, Code::AgentUnreadable, Severity::Warning, text));
     }
     for agent in &family.agents {
         if agent.purpose == Purpose::Task

@@ -3,15 +3,16 @@
 //!
 //! For comparison only: no client does any of this.
 
-use std::io;
-
 use super::{Message, Role, SentBlock};
 use crate::conversation::Conversation;
 use crate::format::content::Message as Content;
 use crate::format::entry::Kind;
 
 /// The messages according to appendix C.
-pub fn in_file_order(conversation: &Conversation, then: Option<&str>) -> io::Result<Vec<Message>> {
+pub fn in_file_order(
+    conversation: &Conversation,
+    then: Option<&str>,
+) -> crate::Result<Vec<Message>> {
     let mut messages: Vec<Message> = Vec::new();
     let mut request: Option<String> = None;
     for (row, known) in conversation.table.numbered() {

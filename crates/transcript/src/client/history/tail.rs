@@ -5,7 +5,7 @@
 //! the boundary has a parent before it, and no earlier record names the leaf. If that is not
 //! certain, the whole file is read.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 use std::thread;
@@ -17,6 +17,7 @@ use super::rules::{Leaf, Rules};
 use super::tree::{Tree, is_message};
 use crate::conversation::Conversation;
 use crate::conversation::table::Id;
+use crate::error::AtPath;
 use crate::format::entry::Kind;
 use crate::format::file::{Backward, Body};
 use crate::format::json::Json;
@@ -24,7 +25,7 @@ use crate::format::json::Json;
 /// A conversation with everything that a client would send. If the end of the file is enough, the
 /// rest is not read. The conversation is not linked: its graph and its pairs are empty, because
 /// nothing that is sent depends on them.
-pub fn open(path: &Path, rules: Rules) -> io::Result<Conversation> {
+pub fn open(path: &Path, rules: Rules) -> crate::Result<Conversation> {
     // Clients that continue from the newest record have to see all times.
     if rules.leaf == Leaf::LastEnd
         && let Some(cut) = find_cut(path)?
@@ -42,8 +43,8 @@ struct Cut {
 }
 
 /// Searches backwards from the end of a file for the last compaction and the records that it keeps.
-fn find_cut(path: &Path) -> io::Result<Option<Cut>> {
-    let file = files::open(path)?;
+fn find_cut(path: &Path) -> crate::Result<Option<Cut>> {
+    let file = files::open(path).at(path)?;
     let mut lines = Backward::new(&file)?;
     let named = memmem::Finder::new(BOUNDARY);
     let mut cut: Option<(u64, Vec<String>)> = None;
@@ -119,7 +120,7 @@ const NEAR: u64 = 4 << 20;
 const FARTHEST: u64 = 32 << 20;
 
 /// The end of a file, if that is enough.
-fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>> {
+fn from(path: &Path, rules: Rules, cut: &Cut) -> crate::Result<Option<Conversation>> {
     let conversation = Conversation::open_unlinked(path, cut.start)?;
     let table = &conversation.table;
     let ids: HashSet<Id> = table.rows().iter().filter_map(|row| row.uuid).collect();
@@ -146,7 +147,7 @@ fn from(path: &Path, rules: Rules, cut: &Cut) -> io::Result<Option<Conversation>
 }
 
 /// Whether a name occurs in the first `end` bytes of a file. Both halves are searched in parallel.
-fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
+fn holds(path: &Path, name: &[u8], end: u64) -> crate::Result<bool> {
     let middle = end / 2;
     thread::scope(|scope| {
         let other =
@@ -158,8 +159,8 @@ fn holds(path: &Path, name: &[u8], end: u64) -> io::Result<bool> {
 }
 
 /// Whether a name occurs in that part of a file.
-fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> io::Result<bool> {
-    let mut file = files::open(path)?;
+fn has_name(path: &Path, name: &[u8], part: Range<u64>) -> crate::Result<bool> {
+    let mut file = files::open(path).at(path)?;
     file.seek(SeekFrom::Start(part.start))?;
     let finder = memmem::Finder::new(name);
     let mut source = file.take(part.end - part.start);

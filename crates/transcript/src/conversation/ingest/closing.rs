@@ -1,7 +1,6 @@
 //! What is known about whether a session continues.
 
 use std::fs;
-use std::io;
 use std::time::{Duration, SystemTime};
 
 use crate::conversation::Conversation;
@@ -67,7 +66,7 @@ impl Closing {
 
 /// Whether the last turn of a session is complete and contains the reason why it ended: the client
 /// writes the last lines late.
-pub fn is_complete(session: &Session) -> io::Result<bool> {
+pub fn is_complete(session: &Session) -> crate::Result<bool> {
     let conversation = Conversation::open(&session.path)?;
     let turns = conversation.turns().live;
     let Some(last) = turns.last() else { return Ok(true) };

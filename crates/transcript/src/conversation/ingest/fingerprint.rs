@@ -1,13 +1,13 @@
 //! Whether anything was written to the files of a session.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
 
 use crate::conversation::place::{Agent, Session};
+use crate::error::AtPath;
 
 /// A hash of the paths, sizes and times of a session's files. It stays the same while nothing
 /// writes to them.
@@ -16,11 +16,12 @@ pub struct Fingerprint(String);
 
 impl Fingerprint {
     /// The files as they are now.
-    pub fn of(session: &Session, agents: &[Agent]) -> io::Result<Fingerprint> {
+    pub fn of(session: &Session, agents: &[Agent]) -> crate::Result<Fingerprint> {
         let mut hash = Sha256::new();
-        let mut add = |path: &Path| -> io::Result<()> {
-            let found = fs::metadata(path)?;
-            let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut add = |path: &Path| -> crate::Result<()> {
+            let found = fs::metadata(path).at(path)?;
+            let modified =
+                found.modified().at(path)?.duration_since(UNIX_EPOCH).unwrap_or_default();
             hash.update(path.as_os_str().as_encoded_bytes());
             hash.update(found.len().to_le_bytes());
             hash.update(modified.as_nanos().to_le_bytes());

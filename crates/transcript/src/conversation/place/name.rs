@@ -60,7 +60,10 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
     match Session::at(path) {
         Ok(session) => return Ok(session),
         Err(_) if path.is_dir() || is_no_path(path) => {}
-        Err(source) => return Err(NameError::Unreadable { path: path.to_owned(), source }),
+        Err(error) => {
+            let (path, source) = (path.to_owned(), error.into_io());
+            return Err(NameError::Unreadable { path, source });
+        }
     }
     let mut all = Listed::default();
     for home in homes {
@@ -113,8 +116,9 @@ pub fn find(homes: &[Home], name: &str) -> Result<Session, NameError> {
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
         !name.is_empty() && id.starts_with(name)
     };
-    if let Some((path, source)) = unreadable.into_iter().find(|(path, _)| is_named(path)) {
-        return Err(NameError::Unreadable { path, source });
+    if let Some(error) = unreadable.into_iter().find(|error| error.path().is_some_and(is_named)) {
+        let path = error.path().unwrap_or(path).to_owned();
+        return Err(NameError::Unreadable { path, source: error.into_io() });
     }
     let name = name.to_owned();
     Err(if is_path(&name) { NameError::NoFile { name } } else { NameError::NotFound { name } })

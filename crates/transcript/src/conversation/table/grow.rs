@@ -4,7 +4,7 @@
 //! has ended, so nothing is read twice; a file that was rewritten is noticed, not misread.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 
 use memchr::memrchr;
 
@@ -38,7 +38,7 @@ const COMPARED: u64 = 256;
 
 impl GrowingTable {
     /// Reads the lines that were appended.
-    pub fn extend(&mut self, file: &File) -> io::Result<Growth> {
+    pub fn extend(&mut self, file: &File) -> crate::Result<Growth> {
         let length = file.metadata()?.len();
         if length < self.end || bytes_before(file, self.end)? != self.last {
             return Ok(Growth::Replaced);
@@ -72,7 +72,7 @@ impl std::fmt::Debug for GrowingTable {
 }
 
 /// The last bytes before an offset.
-fn bytes_before(file: &File, end: u64) -> io::Result<Vec<u8>> {
+fn bytes_before(file: &File, end: u64) -> crate::Result<Vec<u8>> {
     let start = end.saturating_sub(COMPARED);
     let mut bytes = Vec::new();
     From::new(file, start).take(end - start).read_to_end(&mut bytes)?;
@@ -80,7 +80,7 @@ fn bytes_before(file: &File, end: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The offset after the last line end in a range; `None` if there is none.
-fn last_line_end(file: &File, start: u64, end: u64) -> io::Result<Option<u64>> {
+fn last_line_end(file: &File, start: u64, end: u64) -> crate::Result<Option<u64>> {
     let mut at = end;
     while at > start {
         let from = at.saturating_sub(READ_BLOCK as u64).max(start);

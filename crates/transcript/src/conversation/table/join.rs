@@ -4,7 +4,7 @@
 //! Invariant: the result equals that of reading the file in one go.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::mem;
 use std::sync::Mutex;
 
@@ -22,7 +22,11 @@ use crate::format::threads::{self, lock};
 impl Table {
     /// Reads a file from byte offset `start`, where a line begins, and shows each line and record
     /// to `watch`. Several threads read a long file.
-    pub(crate) fn read_file(file: &File, start: u64, watch: &mut impl Watch) -> io::Result<Table> {
+    pub(crate) fn read_file(
+        file: &File,
+        start: u64,
+        watch: &mut impl Watch,
+    ) -> crate::Result<Table> {
         let end = file.metadata()?.len();
         let threads = threads::count();
         // More parts than threads, so that none waits long for another.
@@ -38,7 +42,7 @@ impl Table {
         count: u64,
         threads: usize,
         watch: &mut impl Watch,
-    ) -> io::Result<Table> {
+    ) -> crate::Result<Table> {
         let mut bounds = vec![start];
         for part in 1..count {
             let from = start + (end - start) / count * part;
@@ -76,7 +80,7 @@ impl Table {
 struct Whole<'a, W> {
     slots: &'a [Slot<W>],
     taken: usize,
-    reading: io::Result<Option<Reading>>,
+    reading: crate::Result<Option<Reading>>,
     watch: &'a mut W,
 }
 
@@ -101,21 +105,21 @@ impl<W: Watch> Whole<'_, W> {
 }
 
 /// A part, once it was read.
-type Slot<W> = Mutex<Option<io::Result<(Reading, W)>>>;
+type Slot<W> = Mutex<Option<crate::Result<(Reading, W)>>>;
 
 fn read_part<W: Watch>(
     file: &File,
     start: u64,
     end: u64,
     mut watch: W,
-) -> io::Result<(Reading, W)> {
+) -> crate::Result<(Reading, W)> {
     let lines = Lines::from(From::new(file, start).take(end - start), start, 0);
     Ok((Reading::read(lines, &mut watch)?, watch))
 }
 
 /// The offset of the first line that begins after a byte; `None` if none begins within `HELD_LINE`
 /// bytes.
-fn line_after(file: &File, from: u64) -> io::Result<Option<u64>> {
+fn line_after(file: &File, from: u64) -> crate::Result<Option<u64>> {
     let mut reader = From::new(file, from);
     let mut buffer = vec![0; READ_BLOCK];
     let mut passed = 0;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::LazyLock;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
@@ -23,7 +23,7 @@ use crate::format::json::{Json, Shape};
 
 impl Table {
     /// Reads all records of a source.
-    pub fn read<R: Read>(lines: Lines<R>) -> io::Result<Table> {
+    pub fn read<R: Read>(lines: Lines<R>) -> crate::Result<Table> {
         Table::read_watched(lines, &mut ())
     }
 
@@ -31,14 +31,17 @@ impl Table {
     pub(crate) fn read_watched<R: Read>(
         lines: Lines<R>,
         watch: &mut impl Watch,
-    ) -> io::Result<Table> {
+    ) -> crate::Result<Table> {
         Ok(Reading::read(lines, watch)?.finish())
     }
 }
 
 impl Reading {
     /// Reads all lines of a source. What is known only at the end of the file is still missing.
-    pub(super) fn read<R: Read>(mut lines: Lines<R>, watch: &mut impl Watch) -> io::Result<Self> {
+    pub(super) fn read<R: Read>(
+        mut lines: Lines<R>,
+        watch: &mut impl Watch,
+    ) -> crate::Result<Self> {
         let mut reading = Reading::default();
         while let Some(line) = lines.next_line()? {
             reading.table.lines = line.number.unwrap_or(0);

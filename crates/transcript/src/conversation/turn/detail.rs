@@ -3,8 +3,6 @@
 //! Reads one row at a time, so that no more than one record is in memory. If a record is too long
 //! for memory, its long texts are cut, and [`Piece::is_cut`] is set.
 
-use std::io;
-
 use crate::conversation::Conversation;
 use crate::conversation::diff::{Touched, touched};
 use crate::conversation::table::{BlockId, RowId};
@@ -77,7 +75,7 @@ pub struct Answered {
 
 impl Conversation {
     /// The contents of these blocks, in their order.
-    pub fn pieces(&self, blocks: &[BlockId]) -> io::Result<Vec<Piece>> {
+    pub fn pieces(&self, blocks: &[BlockId]) -> crate::Result<Vec<Piece>> {
         let mut found = Vec::with_capacity(blocks.len());
         for block in blocks {
             let is_cut = self.table.row(self.table.block(*block).row).is_long();
@@ -89,7 +87,7 @@ impl Conversation {
 
     /// The contents of a record, except results: a message, a queued prompt, an event of the
     /// client.
-    pub fn pieces_of(&self, row: RowId) -> io::Result<Vec<Piece>> {
+    pub fn pieces_of(&self, row: RowId) -> crate::Result<Vec<Piece>> {
         let block_ids: Vec<BlockId> = self.table.blocks_of(row).collect();
         if !block_ids.is_empty() {
             let beside = block_ids.into_iter().filter(|block| {
@@ -109,7 +107,7 @@ impl Conversation {
     }
 
     /// A call with its result.
-    pub fn call(&self, block: BlockId) -> io::Result<Call> {
+    pub fn call(&self, block: BlockId) -> crate::Result<Call> {
         let part = self.table.block(block);
         let tool = self.table.text(part.name).unwrap_or_default().to_owned();
         let input =
@@ -139,7 +137,7 @@ impl Conversation {
     }
 
     /// A result: as the model got it, and the client's own as JSON.
-    pub fn result(&self, block: BlockId) -> io::Result<(Vec<Piece>, Option<Vec<u8>>)> {
+    pub fn result(&self, block: BlockId) -> crate::Result<(Vec<Piece>, Option<Vec<u8>>)> {
         let part = self.table.block(block);
         let is_cut = self.table.row(part.row).is_long();
         let pieces = self.look_at(block, |content_block| {
@@ -159,7 +157,7 @@ impl Conversation {
         Ok((pieces, structured))
     }
 
-    fn answered(&self, tool: &str, call: BlockId, result: BlockId) -> io::Result<Answered> {
+    fn answered(&self, tool: &str, call: BlockId, result: BlockId) -> crate::Result<Answered> {
         let (pieces, structured) = self.result(result)?;
         let time = |block: BlockId| self.table.row(self.table.block(block).row).time;
         let between =

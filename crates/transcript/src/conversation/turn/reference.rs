@@ -5,7 +5,7 @@
 //! mistakes. They read records in file order, and only whole lines of JSON.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::BREAK;
 use crate::format::content::{Block, BlockKind, Message};
@@ -26,7 +26,7 @@ pub struct Reference {
 }
 
 /// Runs all these algorithms on a file.
-pub fn read<R: Read>(mut lines: Lines<R>) -> io::Result<Reference> {
+pub fn read<R: Read>(mut lines: Lines<R>) -> crate::Result<Reference> {
     let mut reference = Reference::default();
     let (mut grouping, mut rounds) = (Grouping::default(), Rounds::default());
     while let Some(line) = lines.next_line()? {

@@ -1,7 +1,5 @@
 //! A tool call: its input, its result, and what it changed.
 
-use std::io;
-
 use serde::Serialize;
 
 use super::piece::texts;
@@ -92,7 +90,7 @@ pub struct Hunk {
 }
 
 impl Call {
-    pub(super) fn read(session: &WithAgents, owner: Owner, block: BlockId) -> io::Result<Call> {
+    pub(super) fn read(session: &WithAgents, owner: Owner, block: BlockId) -> crate::Result<Call> {
         let conversation = session.of(owner);
         let read = conversation.call(block)?;
         let table = &conversation.table;

@@ -1,7 +1,6 @@
 //! A session, its sub-agents and its turns, without their steps.
 
 use std::collections::HashMap;
-use std::io;
 
 use serde::Serialize;
 
@@ -215,7 +214,7 @@ impl<'a> AgentView<'a> {
         session: &'a WithAgents,
         agent: &'a SubAgent,
         turns: &[Turn],
-    ) -> io::Result<AgentView<'a>> {
+    ) -> crate::Result<AgentView<'a>> {
         let [kind, description] = session.task(agent)?;
         let conversation = session.body(agent);
         let is_file = matches!(agent.body, Body::File(_));

@@ -1,7 +1,5 @@
 //! The steps of a turn, one after the other.
 
-use std::io;
-
 use serde::Serialize;
 
 use super::piece::texts;
@@ -146,7 +144,7 @@ pub fn items<'a>(
     session: &'a WithAgents,
     owner: Owner,
     turn: &'a Turn,
-) -> impl Iterator<Item = io::Result<Item>> + 'a {
+) -> impl Iterator<Item = crate::Result<Item>> + 'a {
     turn.steps.iter().flat_map(move |step| {
         let (head, blocks): (_, &[BlockId]) = match step {
             Step::Answer { blocks, .. } => (self::head(session.of(owner), step), blocks),
@@ -162,7 +160,7 @@ pub fn items<'a>(
 }
 
 /// A step, or the beginning of an answer.
-fn head(conversation: &Conversation, step: &Step) -> io::Result<Item> {
+fn head(conversation: &Conversation, step: &Step) -> crate::Result<Item> {
     let table = &conversation.table;
     Ok(match step {
         Step::Said(row) => Item::Message(MessageView::read(conversation, *row)?),
@@ -212,7 +210,7 @@ fn block(
     owner: Owner,
     answer: Option<AnswerId>,
     id: BlockId,
-) -> io::Result<Item> {
+) -> crate::Result<Item> {
     let conversation = session.of(owner);
     let table = &conversation.table;
     if table.block(id).kind.is_call() {
@@ -255,7 +253,7 @@ impl Item {
 }
 
 impl MessageView {
-    fn read(conversation: &Conversation, row: RowId) -> io::Result<MessageView> {
+    fn read(conversation: &Conversation, row: RowId) -> crate::Result<MessageView> {
         let content: Vec<Piece> =
             conversation.pieces_of(row)?.into_iter().map(Piece::from).collect();
         let known = conversation.table.row(row);
@@ -304,7 +302,7 @@ impl Orphan {
 const LONGEST: usize = 1_000;
 
 /// What a turn is about: the words that opened it, or a description in parentheses.
-pub fn headline(conversation: &Conversation, turn: &Turn) -> io::Result<String> {
+pub fn headline(conversation: &Conversation, turn: &Turn) -> crate::Result<String> {
     let rows = turn.steps.iter().filter_map(|step| match step {
         Step::Said(row) => Some(*row),
         _ => None,

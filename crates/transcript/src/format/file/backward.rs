@@ -4,7 +4,6 @@
 //! asks for.
 
 use std::fs::File;
-use std::io;
 
 use memchr::memrchr;
 
@@ -25,13 +24,13 @@ pub struct Backward<'f> {
 
 impl<'f> Backward<'f> {
     /// Begins at the end of the file as it is now.
-    pub fn new(file: &'f File) -> io::Result<Self> {
+    pub fn new(file: &'f File) -> crate::Result<Self> {
         let offset = file.metadata()?.len();
         Ok(Backward { file, buffer: Vec::new(), end: 0, offset, digest: Digest::default() })
     }
 
     /// The line before the one returned last; `None` at the start of the file.
-    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> crate::Result<Option<Line<'_>>> {
         if self.end == 0 && self.fill()? == 0 {
             return Ok(None);
         }
@@ -56,7 +55,7 @@ impl<'f> Backward<'f> {
     }
 
     /// Reads the block before the buffer. Returns its length, 0 at the start of the file.
-    fn fill(&mut self) -> io::Result<usize> {
+    fn fill(&mut self) -> crate::Result<usize> {
         // The first read is short, for callers that need no more than that.
         let size = if self.buffer.is_empty() { FIRST_READ } else { READ_BLOCK };
         let count = self.offset.min(size as u64);
@@ -71,7 +70,7 @@ impl<'f> Backward<'f> {
     }
 
     /// Returns the line from `start` in the buffer to `end` in the file.
-    fn give(&mut self, start: usize, end: u64, ended: bool) -> io::Result<Line<'_>> {
+    fn give(&mut self, start: usize, end: u64, ended: bool) -> crate::Result<Line<'_>> {
         let offset = self.offset + start as u64;
         let len = end - offset;
         let held = start..std::mem::replace(&mut self.end, start);

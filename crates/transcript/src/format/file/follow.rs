@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use same_file::Handle;
 
 use super::{Body, Line, Lines, State, copy_at};
+use crate::error::{AtPath, Error};
 use crate::format::limit::FINGERPRINT;
 
 /// What a poll has found.
@@ -59,21 +60,21 @@ struct Given {
 
 impl Follow {
     /// Begins at the start of the file.
-    pub fn from_start(path: &Path) -> io::Result<Self> {
-        let handle = Handle::from_file(files::open(path)?)?;
+    pub fn from_start(path: &Path) -> crate::Result<Self> {
+        let handle = files::open(path).and_then(Handle::from_file).at(path)?;
         let open = Open { handle, given: Given::default() };
         Ok(Follow { path: path.to_owned(), open: Some(open) })
     }
 
     /// Begins after the current end of the file. Reads the file once, to count its lines.
-    pub fn from_end(path: &Path) -> io::Result<Self> {
+    pub fn from_end(path: &Path) -> crate::Result<Self> {
         let mut follow = Follow::from_start(path)?;
         follow.poll(|_| ())?;
         Ok(follow)
     }
 
     /// Looks for what is new, and passes it to `each`. Returns whether there was anything.
-    pub fn poll(&mut self, mut each: impl FnMut(Event<'_>)) -> io::Result<bool> {
+    pub fn poll(&mut self, mut each: impl FnMut(Event<'_>)) -> crate::Result<bool> {
         let mut news = false;
         let now = match files::open(&self.path).and_then(Handle::from_file) {
             Ok(now) => now,
@@ -84,7 +85,7 @@ impl Follow {
                 }
                 return Ok(news);
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(Error::from(error).at(&self.path)),
         };
         let mut open = match self.open.take() {
             Some(open) if open.handle == now => open,
@@ -110,7 +111,7 @@ impl Follow {
 
 impl Given {
     /// Whether what was read is no longer there.
-    fn disturbed(&self, file: &File, len: u64) -> io::Result<Option<Event<'static>>> {
+    fn disturbed(&self, file: &File, len: u64) -> crate::Result<Option<Event<'static>>> {
         if len < self.offset {
             return Ok(Some(Event::Truncated));
         }
@@ -126,7 +127,7 @@ impl Given {
         mut file: &File,
         len: u64,
         each: &mut impl FnMut(Event<'_>),
-    ) -> io::Result<bool> {
+    ) -> crate::Result<bool> {
         let now = (len, file.metadata()?.modified().ok());
         if len == self.offset || self.waiting == Some(now) {
             return Ok(false);

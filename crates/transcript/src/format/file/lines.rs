@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use memchr::memchr;
 
 use super::{Body, Digest, Line};
+use crate::error::Error;
 use crate::format::limit::{FIRST_READ, HELD_LINE, READ_BLOCK};
 
 /// Reads lines from a file or from memory.
@@ -61,7 +62,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// The next line; `None` at the end.
-    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next_line(&mut self) -> crate::Result<Option<Line<'_>>> {
         let mut searched = self.start;
         loop {
             let newline = memchr(b'\n', &self.buffer[searched..self.end]).map(|at| searched + at);
@@ -107,7 +108,7 @@ impl<R: Read> Lines<R> {
     }
 
     /// Reads more into the buffer. Returns how many bytes, 0 at the end.
-    fn fill(&mut self) -> io::Result<usize> {
+    fn fill(&mut self) -> crate::Result<usize> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -124,13 +125,13 @@ impl<R: Read> Lines<R> {
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(Error::from(error).at_line(self.number + 1)),
             }
         }
     }
 
     /// Reads through a line that is too long to keep in memory.
-    fn condense(&mut self) -> io::Result<Line<'_>> {
+    fn condense(&mut self) -> crate::Result<Line<'_>> {
         let offset = self.offset;
         let mut len = 0;
         let (mut ended, mut more) = (false, false);

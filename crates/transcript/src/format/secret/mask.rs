@@ -136,7 +136,7 @@ impl<'m, 'a, W: Write> JsonMask<'m, 'a, W> {
     }
 
     /// Writes the rest.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub fn finish(mut self) -> crate::Result<W> {
         let (mask, out) = (&mut *self.mask, &mut self.out);
         let mut outcome = Ok(());
         self.strings.finish(&mut |piece| {
@@ -144,7 +144,7 @@ impl<'m, 'a, W: Write> JsonMask<'m, 'a, W> {
                 outcome = pass(mask, out, &piece);
             }
         });
-        outcome.map(|()| self.out)
+        Ok(outcome.map(|()| self.out)?)
     }
 }
 

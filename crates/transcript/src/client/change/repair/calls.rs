@@ -1,7 +1,5 @@
 //! Calls and results: each call has one result, directly after its answer.
 
-use std::io;
-
 use hashbrown::{HashMap, HashSet};
 
 use super::super::answer_of;
@@ -18,7 +16,7 @@ use crate::format::json::quote;
 const UNKNOWN: &str = "[The result of this call was never recorded. It may have taken effect: look before relying on it, or before running it again.]";
 
 impl Repairing<'_> {
-    pub(super) fn calls(&mut self) -> io::Result<()> {
+    pub(super) fn calls(&mut self) -> crate::Result<()> {
         self.bring_calls();
         self.bring_back();
         self.renamed();

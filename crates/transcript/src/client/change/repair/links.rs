@@ -1,7 +1,5 @@
 //! Links each step to the one before it, and makes the last step the end for every version.
 
-use std::io;
-
 use super::super::splice::{Splices, To, range_of};
 use super::{Repairing, Step, StepKind};
 use crate::client::check::Code;
@@ -12,7 +10,7 @@ use crate::format::json::{Json, quote};
 use crate::format::time::Time;
 
 impl Repairing<'_> {
-    pub(super) fn links(&mut self) -> io::Result<()> {
+    pub(super) fn links(&mut self) -> crate::Result<()> {
         self.times();
         self.chain()?;
         self.end()?;
@@ -36,7 +34,7 @@ impl Repairing<'_> {
         }
     }
 
-    fn chain(&mut self) -> io::Result<()> {
+    fn chain(&mut self) -> crate::Result<()> {
         let table = &self.conversation.table;
         let boundary = self.boundary.and_then(|row| self.uuid(row));
         let mut made: Vec<(RowId, Vec<u8>)> = Vec::new();
@@ -143,7 +141,7 @@ impl Repairing<'_> {
 
     /// Makes the last step the end for every version: it gets the newest time and, if necessary, a
     /// record that names it.
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> crate::Result<()> {
         let Some(last) = self.steps.last().cloned() else { return Ok(()) };
         let table = &self.conversation.table;
         let made = self.steps.iter().filter(|step| step.row().is_none() && step.uuid != last.uuid);
@@ -196,7 +194,7 @@ impl Repairing<'_> {
     }
 
     /// Removes references from a compaction to kept records that are missing.
-    fn kept(&mut self) -> io::Result<()> {
+    fn kept(&mut self) -> crate::Result<()> {
         if !self.is_found(Code::CompactionKeptMissing) {
             return Ok(());
         }

@@ -1,7 +1,5 @@
 //! The conversation as it should be sent: which records, in which order.
 
-use std::io;
-
 use hashbrown::{HashMap, HashSet};
 
 use super::super::splice::To;
@@ -51,7 +49,7 @@ fn merged(way: Vec<RowId>, sent: &[RowId]) -> Vec<RowId> {
 
 impl Repairing<'_> {
     /// Determines the steps.
-    pub(super) fn order(&mut self) -> io::Result<()> {
+    pub(super) fn order(&mut self) -> crate::Result<()> {
         self.name()?;
         let sent = match &self.subject.found {
             Ok(found) => self.sent(found),
@@ -102,7 +100,7 @@ impl Repairing<'_> {
     }
 
     /// Gives each message an id of its own, and a type that clients read.
-    fn name(&mut self) -> io::Result<()> {
+    fn name(&mut self) -> crate::Result<()> {
         let (table, graph) = (&self.conversation.table, &self.conversation.graph);
         // The children of ids that occur twice.
         let twice = table.rows().iter().filter(|row| row.is_repeat).filter_map(|row| row.uuid);

@@ -1,7 +1,6 @@
 //! Prompts that were typed while the model worked, and were never recorded as messages.
 
 use std::borrow::Cow;
-use std::io;
 
 use super::{Repairing, Step, StepKind};
 use crate::client::check::Code;
@@ -12,7 +11,7 @@ use crate::format::json::quote;
 impl Repairing<'_> {
     /// Adds a message for each prompt that is only in the queue, after what was said when it was
     /// typed.
-    pub(super) fn queued(&mut self) -> io::Result<()> {
+    pub(super) fn queued(&mut self) -> crate::Result<()> {
         for row in self.conversation.table.unsaid.clone() {
             if Some(row) <= self.boundary {
                 continue;
