@@ -44,7 +44,9 @@ use crate::format::time::Time;
 use examine::Examined;
 pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
-pub(crate) use image::{LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST};
+pub(crate) use image::{
+    LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST, OTHER_TYPE, media_type,
+};
 
 /// The result of a check.
 #[derive(Clone, Debug)]

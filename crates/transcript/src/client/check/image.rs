@@ -105,19 +105,26 @@ impl Image {
             return image;
         }
         let head = STANDARD.decode(&bytes[..bytes.len().min(LOOKED_AT)]).unwrap_or_default();
-        if let Ok(kind) = imagesize::image_type(&head) {
-            let found = match kind {
-                imagesize::ImageType::Png => "image/png",
-                imagesize::ImageType::Jpeg => "image/jpeg",
-                imagesize::ImageType::Gif => "image/gif",
-                imagesize::ImageType::Webp => "image/webp",
-                _ => "something else",
-            };
-            if found != media {
-                image.fault = image.fault.or(Some(ImageFault::OtherType(found)));
-            }
+        if let Some(found) = media_type(&head)
+            && found != media
+        {
+            image.fault = image.fault.or(Some(ImageFault::OtherType(found)));
         }
         image.side = imagesize::blob_size(&head).ok().map(|size| size.width.max(size.height));
         image
     }
 }
+
+/// What the API calls the type of an image, by its first bytes; `None` if they are not an image.
+pub(crate) fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    Some(match imagesize::image_type(bytes).ok()? {
+        imagesize::ImageType::Png => "image/png",
+        imagesize::ImageType::Jpeg => "image/jpeg",
+        imagesize::ImageType::Gif => "image/gif",
+        imagesize::ImageType::Webp => "image/webp",
+        _ => OTHER_TYPE,
+    })
+}
+
+/// A type of image that the API does not accept.
+pub(crate) const OTHER_TYPE: &str = "something else";
