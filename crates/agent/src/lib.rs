@@ -1,7 +1,8 @@
 //! An independent client of the Messages API that reads and writes the sessions of Claude Code.
 //!
 //! `turn` decides what to do and `drive` does it; `api` sends requests, `tool` runs tools, `record`
-//! writes the transcript, `host` shows what happens. See `docs/agent.md`.
+//! writes the transcript, `host` shows what happens. `session` puts them together. See
+//! `docs/agent.md`.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
 pub mod ambient;
@@ -27,6 +28,7 @@ pub mod resume;
 mod scratch;
 pub mod secret;
 mod sensitive;
+pub mod session;
 pub mod settings;
 pub mod shell;
 mod tally;
@@ -34,6 +36,8 @@ pub mod tool;
 pub mod trust;
 pub mod turn;
 mod watcher;
+
+pub use session::{Session, SessionConfig};
 
 /// The `User-Agent` of requests.
 pub const USER_AGENT: &str = concat!("quipu/", env!("CARGO_PKG_VERSION"));

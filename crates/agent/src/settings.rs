@@ -136,7 +136,7 @@ impl Settings {
     }
 
     /// A variable: settings win, as in Claude Code.
-    pub fn variable(&self, environment: &impl Environment, name: &str) -> Option<String> {
+    pub fn variable(&self, environment: &dyn Environment, name: &str) -> Option<String> {
         self.env.get(name).cloned().or_else(|| environment.variable(name))
     }
 

@@ -16,14 +16,14 @@ use agent::api::retry::Retry;
 use agent::api::script::Script;
 use agent::api::stream::{Step, Stream};
 use agent::api::{ApiError, Heard, Model};
-use agent::drive::{Asking, Driver, Event, Said};
-use agent::host::{Format, Headless, Init};
+use agent::drive::{Driver, Event, Said};
+use agent::host::{Format, Headless};
 use agent::log::Log;
 use agent::permit::{Mode, Permit};
-use agent::record::{Point, Recorder};
-use agent::resume;
-use agent::tool::{self, Call, Cancel, Site};
-use agent::turn::{Effect, Input, Prompt, Turn, Wanted};
+use agent::resume::{self, Resumed};
+use agent::session::{Parts, Session};
+use agent::tool::{self, Call, Cancel};
+use agent::turn::{Effect, Input, Prompt, Wanted};
 use serde_json::Value;
 
 const SCRIPT: &str = r#"{"name": "survive", "replies": [
@@ -63,61 +63,45 @@ impl Model for Kept {
 fn turn(
     root: &Path,
     log: Log,
-    from: (Vec<Message>, Point),
+    resumed: Resumed,
     script: &str,
     now: i64,
 ) -> (u8, Vec<String>, String) {
-    turn_in(root, log, from, script, (Arc::new(Stopped::at(now)), Format::Text))
+    turn_in(root, log, resumed, script, (Arc::new(Stopped::at(now)), Format::Text))
 }
 
 fn turn_in(
     root: &Path,
     log: Log,
-    from: (Vec<Message>, Point),
+    resumed: Resumed,
     script: &str,
     (nature, format): (Arc<dyn Ambient>, Format),
 ) -> (u8, Vec<String>, String) {
     let cwd = root.display().to_string();
     let script = Script::read(script, &[("CWD", &cwd)]).unwrap();
     let model = Arc::new(Kept { script, asked: Mutex::default() });
-    let recorder = Recorder::new(nature.clone(), Some(log), ID, root, "bypassPermissions", from.1);
-    let site = Site::new(
-        root,
-        &root.join("session"),
-        None,
-        (model.clone(), String::new()),
-        nature.clone(),
-    );
-    let asking = Asking {
-        model: "claude-sonnet-5-5".to_owned(),
-        max_tokens: 1_000,
-        thinking: None,
-        system: vec!["Be brief.".to_owned()],
-        tools: Vec::new(),
-        reminder: "<system-reminder>\nnow\n</system-reminder>".to_owned(),
-        news: None,
-        kept: None,
-        is_cached: true,
-    };
-    let permit = Permit { mode: Mode::Bypass, ..Permit::default() };
     let (notes, inbox) = mpsc::channel();
-    let engine = Turn::new(from.0, Retry { most: 0 }, None);
-    let mut driver = Driver::new(
-        engine,
-        recorder,
-        (model.clone(), asking),
-        (Arc::new(site), permit),
-        nature.clone(),
-        notes.clone(),
-    );
+    let parts = Parts { resumed, nature: nature.clone(), ..parts(root, log, model.clone()) };
+    let Session { mut driver, init, .. } = Session::assemble(parts, notes.clone());
     notes.send(Event::Say(Said::text("Go."))).unwrap();
     notes.send(Event::Closed).unwrap();
     let printed = root.join("printed");
-    let init = Init { session: ID.to_owned(), cwd, tools: Vec::new(), key: "none" };
     let out = Box::new(fs::File::create(&printed).unwrap());
     let code = driver.run(&inbox, &mut Headless::new(format, init, out, nature));
     let asked = model.asked.lock().unwrap().clone();
     (code, asked, fs::read_to_string(printed).unwrap())
+}
+
+/// The parts of a new session in a folder, in which everything is allowed.
+fn parts(root: &Path, log: Log, model: Arc<dyn Model>) -> Parts {
+    let permit = Permit { mode: Mode::Bypass, ..Permit::default() };
+    let mut parts = Parts::new((model, "claude-sonnet-5-5"), root, ID, permit);
+    parts.log = Some(log);
+    parts.folder = root.join("session");
+    parts.retry = Retry { most: 0 };
+    parts.asking.system = vec!["Be brief.".to_owned()];
+    "<system-reminder>\nnow\n</system-reminder>".clone_into(&mut parts.asking.reminder);
+    parts
 }
 
 /// Whether each call has one result, in the message after it, and no result is without a call.
@@ -146,8 +130,7 @@ fn whole() -> (tempfile::TempDir, Vec<u8>) {
     let root = folder.path().canonicalize().unwrap();
     fs::File::create(root.join("a.txt")).unwrap().write_all(b"one\n").unwrap();
     let log = root.join("whole.jsonl");
-    let (code, asked, printed) =
-        turn(&root, Log::at(&log), (Vec::new(), Point::default()), SCRIPT, NOW);
+    let (code, asked, printed) = turn(&root, Log::at(&log), Resumed::default(), SCRIPT, NOW);
     assert_eq!((code, asked.len(), printed.as_str()), (0, 3, "Done.\n"));
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "two\n");
     assert_eq!(fs::read_to_string(root.join("made.txt")).unwrap(), "ü\n");
@@ -200,8 +183,7 @@ fn a_cut_session_is_written_on_without_a_fused_line() {
         fs::File::create(&path).unwrap().write_all(&bytes[..cut]).unwrap();
         let resumed = resume::open(&path, None).unwrap().unwrap();
         let mut sent = resumed.messages.clone();
-        let (code, asked, printed) =
-            turn(&root, Log::at(&path), (resumed.messages, resumed.point), next, NOW + HOUR);
+        let (code, asked, printed) = turn(&root, Log::at(&path), resumed, next, NOW + HOUR);
         assert_eq!((code, printed.as_str()), (0, "Going on.\n"), "cut at {cut}");
         // Every line except the torn one can be read, and what is sent next is what was sent now,
         // plus the answer.
@@ -262,7 +244,7 @@ fn a_disk_that_is_full_at_any_byte_stops_the_turn() {
         let path = root.join(format!("{ID}.jsonl"));
         let small = Small { file: fs::File::create(&path).unwrap(), left };
         let log = Log::over(&path, Box::new(small));
-        let (code, _, printed) = turn(&root, log, (Vec::new(), Point::default()), SCRIPT, NOW);
+        let (code, _, printed) = turn(&root, log, Resumed::default(), SCRIPT, NOW);
         // Runs differ by some bytes: a session that fits is complete.
         if code == 0 {
             assert!(left + 200 >= bytes.len(), "{left} bytes");
@@ -310,12 +292,10 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
     let cwd = root.display().to_string();
     let script = Arc::new(Script::read(SCRIPT, &[("CWD", &cwd)]).unwrap());
     let nature: Arc<dyn Ambient> = Arc::new(Stopped::at(NOW));
-    let mode = "bypassPermissions";
-    let log = Some(Log::at(path));
-    let mut recorder = Recorder::new(nature.clone(), log, ID, root, mode, Point::default());
-    let model = (script.clone() as Arc<dyn Model>, String::new());
-    let site = Site::new(root, &root.join("session"), None, model, nature.clone());
-    let mut engine = Turn::new(Vec::new(), Retry { most: 0 }, None);
+    let parts = parts(root, Log::at(path), script.clone());
+    let (notes, _inbox) = mpsc::channel();
+    let session = Session::assemble(Parts { nature: nature.clone(), ..parts }, notes);
+    let Driver { turn: mut engine, mut recorder, site, .. } = session.driver;
     let prompt = Prompt { id: nature.id(), blocks: Said::text("Go.").blocks };
     let mut inputs = VecDeque::from([Input::Prompt(prompt)]);
     while let Some(input) = inputs.pop_front() {
@@ -401,9 +381,9 @@ fn nobody_who_sets_the_clock_changes_how_long_something_took() {
     let (now, elapsed) = (AtomicI64::new(NOW), AtomicI64::new(7));
     let nature = Arc::new(Jumping { now, elapsed, ids: Stopped::at(NOW) });
     let script = r#"{"replies": [{"content": [{"type": "text", "text": "Done."}]}]}"#;
-    let from = (Vec::new(), Point::default());
+    let resumed = Resumed::default();
     let (code, _, printed) =
-        turn_in(&root, Log::at(&path), from, script, (nature, Format::Json { all: false }));
+        turn_in(&root, Log::at(&path), resumed, script, (nature, Format::Json { all: false }));
     assert_eq!(code, 0);
     let result: Value = serde_json::from_str(&printed).unwrap();
     let is_short = |value: &Value| value.as_i64().is_some_and(|taken| (1..1_000).contains(&taken));

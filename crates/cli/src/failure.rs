@@ -215,11 +215,6 @@ impl Failure {
         Failure { message, ..Failure::from(source) }
     }
 
-    /// Whether another process writes to a file.
-    pub(crate) fn is_in_use(&self) -> bool {
-        self.kind == Kind::InUse
-    }
-
     /// Whether there is nothing to report except the exit code.
     pub(crate) fn is_verdict(&self) -> bool {
         self.message.is_empty()

@@ -15,7 +15,7 @@ const OVER: &[&str] = &[];
 const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("files", "files", &[]),
     ("transcript", "transcript", &["files"]),
-    ("agent", "agent", &["files", "transcript"]),
+    ("agent", "agent", &["files", "transcript", "workshop"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("cli", "quipu", &["agent", "export", "files", "transcript", "workshop"]),

@@ -1,17 +1,16 @@
 //! `quipu chat`: the agent.
 
 mod demo;
+mod failed;
 mod input;
-mod kept;
-mod resumed;
-mod settings;
+mod notices;
 mod start;
-mod trusted;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::mpsc;
 
+use agent::Session;
 use agent::drive::NOBODY;
 use agent::host::{Format, Headless, Host};
 
@@ -164,8 +163,8 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
         ))?;
     }
     let (notes, inbox) = mpsc::channel();
-    let started = start::start(world, args, demo.as_ref(), notes.clone())?;
-    let start::Started { mut driver, init, nature, scratch: _scratch } = started;
+    let session = start::start(world, args, demo.as_ref(), notes.clone())?;
+    let Session { mut driver, init, scratch: _scratch } = session;
     input::signals(&notes, &driver.site);
     input::reader(&notes);
     input::say(prompt, args.replay_user_messages, notes);
@@ -174,7 +173,7 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     let out = std::io::stdout();
     // A terminal does not obey what a model says; programs get the bytes unchanged.
     let out: Box<dyn Write> = if out.is_terminal() { Box::new(Screen(out)) } else { Box::new(out) };
-    let mut face = Headless::new(format, init, out, nature);
+    let mut face = Headless::new(format, init, out, driver.nature.clone());
     let code = driver.run(&inbox, &mut face);
     // The program ends here: freeing the memory of a long session piece by piece would take longer
     // than exiting.

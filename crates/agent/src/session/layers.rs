@@ -1,5 +1,4 @@
-//! Which settings there are, and whether they let a session begin. `agent::settings` reads their
-//! contents.
+//! Which settings there are, and whether they let a session begin. `settings` reads their contents.
 //!
 //! Invariant: a settings file that exists and cannot be read ends the run: it may contain
 //! restrictions that would be missed.
@@ -8,68 +7,94 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agent::settings::{Environment, Hooks, Layer, Settings, Source};
-use agent::trust::Trust;
-
-use super::ChatArgs;
-use super::start::Where;
-use crate::failure::Failure;
-use crate::world::World;
+use super::Folders;
+use crate::settings::{Environment, Hooks, Layer, Settings, Source, Stop};
+use crate::trust::Trust;
 
 /// The maximum size of a settings file, in bytes.
 const LONGEST: u64 = 1 << 20;
 /// Names one more file that restricts like an administrator's and grants nothing: for tests.
 const MANAGED: &str = "QUIPU_MANAGED_SETTINGS";
 
-impl Environment for World {
-    fn variable(&self, name: &str) -> Option<String> {
-        World::variable(self, name)
+/// Settings beside those in files.
+#[derive(Clone, Debug)]
+pub struct SettingsWishes {
+    /// The settings that the caller gives: JSON, or the path of a file.
+    pub given: Option<String>,
+    /// How hooks that can refuse are treated.
+    pub hooks: Hooks,
+}
+
+/// None; hooks count.
+impl Default for SettingsWishes {
+    fn default() -> Self {
+        SettingsWishes { given: None, hooks: Hooks::Obeyed }
     }
+}
+
+/// Why settings do not let a session begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// A file that exists cannot be read.
+    #[error("cannot read the settings `{}`: {why}", path.display())]
+    Unreadable {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// The file that the caller names cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Given {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// They contain a restriction that cannot be honoured.
+    #[error("`{}`{}: {}", .0.name, key(.0), .0.why)]
+    Refused(Stop),
+}
+
+/// The key of a restriction, as part of a message.
+fn key(stop: &Stop) -> String {
+    if stop.key.is_empty() { String::new() } else { format!(": `{}`", stop.key) }
 }
 
 /// Reads all settings, and refuses to continue if they contain a restriction that cannot be
 /// honoured here.
 pub(super) fn read(
-    world: &World,
-    args: &ChatArgs,
-    place: &Where,
+    wishes: &SettingsWishes,
+    folders: &Folders,
     trust: Trust,
-) -> Result<Settings, Failure> {
-    let mut layers = managed(world)?;
-    layers.extend(file(Source::User, &place.home.join("settings.json"))?);
-    let folder = place.cwd.join(".claude");
+    environment: &dyn Environment,
+) -> Result<Settings, SettingsError> {
+    let mut layers = managed(environment)?;
+    layers.extend(file(Source::User, &folders.home.join("settings.json"))?);
+    let folder = folders.cwd.join(".claude");
     // In the user's home there is no project: `~/.claude` contains the user's own settings.
-    let is_home = is_same(&folder, &place.home);
-    let is_own =
-        is_home || place.user.as_ref().is_some_and(|user| is_same(&folder, &user.join(".claude")));
+    let is_home = is_same(&folder, &folders.home);
+    let is_users = |user: &PathBuf| is_same(&folder, &user.join(".claude"));
+    let is_own = is_home || folders.user.as_ref().is_some_and(is_users);
     if !is_home {
         layers.extend(file(Source::Project, &folder.join("settings.json"))?);
     }
     layers.extend(file(Source::Local, &folder.join("settings.local.json"))?);
-    if let Some(given) = &args.settings {
+    if let Some(given) = &wishes.given {
         let is_text = given.trim_start().starts_with('{');
         let text = if is_text { Ok(given.clone()) } else { files::read_text(given, LONGEST) };
-        let text = text.map_err(|error| Failure::unreadable(given.as_ref(), error))?;
+        let text = text.map_err(|source| SettingsError::Given { path: given.into(), source })?;
         layers.push(Layer { source: Source::Flag, name: "--settings".to_owned(), text });
     }
     let settings = Settings::read(&layers, if is_own { Trust::Trusted } else { trust });
-    let hooks = if args.ignore_hooks { Hooks::Ignored } else { Hooks::Obeyed };
-    let Some(stop) = settings.refusal(hooks) else { return Ok(settings) };
-    let key = if stop.key.is_empty() { String::new() } else { format!(": `{}`", stop.key) };
-    let message = format!("`{}`{key}: {}", stop.name, stop.why);
-    let hint = match (stop.is_hook, stop.source) {
-        (_, source) if source.is_managed() => {
-            "quipu does not run unless it can honour an administrator's settings"
-        }
-        (true, _) => "`--ignore-hooks` runs without them",
-        _ if stop.key.is_empty() => "fix it: what it restricts is unknown",
-        (false, _) => "quipu does not run unless it can honour a restriction: remove it if you can",
-    };
-    Err(Failure::usage(message, Some(hint)))
+    match settings.refusal(wishes.hooks) {
+        Some(stop) => Err(SettingsError::Refused(stop.clone())),
+        None => Ok(settings),
+    }
 }
 
 /// The administrator's files, in order of precedence.
-fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
+fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
     let folder = Path::new(if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode"
     } else if cfg!(windows) {
@@ -85,7 +110,7 @@ fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
         Err(error) if is_absent(&error) => Ok(Vec::new()),
         Err(error) => Err(error),
     };
-    let entries = entries.map_err(|error| unreadable(&more, &error))?;
+    let entries = entries.map_err(|error| unreadable(&more, error))?;
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
     let is_hidden =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
@@ -94,9 +119,9 @@ fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
     for path in paths {
         layers.extend(file(Source::Managed, &path)?);
     }
-    if let Some(path) = world.variable(MANAGED) {
+    if let Some(path) = environment.variable(MANAGED) {
         let path = PathBuf::from(path);
-        let text = files::read_text(&path, LONGEST).map_err(|error| unreadable(&path, &error))?;
+        let text = files::read_text(&path, LONGEST).map_err(|error| unreadable(&path, error))?;
         let name = path.display().to_string();
         layers.push(Layer { source: Source::Restricting, name, text });
     }
@@ -104,11 +129,11 @@ fn managed(world: &World) -> Result<Vec<Layer>, Failure> {
 }
 
 /// A settings file, if it exists.
-fn file(source: Source, path: &Path) -> Result<Option<Layer>, Failure> {
+fn file(source: Source, path: &Path) -> Result<Option<Layer>, SettingsError> {
     match files::read_text(path, LONGEST) {
         Ok(text) => Ok(Some(Layer { source, name: path.display().to_string(), text })),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(unreadable(path, &error)),
+        Err(error) => Err(unreadable(path, error)),
     }
 }
 
@@ -116,10 +141,8 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    let message = format!("cannot read the settings `{}`: {error}", path.display());
-    let hint = "they may contain restrictions: fix the file, or remove it";
-    Failure::usage(message, Some(hint))
+fn unreadable(path: &Path, why: io::Error) -> SettingsError {
+    SettingsError::Unreadable { path: path.to_owned(), why }
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

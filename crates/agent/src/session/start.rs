@@ -1,0 +1,123 @@
+//! The last step: makes the parts of a session, and puts them together.
+//!
+//! Invariants: of a session that is not kept, nothing exists afterwards, including what tools put
+//! aside; a session that is resumed starts with the bytes that it started with before.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+use super::{
+    Folders, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace, endpoint, kept,
+};
+use crate::api::retry::Retry;
+use crate::api::script::NoScript;
+use crate::drive::Event;
+use crate::log::Log;
+use crate::model;
+use crate::prompt;
+use crate::settings::Environment;
+
+/// Why a session cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The script, or the key of the seal, cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Unreadable {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder for what is not kept, or the key of the seal, cannot be written.
+    #[error("cannot write `{}`", path.display())]
+    Unwritable {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The script cannot be played.
+    #[error("cannot play the script `{}`: {why}", path.display())]
+    Script {
+        /// Its path; empty if it is in no file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: NoScript,
+    },
+}
+
+impl Prepared {
+    /// Puts the session together. `notes` is where its threads report to.
+    pub fn start(
+        self,
+        place: SessionPlace,
+        environment: &dyn Environment,
+        notes: Sender<Event>,
+        notify: &mut dyn FnMut(Notice),
+    ) -> Result<Session, StartError> {
+        let SessionPlace { id, file, old, mut resumed } = place;
+        let is_kept = self.config.keeping == Keeping::Kept;
+        let scratch = (!is_kept)
+            .then(tempfile::tempdir)
+            .transpose()
+            .map_err(|source| StartError::Unwritable { path: std::env::temp_dir(), source })?;
+        let session_folder = file.with_extension("");
+        let folder = scratch.as_ref().map_or(session_folder, |scratch| scratch.path().to_owned());
+        let by_session = || resumed.model.take().unwrap_or_else(|| model::named(None));
+        let model_name = self.chosen.clone().unwrap_or_else(by_session);
+        let model = endpoint::model(&self, environment, (&id, resumed.messages.len()))?;
+        let old_folder = old.map(|old| old.with_extension(""));
+        let key = kept::key(&self)?;
+        let learned =
+            kept::learn(&self, (&folder, old_folder.as_deref()), &model_name, key.as_deref());
+        let key_source = endpoint::key_source(&self, environment);
+        let Prepared { config, settings, permit, .. } = self;
+        notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
+        let variable = |name: &str| settings.variable(environment, name);
+        let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+        let (cwd, home) = (&config.folders.cwd, &config.folders.home);
+        let mut parts = Parts::new((model, &model_name), cwd, &id, permit);
+        let asking = &mut parts.asking;
+        asking.max_tokens = number("CLAUDE_CODE_MAX_OUTPUT_TOKENS").unwrap_or(asking.max_tokens);
+        asking.thinking = model::thinking_tokens(number("MAX_THINKING_TOKENS"), asking.max_tokens);
+        asking.system = prompt::system(&config.prompt, &learned.context.surroundings);
+        asking.reminder = learned.context.reminder;
+        (asking.news, asking.kept) = (learned.news, learned.kept);
+        asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
+        let folders = config.permissions.folders.iter().chain(&settings.folders);
+        parts.folders = folders.map(|folder| cwd.join(folder)).collect();
+        parts.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
+        parts.folder = folder;
+        if is_kept {
+            parts.log = Some(Log::at(&file));
+            parts.backups = Some(home.join("file-history").join(&id));
+            parts.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
+        }
+        parts.title = config.title;
+        parts.resumed = resumed;
+        parts.key_source = key_source;
+        parts.is_offline = config.source != ModelSource::Api;
+        let retry = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
+        parts.retry = retry.map_or_else(Retry::default, |most| Retry { most });
+        parts.max_turns = config.max_turns;
+        parts.secrets = endpoint::secrets(&settings, environment);
+        parts.proxies = endpoint::proxies(&settings, environment);
+        parts.env = settings.env.into_iter().collect();
+        parts.nature = config.nature;
+        let session = Session::assemble(parts, notes);
+        Ok(Session { scratch, ..session })
+    }
+}
+
+/// Whether a session's file is where sessions are kept.
+fn is_stored(file: &Path, folders: &Folders) -> bool {
+    let projects = folders.home.join("projects");
+    match (fs::canonicalize(file), fs::canonicalize(&projects)) {
+        (Ok(file), Ok(projects)) => file.starts_with(projects),
+        (Ok(_), Err(_)) => false,
+        // It does not exist yet.
+        (Err(_), _) => file.starts_with(projects),
+    }
+}

@@ -1,0 +1,118 @@
+//! Why a session does not begin, with a hint and an exit code.
+//!
+//! Invariant: the library says what is wrong; which flag helps is said here.
+
+use agent::session::{
+    PermitError, PlaceError, PrepareError, SettingsError, StartError, TrustError,
+};
+use agent::settings::Stop;
+
+use crate::failure::Failure;
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        let message = error.to_string();
+        let hint = match error {
+            TrustError::Unreadable { path, source } => return Failure::unreadable(&path, source),
+            TrustError::Unwritable { path, source } => return Failure::unwritable(&path, source),
+            TrustError::Locked(error) => return error.into(),
+            TrustError::Damaged { .. } => "fix it, or remove it and trust your folders again",
+            TrustError::Untrustable { .. } => {
+                "start in the folder of a project, and trust that one"
+            }
+        };
+        Failure::usage(message, Some(hint))
+    }
+}
+
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        let message = error.to_string();
+        let hint = match error {
+            PrepareError::Settings(error) => return error.into(),
+            PrepareError::Permit(error) => return error.into(),
+            PrepareError::Checkpoints(_) => "leave out `enable_file_checkpointing`",
+            PrepareError::KeyHelper(_) => "set `ANTHROPIC_API_KEY`",
+        };
+        Failure::usage(message, Some(hint))
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        let message = error.to_string();
+        let hint = match error {
+            SettingsError::Given { path, source } => return Failure::unreadable(&path, source),
+            SettingsError::Unreadable { .. } => {
+                "they may contain restrictions: fix the file, or remove it"
+            }
+            SettingsError::Refused(Stop { source, .. }) if source.is_managed() => {
+                "quipu does not run unless it can honour an administrator's settings"
+            }
+            SettingsError::Refused(Stop { is_hook: true, .. }) => {
+                "`--ignore-hooks` runs without them"
+            }
+            SettingsError::Refused(Stop { key, .. }) if key.is_empty() => {
+                "fix it: what it restricts is unknown"
+            }
+            SettingsError::Refused(_) => {
+                "quipu does not run unless it can honour a restriction: remove it if you can"
+            }
+        };
+        Failure::usage(message, Some(hint))
+    }
+}
+
+impl From<PermitError> for Failure {
+    fn from(error: PermitError) -> Self {
+        let hint = match &error {
+            PermitError::Mode(_) => Some("use `default`, `acceptEdits` or `bypassPermissions`"),
+            PermitError::NoBypass(_) => Some("use another permission mode"),
+            PermitError::Root => {
+                Some("run as another user, or set `IS_SANDBOX=1` if nothing can be broken here")
+            }
+            PermitError::Narrow(_) => Some("use only the tool's name"),
+            PermitError::Rule { .. } | PermitError::NotFolder(_) => None,
+            PermitError::OnlyManaged => {
+                let message = format!("`--allowedTools` cannot be used: {error}");
+                return Failure::usage(message, Some("leave it out"));
+            }
+        };
+        Failure::usage(error.to_string(), hint)
+    }
+}
+
+impl From<PlaceError> for Failure {
+    fn from(error: PlaceError) -> Self {
+        let message = error.to_string();
+        match error {
+            PlaceError::Unreadable { path, source } => Failure::unreadable(&path, source),
+            PlaceError::Unwritable { path, source } => Failure::unwritable(&path, source),
+            PlaceError::Workshop(error) => error.into(),
+            PlaceError::HasId => {
+                let hint = "add `--fork-session`, or leave out `--session-id`";
+                Failure::usage(message, Some(hint))
+            }
+            PlaceError::NotUuid(_) => Failure::usage(message, None),
+            PlaceError::Exists(_) => Failure::usage(message, Some("`--resume` continues it")),
+            PlaceError::NothingToContinue(_) => {
+                Failure::not_found(message, "leave out `--continue` to start a new one")
+            }
+            PlaceError::NoConversation(_) => Failure::not_found(
+                message,
+                "`quipu check` reports why; leave out `--resume` to start a new one",
+            ),
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let message = error.to_string();
+        match error {
+            StartError::Unreadable { path, source } => Failure::unreadable(&path, source),
+            StartError::Unwritable { path, source } => Failure::unwritable(&path, source),
+            StartError::Script { .. } => Failure::usage(message, None),
+        }
+    }
+}
