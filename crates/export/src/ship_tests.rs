@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use super::*;
 
-const SAMPLE: &str = "samples/projects/-home-dev-demo/2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9.jsonl";
+const SAMPLE: &str = "crates/testkit/fixtures/samples/projects/-home-dev-demo/2bb8f19c-b0e3-4eba-bcdf-0a96f8cbc7c9.jsonl";
 
 /// A sample in a folder of its own, so that no other file is related to it.
 fn sample(folder: &Path) -> Session {

@@ -55,14 +55,14 @@ pub fn shared(name: &str) -> Option<PathBuf> {
 
 /// All available real transcripts: samples, fixtures, and the shared recordings and corpus.
 pub fn real_files() -> Vec<RealFile> {
-    let mut folders = vec![root().join("samples"), fixtures()];
+    let mut folders = vec![root().join("samples/home/projects"), fixtures()];
     folders.extend(["recordings", "corpus"].into_iter().filter_map(shared));
     files_under(&folders)
 }
 
 /// The transcripts that come with the project: fewer, so that a test can do more with each.
 pub fn own_files() -> Vec<RealFile> {
-    files_under(&[root().join("samples"), fixtures()])
+    files_under(&[root().join("samples/home/projects"), fixtures()])
 }
 
 /// The transcripts in these folders, by path. Other JSONL files beside them are skipped by name.

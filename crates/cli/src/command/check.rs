@@ -81,9 +81,9 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
             .and_then(|session| examine(&session, agents(&session), rules, now, &redactor));
         let report = match report {
             Ok(report) => report,
-            Err(error) if files.len() == 1 => return Err(Failure::unreadable(path, error)),
+            Err(error) if files.len() == 1 => return Err(error.into()),
             Err(error) => {
-                world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+                world.out.note(&error.to_string())?;
                 unreadable += 1;
                 continue;
             }

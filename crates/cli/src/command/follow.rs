@@ -42,6 +42,9 @@ pub(crate) fn follow(world: &mut World, args: &FollowArgs) -> Result<(), Failure
     let path = select::session(world, &args.session)?.path;
     let begin = if args.from_start { Follow::from_start } else { Follow::from_end };
     let mut follow = begin(&path)?;
+    if !args.json {
+        world.out.note(&format!("following `{}`; Ctrl-C ends this", path.display()))?;
+    }
     loop {
         let mut written = Ok(());
         let polled = follow.poll(|event| {

@@ -99,13 +99,14 @@ fn deadline(world: &mut World, homes: &Homes, sessions: &[Session]) -> Result<()
         let days = match home.cleanup_days() {
             Ok(days) => days,
             Err(error) => {
-                let path = home.settings();
-                world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
+                world.out.note(&error.to_string())?;
                 continue;
             }
         };
         let kept = count(u64::from(days), "day");
-        let keeps = format!("Claude Code deletes sessions {kept} after their last change");
+        let keeps = format!(
+            "Claude Code deletes sessions {kept} after their last change (`cleanupPeriodDays`)"
+        );
         let line = match remaining(oldest, days, world.now) {
             _ if days == 0 => "Claude Code is set to keep no sessions at all".to_owned(),
             Some(left) if left.as_secs() < 60 => {

@@ -221,7 +221,7 @@ fn send(
                     Err(ShipError::Closed) => break,
                     Err(ShipError::Read(error)) => {
                         unreadable += 1;
-                        notes.push(format!("cannot read `{}`: {error}", session.path.display()));
+                        notes.push(error.to_string());
                     }
                 }
                 before += session.size;

@@ -168,12 +168,12 @@ fn list(world: &mut World, journal: &Journal) -> Result<(), Failure> {
     let entries = journal.entries().map_err(unreadable)?;
     let left = journal.leftovers(world.now).map_err(unreadable)?;
     let columns = [
-        Column::left("CHANGE"),
-        Column::left("WHEN"),
-        Column::left("WHAT"),
-        Column::left("SESSION"),
-        Column::left("NEW"),
-        Column::left("FILES"),
+        Column::left("change"),
+        Column::left("when"),
+        Column::left("what"),
+        Column::left("session"),
+        Column::left("new"),
+        Column::left("files"),
     ];
     let mut table = Table::new(&columns);
     for entry in &entries {

@@ -54,7 +54,7 @@ impl<'a> ChangeReport<'a> {
         let around = || job.session.path.parent().map(|folder| folder.display().to_string());
         let skipped = outcome.copies.as_ref().map_or(&[][..], |copies| &copies.skipped);
         let counted = |list: &[(Thing, usize)]| {
-            list.iter().map(|(thing, number)| count(*number as u64, thing.name())).collect()
+            list.iter().map(|(thing, number)| count(*number as u64, noun(*thing))).collect()
         };
         let copies = outcome.copies.as_ref().filter(|_| job.policy.place == Place::Beside);
         let (path, entry) = match &outcome.done {
@@ -303,6 +303,16 @@ impl<'a> ChangeReport<'a> {
             left: &self.left,
             skipped: &self.skipped,
         }
+    }
+}
+
+/// What a thing is called, one and many.
+fn noun(thing: Thing) -> &'static str {
+    match thing {
+        Thing::FileHistory => "copy of an edited file|copies of edited files",
+        Thing::Todos => "todo list",
+        Thing::History => "line in the prompt history|lines in the prompt history",
+        thing => thing.name(),
     }
 }
 

@@ -588,7 +588,7 @@ fn what_has_changed_is_told_behind_what_was_said() {
 #[test]
 fn what_is_broken_is_mended_first_if_that_helps() {
     let mut out = String::new();
-    let damaged = testkit::root().join("samples/projects/-home-dev-demo");
+    let damaged = testkit::root().join("crates/testkit/fixtures/samples/projects/-home-dev-demo");
     let damaged = fs::read_dir(damaged).unwrap().flatten().map(|entry| entry.path());
     let mut damaged =
         damaged.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("badc0ffe"));

@@ -108,3 +108,24 @@ fn a_repaired_session_sends_everything() {
         );
     }
 }
+
+/// The samples are what they are called: all but the damaged one resume fully.
+#[test]
+fn samples_resume_fully() {
+    let env = Env::bare();
+    let samples = testkit::root().join("samples/home/projects/-home-dev-tidepool");
+    let mut verdicts = Vec::new();
+    for file in std::fs::read_dir(samples).unwrap().flatten() {
+        let name = file.file_name().into_string().unwrap();
+        if !file.path().is_file() || name.starts_with("agent-") {
+            continue;
+        }
+        let output = env.output(&["check", file.path().to_str().unwrap(), "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        verdicts.push((name[..8].to_owned(), report["verdict"].as_str().unwrap().to_owned()));
+    }
+    verdicts.sort();
+    assert!(verdicts.len() >= 8, "{verdicts:?}");
+    let broken: Vec<_> = verdicts.iter().filter(|(_, verdict)| verdict != "full").collect();
+    assert_eq!(broken, [&("e9ada63f".to_owned(), "loss".to_owned())]);
+}

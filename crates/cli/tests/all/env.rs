@@ -33,7 +33,8 @@ impl Env {
     /// before.
     pub(crate) fn with_sessions() -> Self {
         let env = Env::bare();
-        let samples = testkit::root().join("samples/projects/-home-dev-demo");
+        let samples =
+            testkit::root().join("crates/testkit/fixtures/samples/projects/-home-dev-demo");
         let project = env.path(".claude/projects/-home-dev-demo");
         copy(&samples, &project);
         let other = env.path(".claude/projects/-home-dev-other");

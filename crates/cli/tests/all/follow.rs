@@ -49,6 +49,7 @@ fn new_records_are_printed_as_they_come() {
     let env = Env::bare();
     let path = env.put("s.jsonl", "{\"type\":\"mode\",\"mode\":\"old\"}\n");
     let following = Following::start(&env, &["follow", "--from-start", path.to_str().unwrap()]);
+    assert!(following.next().starts_with("following `"));
     assert_eq!(following.next(), "          mode");
     let mut file = File::options().append(true).open(&path).unwrap();
     let record = "{\"type\":\"user\",\"timestamp\":\"2026-11-15T10:20:30.000Z\",\"message\":{\"content\":\"do it\"}}";

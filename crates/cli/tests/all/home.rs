@@ -21,7 +21,7 @@ fn without_a_claude_home_the_samples_are_shown() {
     // All of them are here: the first one is the last.
     let (code, seen) = in_a_terminal(env.command(&["show", "last"]), "", PATIENCE);
     assert_eq!(code, Some(0), "{seen}");
-    assert!(seen.contains("Read the README and the widget module"), "{seen}");
+    assert!(seen.contains("weekend tide chart"), "{seen}");
     assert_snapshot!(env.run(&[]), @r"
     exit 3
     --- stderr

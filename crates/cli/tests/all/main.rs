@@ -24,6 +24,7 @@ mod journal;
 mod large;
 mod leaf;
 mod ls;
+#[cfg(unix)]
 mod pictures;
 mod redact;
 mod schemas;

@@ -3,16 +3,28 @@
 //! `QUIPU_BLESS=1 cargo test -p quipu --test all pictures` draws them anew.
 
 use std::fs;
+use std::time::Duration;
 
-use crate::env::Env;
+use crate::env::{Env, in_a_terminal};
+
+/// A user whose sessions are the samples.
+fn with_samples() -> Env {
+    let env = Env::bare();
+    // They are unpacked, with the times of their records, for whoever looks on a terminal.
+    let (code, seen) = in_a_terminal(env.command(&["ls"]), "", Duration::from_secs(20));
+    assert_eq!(code, Some(0), "{seen}");
+    let unpacked = fs::read_dir(env.path(".cache/quipu")).unwrap().next().unwrap().unwrap();
+    fs::rename(unpacked.path(), env.path(".claude")).unwrap();
+    env
+}
 
 #[test]
 fn pictures_show_what_is_printed() {
-    let env = Env::with_sessions();
+    let env = with_samples();
     let pictures: [(&str, &[&str]); 3] = [
         ("overview", &[]),
-        ("show", &["show", "2bb8"]),
-        ("repair", &["repair", "badc0ffe", "--dry-run"]),
+        ("show", &["show", "boots", "--turn", "1"]),
+        ("repair", &["repair", "e9ada63f", "--dry-run"]),
     ];
     for (name, args) in pictures {
         let output =

@@ -319,7 +319,8 @@ fn copies_in_a_fork() {
 fn fork_once(is_renamed: bool) {
     let env = Env::bare();
     let id = "375118cd-78a9-4864-8e28-5134e91c89ff";
-    let sample = testkit::root().join(format!("samples/projects/-home-dev-demo/{id}.jsonl"));
+    let sample = testkit::root()
+        .join(format!("crates/testkit/fixtures/samples/projects/-home-dev-demo/{id}.jsonl"));
     let text = fs::read_to_string(sample).unwrap();
     let put = |id: &str, text: &str| {
         env.put(&format!(".claude/projects/-home-dev-demo/{id}.jsonl"), text);

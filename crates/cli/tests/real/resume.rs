@@ -121,6 +121,32 @@ fn sessions_that_resume_fully_are_sent_as_predicted() {
     }
 }
 
+/// The samples, the damaged one too: the newest client resumes them, and sends what we say.
+#[test]
+fn samples_are_resumed_by_the_newest_client() {
+    let newest = clients().into_iter().find(|(version, _)| version == "2.1.325");
+    let Some((version, start)) = newest else {
+        assert_ne!(env("CI").as_deref(), Some("true"), "2.1.325 is not installed");
+        return;
+    };
+    let files = testkit::files_under(&[testkit::root().join("samples/home/projects")]);
+    let sessions = files.iter().filter(|file| {
+        let name = file.path.file_name().unwrap().to_string_lossy();
+        !name.starts_with("agent-")
+    });
+    let mut count = 0;
+    for file in sessions {
+        let path = file.path.display();
+        let sent = resumed(&start, &file.bytes);
+        let sent = sent.unwrap_or_else(|| panic!("{path}: {version} does not resume it"));
+        let ours = predicted(&file.path, &version).unwrap();
+        assert_eq!(difference(&sent, &ours), None, "{path}");
+        count += 1;
+    }
+    println!("{version}: {count} samples resumed as predicted");
+    assert!(count >= 8);
+}
+
 /// Files that show one rule each, as they are and mended: the newest client sends what we say, and
 /// of those that are mended every result.
 #[test]

@@ -10,7 +10,7 @@ mod list_sessions;
 mod print_conversation;
 
 fn samples() -> std::path::PathBuf {
-    testkit::root().join("samples")
+    testkit::fixtures().join("samples")
 }
 
 fn session(id: &str) -> std::path::PathBuf {

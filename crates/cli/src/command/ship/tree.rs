@@ -35,7 +35,7 @@ pub(super) fn tree(
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
     let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.repeat());
     let ids = ids(world, &args.receiver);
-    let mut origins = Origins::default();
+    let (mut origins, mut quiet) = (Origins::default(), 0);
     for session in sessions {
         let agents = origins.agents(session);
         let closing = Closing::by_time(session, &agents, world.now);
@@ -74,6 +74,10 @@ pub(super) fn tree(
             read.map_err(failed)?;
         }
         if !args.json {
+            if drawn.nodes.is_empty() && unfinished == 0 && sessions.len() > 1 {
+                quiet += 1;
+                continue;
+            }
             drawn.draw(world, &session.id)?;
             let rest = [
                 (there, "already there"),
@@ -85,6 +89,9 @@ pub(super) fn tree(
                 writeln!(world.out, "{}", world.out.style(DIM, &text))?;
             }
         }
+    }
+    if quiet > 0 {
+        world.out.note(&format!("nothing to send of {}", count(quiet, "session")))?;
     }
     Ok(())
 }

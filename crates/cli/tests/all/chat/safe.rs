@@ -59,7 +59,7 @@ fn nothing_is_written_before_something_is_said() {
 
 #[test]
 fn an_old_session_is_left_as_it_is() {
-    let samples = testkit::root().join("samples/projects/-home-dev-demo");
+    let samples = testkit::root().join("crates/testkit/fixtures/samples/projects/-home-dev-demo");
     let damaged = fs::read_dir(samples).unwrap().flatten().map(|entry| entry.path());
     let mut damaged =
         damaged.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("badc0ffe"));

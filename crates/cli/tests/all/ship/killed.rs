@@ -18,7 +18,7 @@ const KILLS: usize = 100;
 /// Many sessions that differ in nothing but their ids.
 pub(super) fn many() -> Env {
     let env = Env::bare();
-    let samples = testkit::root().join("samples/projects/-home-dev-demo");
+    let samples = testkit::root().join("crates/testkit/fixtures/samples/projects/-home-dev-demo");
     for entry in fs::read_dir(samples).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         let Some(id) = name.strip_suffix(".jsonl").filter(|id| id.len() == 36) else { continue };
