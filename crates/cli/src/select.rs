@@ -13,7 +13,7 @@ use crate::world::World;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Which {
-    /// Sessions, files or folders
+    /// Sessions, files or folders; `last` if nothing is given
     pub(crate) session: Vec<String>,
     /// All sessions and their sub-agents
     #[arg(long, conflicts_with = "session")]
@@ -85,7 +85,7 @@ fn rows(world: &World, candidates: Vec<Session>) -> Vec<String> {
     let all: HashSet<&str> = candidates.iter().map(|one| one.id.as_str()).collect();
     let is_told_by_path = all.len() < candidates.len();
     let row = |one: Surveyed| {
-        let id = if is_short { survey::short_id(&one.session) } else { one.session.id.clone() };
+        let id = if is_short { survey::short_id(&one.session) } else { one.session.id.to_string() };
         let age = age(world.since(one.session.modified).as_secs());
         let path = one.session.path.display().to_string();
         let path = if is_told_by_path { format!("  {path}") } else { String::new() };
@@ -112,8 +112,7 @@ fn tell_late_lines(world: &mut World, session: &Session) -> Result<(), Failure> 
 /// Sub-agents' files are included for folders and for all, not for the name of a session.
 pub(crate) fn files(world: &mut World, which: &Which) -> Result<Vec<PathBuf>, Failure> {
     if which.session.is_empty() && !which.all {
-        let hint = "give a session, a path or a folder, or `--all`";
-        return Err(Failure::usage("no session given", Some(hint)));
+        return Ok(vec![project::last(world)?.path]);
     }
     if which.all {
         let all: Vec<_> = world.homes()?.list.iter().flat_map(Home::transcripts).collect();

@@ -64,7 +64,7 @@ pub(crate) fn job<'a>(
     plan: Plan,
     policy: Policy,
 ) -> Job<'a> {
-    Job { session, read, plan, policy, new_id: world.new_id() }
+    Job { session, read, plan, policy, new_id: world.new_id().into() }
 }
 
 /// Carries out a job, or shows what would be done. Returns the verdict on the result.

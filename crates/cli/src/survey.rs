@@ -59,7 +59,7 @@ pub(crate) fn of_file(path: &Path) -> Option<Surveyed> {
 
 /// The start of a session's id, as it is shown.
 pub(crate) fn short_id(session: &Session) -> String {
-    one_line(&session.id.chars().take(8).collect::<String>())
+    one_line(&session.id.short())
 }
 
 /// The title, or the first prompt, as a cell of a table.

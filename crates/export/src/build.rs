@@ -58,7 +58,7 @@ impl Plan {
             let text = |name: &str| entry.text(name).map(std::borrow::Cow::into_owned);
             Setting {
                 trace: shipment.trace,
-                session: unit.session.clone(),
+                session: unit.session.to_string(),
                 number: unit.number,
                 version: text("version"),
                 cwd: text("cwd"),
@@ -111,7 +111,7 @@ impl Making<'_> {
             let [kind, description] = self.plan.units.family.task(agent)?;
             name = kind.unwrap_or_else(|| agent.purpose.name().to_owned());
             what = What::Agent {
-                agent: agent.id.clone(),
+                agent: agent.id.to_string(),
                 purpose: agent.purpose.name(),
                 description,
                 is_background: agent.is_background,
@@ -435,3 +435,7 @@ fn first_line(text: &str) -> String {
         .unwrap_or_default()
         .to_owned()
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

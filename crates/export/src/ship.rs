@@ -134,9 +134,9 @@ impl<'a> Known<'a> {
             return false;
         };
         // A turn may name another session than its file's name does.
-        if self.last.as_ref().is_none_or(|(session, _)| *session != unit.session) {
+        if self.last.as_ref().is_none_or(|(session, _)| unit.session != session.as_str()) {
             let state = has.states.load(&unit.session);
-            self.last = Some((unit.session.clone(), state));
+            self.last = Some((unit.session.to_string(), state));
         }
         let state = self.last.as_ref().map(|(_, state)| state);
         let mark = state.and_then(|state| state.done.get(key));
@@ -185,7 +185,7 @@ impl<'a> Shipper<'a> {
         let copied = self.origins.of(session, &family.main.table);
         let plan = Plan::new(family, &session.id, self.ids, &closing, &copied);
         let mut made = Made::default();
-        let theirs = imported(&plan, self.imported.get(&session.id).copied());
+        let theirs = imported(&plan, self.imported.get(session.id.as_str()).copied());
         let is_cc_langfuse = self.telling.profile == Profile::CcLangfuse;
         let mut left = 0;
         let mut progress = Progress::new(&plan, session.size, watch);
@@ -221,7 +221,7 @@ impl<'a> Shipper<'a> {
         let position =
             position_of(&plan, session, (is_whole && made.unfinished + left == 0).then_some(look));
         if state.position.as_ref() != Some(&position) {
-            let session = session.id.clone();
+            let session = session.id.to_string();
             let update = Update { session, done: BTreeMap::new(), position: Some(position) };
             self.batch.note(update);
         }
@@ -232,7 +232,7 @@ impl<'a> Shipper<'a> {
         let (unit, key) = (shipment.unit, shipment.key);
         if unit.is_finished && !state.done.contains_key(key) {
             let done = BTreeMap::from([(key.to_owned(), COPY.to_owned())]);
-            self.batch.note(Update { session: unit.session.clone(), done, position: None });
+            self.batch.note(Update { session: unit.session.to_string(), done, position: None });
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Shipper<'a> {
         read?;
         let unit = shipment.unit;
         let done = BTreeMap::from([(shipment.key.to_owned(), unit.mark.clone())]);
-        let session = unit.session.clone();
+        let session = unit.session.to_string();
         self.batch.note(Update { session, done, position: None });
         Ok(count)
     }

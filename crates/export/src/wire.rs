@@ -223,3 +223,7 @@ pub(crate) fn shrink(span: &mut Sent) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

@@ -6,8 +6,9 @@
 //!   (which record is the parent of which) and [`turn`]s (what was asked and done);
 //! - [`agents`] finds the sub-agents of a session, and [`lineage`] the other sessions that share
 //!   its records;
-//! - [`ingest`] lists what there is of a session for whoever keeps it elsewhere: units with names
-//!   that stay the same, and which file reports them;
+//! - [`id`] has the types of their names;
+//! - [`ingest`] lists what there is of a session for programs that keep it elsewhere: units with
+//!   names that stay the same, and which file reports them;
 //! - [`view`] decides what is shown, with [`tool`], [`mod@diff`] and [`event`]; [`markdown`] lays
 //!   it out;
 //! - [`usage`] counts tokens, [`price`] knows what models cost, [`inventory`] counts the rest.
@@ -20,6 +21,7 @@ pub(crate) mod cycles;
 pub mod diff;
 pub mod event;
 pub mod graph;
+pub mod id;
 pub mod ingest;
 pub mod inventory;
 pub mod lineage;

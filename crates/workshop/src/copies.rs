@@ -12,6 +12,7 @@ use files::Attributes;
 use transcript::client::change::{self, Renames};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
+use transcript::conversation::id::AgentId;
 use transcript::conversation::place::{Session, Thing, agents, belongings};
 use transcript::format::limit;
 
@@ -47,7 +48,7 @@ impl Copies {
         let roots = roots(session);
         let gone = gone(job)?;
         for one in belongings(session).into_iter().skip(1) {
-            let agent = one.agent.as_ref().map(|agent| agent.id.clone());
+            let agent = one.agent.as_ref().map(|agent| agent.id.to_string());
             let stem = |path: &Path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 name.split('.').next().unwrap_or_default().trim_start_matches("agent-").to_owned()
@@ -57,7 +58,11 @@ impl Copies {
             let is_left = match one.thing {
                 Thing::IndexRow | Thing::History | Thing::Transcript => true,
                 _ if is_alone => true,
-                _ => is_agent && (job.policy.agents == Agents::None || gone.contains(&of)),
+                _ => {
+                    is_agent
+                        && (job.policy.agents == Agents::None
+                            || gone.iter().any(|agent| *agent == of.as_str()))
+                }
             };
             if is_left {
                 left.push(one.thing);
@@ -88,7 +93,8 @@ impl Copies {
                     .replacen(&of, &new, 1);
                 one.path.with_file_name(name)
             } else {
-                let mapped = one.path.to_string_lossy().replace(&session.id, copies.ids.session());
+                let mapped =
+                    one.path.to_string_lossy().replace(session.id.as_str(), copies.ids.session());
                 PathBuf::from(mapped)
             };
             if one.thing == Thing::Agent {
@@ -188,7 +194,7 @@ pub(crate) fn belongings_of(session: &Session) -> Vec<(Thing, usize)> {
 }
 
 /// The sub-agents whose calls are not kept.
-fn gone(job: &Job<'_>) -> io::Result<Vec<String>> {
+fn gone(job: &Job<'_>) -> io::Result<Vec<AgentId>> {
     if job.policy.agents == Agents::All || agents(job.session).is_empty() {
         return Ok(Vec::new());
     }

@@ -7,6 +7,7 @@ use std::thread;
 
 use transcript::client::change::{self, Change, Proof, Renames, Repaired, Subject};
 use transcript::client::history::Rules;
+use transcript::conversation::id::SessionId;
 use transcript::conversation::place::Session;
 
 use crate::copies::Copies;
@@ -21,7 +22,7 @@ pub struct Job<'a> {
     pub plan: Plan,
     pub policy: Policy,
     /// The id that the result gets if it gets a new one.
-    pub new_id: String,
+    pub new_id: SessionId,
 }
 
 /// How a job is carried out.

@@ -16,7 +16,7 @@ pub(crate) fn title(verb: Verb, session: &Session, found: Preview) -> String {
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let is_shown = |letter: &char| !letter.is_control();
     let base: String = unmarked(&name).chars().filter(is_shown).take(LONGEST).collect();
-    let short: String = session.id.chars().take(8).collect();
+    let short = session.id.short();
     let mark = format!("{} of {short}", verb.name());
     if base.is_empty() { mark } else { format!("{mark}: {base}") }
 }

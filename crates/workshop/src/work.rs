@@ -14,6 +14,7 @@ use std::time::Duration;
 use files::Attributes;
 use transcript::client::change::{Proof, Subject};
 use transcript::client::history::Rules;
+use transcript::conversation::id::SessionId;
 use transcript::conversation::preview::preview;
 
 use crate::copies::{self, Copies};
@@ -30,7 +31,7 @@ pub struct Outcome {
     pub proof: Proof,
     pub done: Done,
     /// The id by which the result can be resumed, if it can be.
-    pub session: Option<String>,
+    pub session: Option<SessionId>,
     /// The new ids, and what is copied; `None` if the result keeps its ids.
     pub copies: Option<Copies>,
     /// What belongs to the session and is not copied, and how many of each.
@@ -123,7 +124,7 @@ impl Workshop {
         };
         let session = match (&done, &policy.place) {
             (Done::Written { .. }, Place::Beside) => {
-                copies.as_ref().map(|copies| copies.ids.session().to_owned())
+                copies.as_ref().map(|copies| copies.ids.session().into())
             }
             (Done::Written { .. }, Place::InPlace) => Some(job.session.id.clone()),
             _ => None,

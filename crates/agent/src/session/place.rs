@@ -124,7 +124,7 @@ impl Finder<'_> {
             return Err(PlaceError::HasId);
         }
         let (id, file) = match config.continues {
-            Continues::Itself => (old.id.clone(), old.path.clone()),
+            Continues::Itself => (old.id.to_string(), old.path.clone()),
             Continues::Fork => {
                 let id = new_id(config)?;
                 let file = new(&id);
@@ -275,7 +275,7 @@ fn copy(old: &place::Session, to: &Path, folders: &Folders) -> Result<(), PlaceE
     copy(&old.path, to).map_err(unwritable(to))?;
     let history = folders.home.join("file-history");
     // A file may have any name, including `..`.
-    let copies = is_id(&old.id).then(|| fs::read_dir(history.join(&old.id)));
+    let copies = is_id(&old.id).then(|| fs::read_dir(history.join(old.id.as_str())));
     let Some(Ok(copies)) = copies else { return Ok(()) };
     let folder = history.join(to.file_stem().unwrap_or_default());
     files::make_private_folder(&folder).map_err(unwritable(to))?;

@@ -177,7 +177,7 @@ fn state(
 
 /// The name to type for a session: the start of its id, if no other id has the same start.
 fn name(sessions: &[Session], session: &Session) -> String {
-    let short: String = session.id.chars().take(8).collect();
+    let short = session.id.short();
     let same = sessions.iter().filter(|one| one.id.starts_with(&short)).count();
     quoted(if same > 1 { &session.id } else { &short })
 }

@@ -176,7 +176,7 @@ fn flags(one: &Surveyed, counted: Option<&Counted>, agents: &mut Agents) -> Vec<
     let folder = one.session.folder();
     let inside = folder.is_dir();
     let has_agents =
-        beside.contains(&one.session.id) || inside && folder.join("subagents").is_dir();
+        beside.contains(one.session.id.as_str()) || inside && folder.join("subagents").is_dir();
     flags.extend(has_agents.then_some("agents"));
     flags.extend((inside && folder.join("tool-results").is_dir()).then_some("results"));
     flags

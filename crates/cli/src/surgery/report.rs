@@ -45,9 +45,9 @@ impl<'a> ChangeReport<'a> {
         target: &Target,
         outcome: &'a Outcome,
     ) -> ChangeReport<'a> {
-        let short: String = job.session.id.chars().take(8).collect();
+        let short = job.session.id.short();
         let found = preview(&job.session.path).unwrap_or_default();
-        let session = outcome.session.clone();
+        let session = outcome.session.as_ref().map(ToString::to_string);
         let resume = session
             .as_ref()
             .map(|id| resume_command(world, &job.session.path, id, found.cwd.as_deref()));
@@ -68,7 +68,7 @@ impl<'a> ChangeReport<'a> {
             head: format!("{} of {short}", verb.name()),
             title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
             folder: found.cwd.or_else(around).unwrap_or_default(),
-            of: job.session.id.clone(),
+            of: job.session.id.to_string(),
             json: target.json,
             is_dry: target.dry_run,
             path,

@@ -122,7 +122,7 @@ fn json_of_every_real_file_is_as_its_schema_says() {
         }
     }
     for (schema, ..) in OF_A_FILE {
-        assert!(book.seen.get(*schema).is_some_and(|seen| *seen > 3), "{schema}: {:?}", book.seen);
+        assert!(book.seen.get(*schema).is_some_and(|seen| *seen > 0), "{schema}: {:?}", book.seen);
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use files::Durability;
 use serde::{Deserialize, Serialize};
+use transcript::conversation::id::AgentId;
 use transcript::conversation::ingest::Closing;
 use transcript::conversation::place::is_jsonl;
 use transcript::format::time::Time;
@@ -172,7 +173,7 @@ impl Job {
 
     fn close(&self, closing: &mut Closing) {
         match self.hook_event_name.as_str() {
-            "SubagentStop" => closing.agents.extend(self.agent_id.clone()),
+            "SubagentStop" => closing.agents.extend(self.agent_id.clone().map(AgentId::from)),
             "SessionEnd" => closing.ended = closing.ended.max(Time(self.at)),
             // A hook without an event name is the oldest one, `Stop`.
             _ => closing.stopped = closing.stopped.max(Time(self.at)),

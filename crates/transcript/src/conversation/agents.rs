@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::conversation::Conversation;
 use crate::conversation::graph::ChainId;
+use crate::conversation::id::AgentId;
 use crate::conversation::place::{Agent, Session, agents};
 use crate::conversation::table::{BlockId, RowId, Watch};
 use crate::conversation::turn::Turn;
@@ -36,7 +37,7 @@ pub struct WithAgents {
 #[derive(Debug)]
 pub struct SubAgent {
     /// Its id; for a sidechain, `line-` and the number of its first line.
-    pub id: String,
+    pub id: AgentId,
     /// Where its records are.
     pub body: Body,
     /// What it was for.
@@ -262,7 +263,7 @@ impl WithAgents {
                 chains.push(id);
             } else {
                 self.agents.push(SubAgent {
-                    id: format!("line-{}", self.main.table.row(chain.first).line),
+                    id: format!("line-{}", self.main.table.row(chain.first).line).into(),
                     body: Body::Sidechain(vec![id]),
                     purpose: Purpose::Task,
                     kind: None,

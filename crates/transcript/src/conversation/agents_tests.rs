@@ -23,7 +23,7 @@ fn agents_of(folder: &Path) -> String {
             let call = conversation.table.text(conversation.table.block(start.call).id).unwrap();
             let owner = match start.owner {
                 Owner::Main => "main".to_owned(),
-                Owner::Agent(at) => family.agents[at].id.clone(),
+                Owner::Agent(at) => family.agents[at].id.to_string(),
             };
             let guess = if start.is_guess { ", a guess" } else { "" };
             write!(text, " started by {call} of {owner} ({}{guess})", start.how.name()).unwrap();

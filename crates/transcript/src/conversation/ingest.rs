@@ -1,4 +1,4 @@
-//! What there is of a session for whoever keeps it elsewhere: a receiver of traces, a catalog, an
+//! What there is of a session, for what keeps it elsewhere: a receiver of traces, a catalog, an
 //! archive.
 //!
 //! All of them ask the same questions: which turns and runs of sub-agents are there, under which

@@ -185,7 +185,7 @@ fn judge(
     total: u64,
 ) -> Option<(Relation, Sign)> {
     let table = &conversation.table;
-    let is_other = |id: Id| table.ids.text(id) == other.id;
+    let is_other = |id: Id| other.id == table.ids.text(id);
     if table.forked_from.iter().any(|(_, from)| is_other(*from)) {
         return Some((Relation::From, Sign::ForkedFrom));
     }

@@ -23,6 +23,7 @@ pub use belongings::{Agent, Belonging, Beside, Thing, agents, agents_among, belo
 pub use name::{Candidates, NameError, find, is_path};
 pub use slug::{slug, slug_uncut};
 
+use crate::conversation::id::SessionId;
 use crate::error::AtPath;
 use crate::format::file::Lines;
 use crate::format::json::Json;
@@ -42,7 +43,7 @@ pub struct Home {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Its id: the file name without the extension.
-    pub id: String,
+    pub id: SessionId,
     /// The path of the file.
     pub path: PathBuf,
     /// The name of the folder it is in: the project's slug.
@@ -64,7 +65,7 @@ impl Session {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
         };
         Ok(Session {
-            id: name(path.file_stem()),
+            id: name(path.file_stem()).into(),
             path: path.to_owned(),
             project: name(path.parent().and_then(Path::file_name)),
             size: metadata.len(),

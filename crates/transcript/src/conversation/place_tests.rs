@@ -72,7 +72,7 @@ fn home() -> (tempfile::TempDir, Home) {
 #[test]
 fn a_home_knows_its_sessions() {
     let (_folder, home) = home();
-    let ids: Vec<String> = home.sessions().into_iter().map(|session| session.id).collect();
+    let ids: Vec<String> = home.sessions().into_iter().map(|session| session.id.into()).collect();
     assert_eq!(ids, ["aaaa1111", "aaaa2222", "2025"]);
     assert_eq!(home.transcripts().len(), 8);
     assert_eq!(home.cleanup_days().unwrap(), 99);
@@ -136,7 +136,7 @@ fn only_regular_files_are_sessions() {
 fn sub_agents_of_all_layouts_are_found() {
     let (_folder, home) = home();
     let session = find(std::slice::from_ref(&home), "aaaa1111").unwrap();
-    let mut ids: Vec<String> = agents(&session).into_iter().map(|agent| agent.id).collect();
+    let mut ids: Vec<String> = agents(&session).into_iter().map(|agent| agent.id.into()).collect();
     ids.sort();
     assert_eq!(ids, ["beside", "deep", "in", "seed004"]);
     let with_meta = agents(&session).into_iter().find(|agent| agent.meta.is_some()).unwrap();

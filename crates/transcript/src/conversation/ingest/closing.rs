@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, SystemTime};
 
 use crate::conversation::Conversation;
+use crate::conversation::id::AgentId;
 use crate::conversation::place::{Agent, Session};
 use crate::conversation::table::Answer;
 use crate::conversation::turn::Step;
@@ -25,7 +26,7 @@ pub struct Closing {
     /// When the session ended; the latest possible time if nothing was written for long.
     pub ended: Time,
     /// The ids of the sub-agents that the client reports as done.
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentId>,
 }
 
 /// Nothing is known.

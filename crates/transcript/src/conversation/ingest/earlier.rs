@@ -21,7 +21,7 @@ pub fn sessions_before(session: &Session) -> Vec<Session> {
     let mut found: Vec<Session> = Vec::new();
     let mut at = session.clone();
     while found.len() < LONGEST {
-        let Some(name) = first_session(&at).filter(|name| *name != at.id) else { break };
+        let Some(name) = first_session(&at).filter(|name| at.id != name.as_str()) else { break };
         let path = at.path.with_file_name(format!("{name}.jsonl"));
         let Ok(older) = Session::at(&path) else { break };
         if older.id == session.id || found.iter().any(|known| known.id == older.id) {

@@ -14,6 +14,7 @@ use std::fs::{self};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::conversation::id::SessionId;
 use crate::conversation::place::{Agent, Beside, Session, agents_among, sessions_in};
 use crate::conversation::table::{Id, RowId, Table};
 use crate::format::file::Lines;
@@ -26,7 +27,7 @@ pub struct Copied {
 
 #[derive(Debug)]
 struct Source {
-    session: String,
+    session: SessionId,
     table: Table,
     records: HashMap<Id, RowId>,
     /// Whether it begins with the same record and is older.
@@ -43,8 +44,8 @@ impl Copied {
             // A file whose record names another session does not report it: two files could wait
             // for each other.
             let there = source.table.text(source.table.row(*row).session);
-            let is_own = there.is_none_or(|there| there == source.session);
-            is_own && (source.is_older || named == Some(&source.session))
+            let is_own = there.is_none_or(|there| source.session == there);
+            is_own && (source.is_older || named == Some(source.session.as_str()))
         })
     }
 }

@@ -13,6 +13,7 @@ use super::origin::Copied;
 use super::stable::{StableTurn, group, stable_turns, times};
 use crate::conversation::Conversation;
 use crate::conversation::agents::{Body, Owner, SubAgent, WithAgents};
+use crate::conversation::id::SessionId;
 use crate::conversation::table::{AnswerId, BlockId, RowId};
 use crate::format::time::Time;
 
@@ -32,7 +33,7 @@ pub struct Unit {
     /// id of a sub-agent, with that of the record if it is not its first run.
     pub name: String,
     /// The session that its records name.
-    pub session: String,
+    pub session: SessionId,
     /// A hash that changes when something is added to the unit.
     pub mark: String,
     /// Whether nothing more is expected.
@@ -70,7 +71,7 @@ impl Unit {
 struct Above {
     turn: Option<usize>,
     call: Option<(Owner, BlockId)>,
-    session: String,
+    session: SessionId,
     number: usize,
     opened: RowId,
     at: Time,
@@ -150,7 +151,7 @@ impl Units {
                     || is_final(conversation, &records));
             let unit = Unit {
                 name: opener.clone(),
-                session: session.to_owned(),
+                session: session.into(),
                 mark: mark(conversation, &records),
                 is_finished: !records.is_last || is_complete || at <= closing.ended,
                 is_copy,
@@ -220,7 +221,7 @@ impl Units {
             let opener = record_name(conversation, records.first);
             let id = &agent.id;
             let unit = Unit {
-                name: if run == 0 { id.clone() } else { format!("{id}/{opener}") },
+                name: if run == 0 { id.to_string() } else { format!("{id}/{opener}") },
                 mark: mark(conversation, &records),
                 is_finished: above.is_finished
                     && (!records.is_last
@@ -293,7 +294,7 @@ impl Units {
         Some(Above {
             turn: None,
             call: None,
-            session: name.to_owned(),
+            session: name.into(),
             number: 0,
             opened: RowId(0),
             // A turn may still come, and the run would belong to that.

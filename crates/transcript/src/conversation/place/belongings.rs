@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use memchr::memmem;
 
 use super::{Session, is_agent, is_jsonl, listing, sidecar};
+use crate::conversation::id::AgentId;
 use crate::format::file::{Body, Lines};
 use crate::format::json::Json;
 use crate::format::limit::GLANCE_HEAD;
@@ -20,7 +21,7 @@ use crate::format::limit::GLANCE_HEAD;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// Its id, as in the file name.
-    pub id: String,
+    pub id: AgentId,
     /// The path of the file.
     pub path: PathBuf,
     /// The path of its `.meta.json`, if it has one.
@@ -103,7 +104,7 @@ pub fn agents_among(session: &Session, beside: &Beside) -> Vec<Agent> {
         open.extend(inside.folders);
         found.extend(inside.files.into_iter().filter(|path| is_jsonl(path) && is_agent(path)));
     }
-    found.extend(beside.of.get(&session.id).into_iter().flatten().cloned());
+    found.extend(beside.of.get(session.id.as_str()).into_iter().flatten().cloned());
     found.retain(|path| *path != session.path);
     found.sort();
     found.into_iter().map(agent).collect()
@@ -148,7 +149,7 @@ fn agent(path: PathBuf) -> Agent {
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let id = id.strip_prefix("agent-").unwrap_or(&id).to_owned();
     let meta = path.with_extension("meta.json");
-    Agent { id, meta: meta.is_file().then_some(meta), path }
+    Agent { id: id.into(), meta: meta.is_file().then_some(meta), path }
 }
 
 /// The sub-agents' files that are not in the folder of a session.
@@ -201,15 +202,16 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
     }
     if let Some(root) = project.and_then(Path::parent).and_then(Path::parent) {
         // The file name can be anything; only a plain name may be joined to a path.
-        let is_name =
-            Path::new(&session.id).components().all(|part| matches!(part, Component::Normal(_)));
-        let copies = root.join("file-history").join(&session.id);
+        let is_name = Path::new(session.id.as_str())
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        let copies = root.join("file-history").join(session.id.as_str());
         for path in is_name.then(|| listing(&copies).files).into_iter().flatten() {
             add(Thing::FileHistory, path);
         }
         for path in listing(&root.join("todos")).files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(&session.id) {
+            if name.starts_with(session.id.as_str()) {
                 add(Thing::Todos, path);
             }
         }

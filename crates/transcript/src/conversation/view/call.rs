@@ -6,6 +6,7 @@ use super::piece::texts;
 use super::{Piece, Raw, is_false, text};
 use crate::conversation::agents::{Owner, WithAgents};
 use crate::conversation::diff::{Action, Touched};
+use crate::conversation::id::AgentId;
 use crate::conversation::table::BlockId;
 use crate::format::json::Json;
 
@@ -31,7 +32,7 @@ pub struct Call {
     /// The file that it touched.
     pub file: Option<FileChange>,
     /// The ids of the sub-agents that it started.
-    pub agents: Vec<String>,
+    pub agents: Vec<AgentId>,
     /// The same sub-agents, as indices into [`WithAgents::agents`].
     #[serde(skip)]
     pub started: Vec<usize>,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{stamp, text};
 use crate::conversation::agents::{Body, Owner, SubAgent, WithAgents};
 use crate::conversation::graph::ChainId;
+use crate::conversation::id::AgentId;
 use crate::conversation::table::{Answer, BlockId, ReportedUsage, RowId};
 use crate::conversation::turn::Turn;
 use crate::conversation::usage::Usage;
@@ -178,7 +179,7 @@ pub struct AgentView<'a> {
 #[derive(Debug, Serialize)]
 pub struct StartView {
     /// The id of the sub-agent that made the call; `None` if the session made it.
-    pub agent: Option<String>,
+    pub agent: Option<AgentId>,
     /// The id of the call.
     pub call: Option<String>,
     /// The number of its line.
