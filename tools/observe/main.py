@@ -1,0 +1,131 @@
+"""The commands of ./observe.
+
+What must stay true: the tables are the only thing on stdout; progress goes to stderr; without
+`../shared` it says which cases are missing.
+"""
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from . import cases, fresh, published, run, show
+from .between import Search
+from .outcome import of_client, of_ours, same
+
+USAGE = """\
+./observe VERSION…             where these versions differ from our rules, as a table
+./observe --spread N           the same for N published versions, evenly spread
+./observe --between A B        the first version that behaves differently, for each case
+
+Installs one version at a time under target/observe, resumes each case in it with a new prompt
+against a scripted API on loopback, and compares what it sends with `quipu history --as VERSION`.
+Answers are kept in target/observe/answers: a run can be interrupted, and a second one is free."""
+
+
+def arguments(argv):
+    parser = argparse.ArgumentParser(prog="./observe", description=USAGE,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("versions", nargs="*", metavar="VERSION")
+    parser.add_argument("--between", nargs=2, metavar=("A", "B"))
+    parser.add_argument("--spread", type=int, metavar="N")
+    parser.add_argument("--case", action="append", default=[], metavar="NAME",
+                        help="only this case; a trailing * stands for anything; repeatable")
+    parser.add_argument("--group", action="append", default=[],
+                        choices=["edited", "observed", "recorded"], help="only these; repeatable")
+    parser.add_argument("--quipu", default=str(cases.ROOT / "target/release/quipu"),
+                        metavar="PATH", help="our program (default: target/release/quipu)")
+    parser.add_argument("--kept", action="store_true", help="only answers that are kept; ask none")
+    parser.add_argument("--workers", type=int, default=2, help="clients at a time (default: 2)")
+    args = parser.parse_args(argv)
+    if bool(args.versions) + bool(args.between) + bool(args.spread) != 1:
+        parser.error("name versions, or --between A B, or --spread N")
+    return args
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def compare(version, chosen, answers, quipu, applied):
+    """The cases of a version that differ: (case, what, client, ours)."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in chosen:
+            answer = answers.get(case.name)
+            if answer is None:
+                continue
+            path = Path(folder) / f"{case.session}.jsonl"
+            path.write_bytes(case.data())
+            sent = of_client(case, answer, applied)
+            ours = of_ours(quipu, case, version, path)
+            if not same(sent, ours):
+                rows.append((case.name, *show.difference(sent, ours)))
+    return rows
+
+
+def compare_all(versions, chosen, args):
+    applied, counts, all_rows = fresh.Applied(), [], []
+    for version in versions:
+        if args.kept:
+            answers = {case.name: run.known(version, case) for case in chosen}
+        else:
+            try:
+                answers = run.ask(version, chosen, args.workers, note)
+            except RuntimeError as error:
+                note(str(error))
+                counts.append((version, 0, "-", "-"))
+                continue
+        asked = sum(answer is not None for answer in answers.values())
+        rows = compare(version, chosen, answers, args.quipu, applied)
+        all_rows += [(version, *row) for row in rows]
+        counts.append((version, asked, asked - len(rows), len(rows)))
+    print(show.table(["version", "case", "what", "client", "ours"], all_rows))
+    print()
+    causes = Counter((version, what.split(": ", 1)[-1]) for version, _, what, *_ in all_rows)
+    print(show.table(["version", "what differs", "cases"],
+                     [(*key, count) for key, count in sorted(causes.items())]))
+    print()
+    print(show.table(["version", "cases", "agree", "differ"], counts))
+    print()
+    print("Left out, because a client makes it anew at each start:")
+    print()
+    print(show.table(["pattern", "times", "why"], applied.table()))
+    return 1 if all_rows else 0
+
+
+def compare_between(first, last, chosen, args):
+    search = Search(published.between(first, last), chosen)
+    if not args.kept:
+        for version in (first, last):
+            run.ask(version, chosen, args.workers, note)
+        search.narrow(args.workers, note)
+    rows = []
+    for case in chosen:
+        for old, new in search.changes(case):
+            before, after = search.outcome(case, old), search.outcome(case, new)
+            between = len(search.usable(old, new))
+            rows.append((published.numbers(new), new, old if not between else f"{old} +{between}",
+                         case.name, *show.difference(before, after)))
+    rows = [row[1:] for row in sorted(rows)]
+    print(show.table(["first with", "last without", "case", "what", "before", "after"], rows))
+    return 0
+
+
+def main(argv):
+    args = arguments(argv)
+    if not Path(args.quipu).is_file() and not args.between:
+        raise SystemExit(f"there is no {args.quipu}: cargo build --release, or --quipu PATH")
+    if not cases.SHARED.is_dir():
+        note(f"There is no {cases.SHARED}: only the cases in {cases.FIXTURES} are used.")
+    chosen = cases.chosen(args.case, args.group)
+    try:
+        if args.between:
+            return compare_between(*args.between, chosen, args)
+        versions = args.versions or published.spread(args.spread)
+        for version in versions:
+            published.numbers(version)
+        return compare_all(versions, chosen, args)
+    except KeyboardInterrupt:
+        note("interrupted; what was answered is kept")
+        return 130
