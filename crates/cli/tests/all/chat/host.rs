@@ -155,15 +155,25 @@ fn messages_come_on_lines() {
         format!("{}\n", json!({"type": "user", "message": {"role": "user", "content": text}}))
     };
     input.write_all(line("Sleep.").as_bytes()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    input.write_all(format!("\n{}", line("Hurry.")).as_bytes()).unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    input.write_all(line("Next.").as_bytes()).unwrap();
-    drop(input);
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
-    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Each is said when the event before it is there, however long that takes.
+    let mut events: Vec<Value> = Vec::new();
+    let mut input = Some(input);
+    for text in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let event: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        let more = match event["type"].as_str().unwrap() {
+            "assistant" if events.len() == 2 => Some(format!("\n{}", line("Hurry."))),
+            "result" if input.is_some() => Some(line("Next.")),
+            _ => None,
+        };
+        if let (Some(more), Some(to)) = (&more, &mut input) {
+            to.write_all(more.as_bytes()).unwrap();
+        }
+        if event["type"] == "result" {
+            input = None;
+        }
+        events.push(event);
+    }
+    assert!(child.wait().unwrap().success());
     let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let expected = [
         "system",
