@@ -57,12 +57,12 @@ pub(super) fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// Nothing is left to do.
+/// Nothing is left to do. A job moves from `jobs` to `taken`: in this order none is missed.
 fn is_done(env: &Env) -> bool {
     let shelves = fs::read_dir(env.path(".local/state/quipu/ship")).into_iter().flatten().flatten();
     let mut jobs = shelves.flat_map(|receiver_dir| {
         let jobs = receiver_dir.path().join("jobs");
-        let folders = [jobs.join("taken"), jobs];
+        let folders = [jobs.clone(), jobs.join("taken")];
         folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
     });
     jobs.all(|job| job.file_name() == "taken" || job.file_name() == "aside")
