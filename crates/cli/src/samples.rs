@@ -4,11 +4,12 @@
 //! into the user's cache folder. The time of their last record becomes the time of their last
 //! change, so ages look right. No file of the user is touched.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use files::Durability;
 use flate2::read::GzDecoder;
 use transcript::conversation::preview::preview;
 
@@ -28,7 +29,7 @@ pub(crate) fn unpack(cache: Option<&Path>) -> Result<PathBuf, (PathBuf, io::Erro
 }
 
 fn unpack_into(home: PathBuf) -> Result<PathBuf, (PathBuf, io::Error)> {
-    for (name, bytes) in files().map_err(|error| (home.clone(), error))? {
+    for (name, bytes) in packed_files().map_err(|error| (home.clone(), error))? {
         let path = home.join(name);
         let there = fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64);
         if !there {
@@ -38,7 +39,7 @@ fn unpack_into(home: PathBuf) -> Result<PathBuf, (PathBuf, io::Error)> {
     Ok(home)
 }
 
-fn files() -> io::Result<Vec<(String, Vec<u8>)>> {
+fn packed_files() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut packed = Vec::new();
     GzDecoder::new(PACKED).read_to_end(&mut packed)?;
     let mut rest = packed.as_slice();
@@ -56,15 +57,13 @@ fn files() -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// Writes under another name first, so that a second process never sees half a file.
+/// Writes in one step, so that a second process never sees half a file.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(path))?;
-    let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = File::create(&unfinished)?;
-    file.write_all(bytes)?;
-    if let Some(ended) = preview(&unfinished)?.ended {
+    files::put(path, bytes, Durability::Process)?;
+    if let Some(ended) = preview(path)?.ended {
         let millis = u64::try_from(ended.0).unwrap_or_default();
-        file.set_modified(UNIX_EPOCH + Duration::from_millis(millis))?;
+        let modified = UNIX_EPOCH + Duration::from_millis(millis);
+        OpenOptions::new().write(true).open(path)?.set_modified(modified)?;
     }
-    fs::rename(&unfinished, path)
+    Ok(())
 }

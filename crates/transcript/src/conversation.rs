@@ -167,6 +167,21 @@ pub struct Turns {
 
 impl Conversation {
     /// Reads a file.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("0a1b2c3d.jsonl");
+    /// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+    /// # std::fs::write(&path, format!("{line}\n"))?;
+    /// use transcript::Conversation;
+    ///
+    /// let conversation = Conversation::open(&path)?;
+    /// for turn in conversation.turns().live {
+    ///     println!("lines {:?}, {} steps", turn.rows, turn.steps.len());
+    /// }
+    /// assert_eq!(conversation.turns().live.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(path: &Path) -> crate::Result<Conversation> {
         Conversation::open_from(path, 0)
     }

@@ -240,6 +240,22 @@ impl Case {
 }
 
 /// Checks a session by the rules of a version. `now` decides which times are in the future.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("0a1b2c3d.jsonl");
+/// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+/// # std::fs::write(&path, format!("{line}\n"))?;
+/// use transcript::client::history::Rules;
+/// use transcript::{Session, check};
+///
+/// let report = check(&Session::at(&path)?, Rules::newest(), None)?;
+/// for finding in &report.findings {
+///     println!("{}: {}", finding.code, finding.text);
+/// }
+/// assert_eq!(report.verdict.name(), "full");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn check(session: &Session, rules: Rules, now: Option<Time>) -> crate::Result<Report> {
     check_with(session, agents(session), rules, now, &Arc::default())
 }

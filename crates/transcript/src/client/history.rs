@@ -245,6 +245,22 @@ const DEFAULT_MODEL: &str = "claude-opus-5-5";
 
 /// The messages that a client would send, if `then` is the next prompt. The outer error is a read
 /// error, the inner one a refusal by the client.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("0a1b2c3d.jsonl");
+/// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+/// # std::fs::write(&path, format!("{line}\n"))?;
+/// use transcript::client::history::Rules;
+/// use transcript::{Conversation, history};
+///
+/// let conversation = Conversation::open(&path)?;
+/// match history(&conversation, Rules::newest(), Some("go on"))? {
+///     Ok(sent) => println!("{} messages to {}", sent.messages.len(), sent.model),
+///     Err(refusal) => println!("not resumed: {refusal:?}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn history(
     conversation: &Conversation,
     rules: Rules,

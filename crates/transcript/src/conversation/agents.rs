@@ -147,6 +147,22 @@ impl How {
 
 impl WithAgents {
     /// Reads a session and its sub-agents.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("0a1b2c3d.jsonl");
+    /// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+    /// # std::fs::write(&path, format!("{line}\n"))?;
+    /// use transcript::Session;
+    /// use transcript::conversation::agents::WithAgents;
+    ///
+    /// let session = WithAgents::open(&Session::at(&path)?)?;
+    /// for agent in &session.agents {
+    ///     println!("{}: {:?}", agent.id, session.task(agent)?);
+    /// }
+    /// assert!(session.agents.is_empty() && session.unreadable.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn open(session: &Session) -> crate::Result<WithAgents> {
         WithAgents::open_with(session, agents(session))
     }

@@ -8,6 +8,25 @@
 //! [`GrowingTable`](crate::conversation::table::GrowingTable) reads a file on from where it ended
 //! the last time.
 //!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("0a1b2c3d.jsonl");
+//! # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+//! # std::fs::write(&path, format!("{line}\n"))?;
+//! use transcript::Session;
+//! use transcript::conversation::agents::WithAgents;
+//! use transcript::conversation::ingest::{Closing, Origins, Units};
+//!
+//! let (session, mut origins) = (Session::at(&path)?, Origins::default());
+//! let family = WithAgents::open(&session)?;
+//! let copied = origins.of(&session, &family.main.table);
+//! let units = Units::new(family, &session.id, &Closing::ended(), &copied);
+//! for unit in units.list().iter().filter(|unit| unit.is_finished && !unit.is_copy) {
+//!     println!("turn {} is {} with mark {}", unit.number, unit.name, unit.mark);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Invariants: names and marks depend only on the transcript; only one file reports a turn; no text
 //! is read.
 

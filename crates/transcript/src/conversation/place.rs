@@ -57,6 +57,16 @@ pub struct Session {
 
 impl Session {
     /// The session in a file, wherever that is. Only a regular file can be a session.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("0a1b2c3d.jsonl");
+    /// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+    /// # std::fs::write(&path, format!("{line}\n"))?;
+    /// let session = transcript::Session::at(&path)?;
+    /// assert_eq!((session.id.as_str(), session.size), ("0a1b2c3d", 74));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn at(path: &Path) -> crate::Result<Self> {
         let metadata = files::metadata(path).at(path)?;
         // The files that belong to a session are found through the folders around it.

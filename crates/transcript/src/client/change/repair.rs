@@ -94,6 +94,25 @@ const GOES: usize = 8;
 /// Plans the repair of a session: repairs it, checks the result, and repairs that again, until
 /// nothing repairable is left. `scratch` creates temporary files that no other process sees. A
 /// repair that would do harm is not made.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("0a1b2c3d.jsonl");
+/// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
+/// # std::fs::write(&path, format!("{line}\n"))?;
+/// use transcript::client::change::{self, Subject};
+/// use transcript::client::history::Rules;
+///
+/// let subject = Subject::open(&path, Rules::newest())?;
+/// let repaired = change::repair(&subject, Rules::newest(), &mut tempfile::tempfile)?;
+/// for deed in &repaired.change.deeds {
+///     println!("line {:?}: {}", deed.line, deed.text);
+/// }
+/// let mut result = Vec::new();
+/// let source = repaired.source.as_ref().unwrap_or(&subject);
+/// change::write(source, &repaired.change, None, &mut result)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn repair(
     before: &Subject,
     rules: Rules,
