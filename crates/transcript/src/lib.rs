@@ -40,6 +40,7 @@ pub mod client;
 pub mod conversation;
 mod error;
 pub mod format;
+mod names;
 
 pub use client::check::check;
 pub use client::history::history;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use transcript::client::check::{
-    Code, Context, Finding, Report, Severity, Verdict, check_with as examine,
+    Code, Context, Finding, Reach, Report, Severity, Verdict, check_with as examine,
 };
 use transcript::conversation::place::{Session, agents, is_agent};
 use transcript::format::secret::Mask;
@@ -287,26 +287,10 @@ struct Json<'a> {
     verdict: &'a str,
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
-    messages: Messages,
-    context: Option<JsonContext<'a>>,
+    messages: Reach,
+    context: Option<&'a Context>,
     findings: Vec<JsonFinding<'a>>,
     versions: Vec<JsonVersion<'a>>,
-}
-
-#[derive(Serialize)]
-struct Messages {
-    recorded: usize,
-    sent: usize,
-    summed_up: usize,
-    left: usize,
-    lost: usize,
-}
-
-#[derive(Serialize)]
-struct JsonContext<'a> {
-    tokens: u64,
-    model: &'a str,
-    window: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -328,7 +312,6 @@ struct JsonVersion<'a> {
 
 impl<'a> Json<'a> {
     fn new(path: &Path, asked: &'a str, report: &'a Report) -> Self {
-        let reach = report.reach;
         let finding = |finding: &'a Finding| JsonFinding {
             code: finding.code.name(),
             severity: finding.severity.name(),
@@ -347,18 +330,8 @@ impl<'a> Json<'a> {
             verdict: report.verdict.name(),
             leaf: report.leaf.as_ref().and_then(|(_, id)| id.as_deref()),
             leaf_line: report.leaf.as_ref().map(|(line, _)| *line),
-            messages: Messages {
-                recorded: reach.recorded,
-                sent: reach.sent,
-                summed_up: reach.summed_up,
-                left: reach.left,
-                lost: reach.lost,
-            },
-            context: report.context.as_ref().map(|context| JsonContext {
-                tokens: context.tokens,
-                model: &context.model,
-                window: context.window,
-            }),
+            messages: report.reach,
+            context: report.context.as_ref(),
             findings: report.findings.iter().map(finding).collect(),
             versions: report
                 .versions

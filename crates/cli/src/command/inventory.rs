@@ -39,7 +39,7 @@ pub(crate) struct InventoryArgs {
 struct Report<'a> {
     v: u32,
     sessions: Vec<InventoryRow<'a>>,
-    total: Tally<'a>,
+    total: &'a Inventory,
     unreadable: Vec<Cow<'a, str>>,
 }
 
@@ -48,26 +48,7 @@ struct InventoryRow<'a> {
     id: String,
     path: Cow<'a, str>,
     #[serde(flatten)]
-    tally: Tally<'a>,
-}
-
-#[derive(Serialize)]
-struct Tally<'a> {
-    bytes: u64,
-    lines: u64,
-    records: u64,
-    recovered: u64,
-    damaged: u64,
-    bare: u64,
-    types: &'a Counts,
-    subtypes: &'a Counts,
-    stop_reasons: &'a Counts,
-    blocks: &'a Counts,
-    tool_calls: u64,
-    tools: &'a Counts,
-    human_turns: u64,
-    versions: &'a Counts,
-    models: &'a Counts,
+    tally: &'a Inventory,
 }
 
 pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), Failure> {
@@ -95,12 +76,12 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
     if args.json {
         let sessions = counted.iter().map(|(path, one)| {
             let path = path.as_path();
-            InventoryRow { id: id(path), path: path.to_string_lossy(), tally: tally(one) }
+            InventoryRow { id: id(path), path: path.to_string_lossy(), tally: one }
         });
         world.out.json(&Report {
             v: JSON_VERSION,
             sessions: sessions.collect(),
-            total: tally(&total),
+            total: &total,
             unreadable: unreadable.iter().map(|path| path.to_string_lossy()).collect(),
         })?;
     } else {
@@ -132,26 +113,6 @@ fn id(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn tally(one: &Inventory) -> Tally<'_> {
-    Tally {
-        bytes: one.bytes,
-        lines: one.lines,
-        records: one.records,
-        recovered: one.recovered,
-        damaged: one.damaged,
-        bare: one.bare,
-        types: &one.types,
-        subtypes: &one.subtypes,
-        stop_reasons: &one.stop_reasons,
-        blocks: &one.blocks,
-        tool_calls: one.tool_calls(),
-        tools: &one.tools,
-        human_turns: one.human_turns,
-        versions: &one.versions,
-        models: &one.models,
-    }
-}
-
 type Counted<'a> = (&'a PathBuf, Inventory);
 
 /// A row for each session.
@@ -164,7 +125,7 @@ fn write_sessions(world: &mut World, counted: &[Counted<'_>]) -> Result<(), Fail
         ("lines", |one| one.lines),
         ("user", |one| of(one, &["user", "human", "tool_result"])),
         ("assistant", |one| of(one, &["assistant"])),
-        ("calls", Inventory::tool_calls),
+        ("calls", |one| one.tool_calls),
         ("turns", |one| one.human_turns),
         ("files", |one| of(one, &["file-history-snapshot", "file-history-delta"])),
         ("summary", |one| of(one, &["summary"])),
@@ -227,7 +188,7 @@ fn write_total(world: &mut World, total: &Inventory, files: usize) -> Result<(),
         count(total.lines, "line"),
         count(total.records, "record"),
         count(total.human_turns, "human turn"),
-        count(total.tool_calls(), "tool call"),
+        count(total.tool_calls, "tool call"),
     ];
     parts.extend((total.recovered > 0).then(|| format!("{} recovered", total.recovered)));
     parts.extend((total.damaged > 0).then(|| format!("{} damaged", total.damaged)));

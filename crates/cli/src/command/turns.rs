@@ -4,7 +4,9 @@ use std::io::Write;
 
 use serde::Serialize;
 use transcript::conversation::agents::WithAgents;
-use transcript::conversation::turn::reference::{self, Reference};
+use transcript::conversation::turn::reference::{
+    self, CcLangfuseTurn, Reference, Round, StopReasonMessage, StopReasonTurn,
+};
 use transcript::conversation::turn::{Outcome, Turn};
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
 use transcript::conversation::{Conversation, Turns};
@@ -202,62 +204,25 @@ fn compare(
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum ReferenceLine<'a> {
-    #[serde(rename = "stop-reason-turn")]
-    StopReasonTurn {
-        start: &'a Option<String>,
-        responses: &'a [Option<String>],
-        calls: &'a [(String, Option<String>)],
-    },
-    #[serde(rename = "stop-reason-message")]
-    StopReasonMessage {
-        id: &'a Option<String>,
-        kept: &'a Option<String>,
-        records_left_out: u64,
-        blocks_lost: u64,
-        output: i64,
-    },
-    #[serde(rename = "stop-reason")]
+    StopReasonTurn(&'a StopReasonTurn),
+    StopReasonMessage(&'a StopReasonMessage),
     StopReason { calls: u64, paired: usize, blocks_lost: u64 },
-    #[serde(rename = "cc-langfuse-turn")]
-    CcLangfuseTurn { line: u64, answers: &'a [Option<String>], results: u64 },
-    #[serde(rename = "cc-langfuse")]
+    CcLangfuseTurn(&'a CcLangfuseTurn),
     CcLangfuse { turns: usize, consumed: u64, last_line: u64 },
-    #[serde(rename = "round")]
-    Round { line: u64, round: &'static str, input: &'static str },
+    Round(&'a Round),
 }
 
 fn reference_as_json(world: &mut World, reference: &Reference) -> Result<(), Failure> {
-    let Reference { stop_reason: one, cc_langfuse: two, rounds: four } = reference;
-    let turns = one.turns.iter().map(|turn| ReferenceLine::StopReasonTurn {
-        start: &turn.start,
-        responses: &turn.responses,
-        calls: &turn.calls,
-    });
-    let messages = one.messages.iter().map(|message| ReferenceLine::StopReasonMessage {
-        id: &message.id,
-        kept: &message.kept,
-        records_left_out: message.left_out[0],
-        blocks_lost: message.left_out[1],
-        output: message.output,
-    });
-    let sum = ReferenceLine::StopReason {
-        calls: one.calls,
-        paired: one.pairs.len(),
-        blocks_lost: one.lost(),
-    };
-    let second = two.turns.iter().map(|turn| ReferenceLine::CcLangfuseTurn {
-        line: turn.line,
-        answers: &turn.answers,
-        results: turn.results,
-    });
-    let (count, consumed, last_line) = (two.turns.len(), two.consumed, two.last_line);
-    let second = second.chain([ReferenceLine::CcLangfuse { turns: count, consumed, last_line }]);
-    let rounds = four.iter().map(|round| ReferenceLine::Round {
-        line: round.line,
-        round: round.round,
-        input: round.input,
-    });
-    for value in turns.chain(messages).chain([sum]).chain(second).chain(rounds) {
+    use ReferenceLine as Line;
+    let Reference { stop_reason: one, cc_langfuse: two, rounds } = reference;
+    let (calls, paired, blocks_lost) = (one.calls, one.pairs.len(), one.lost());
+    let (turns, consumed, last_line) = (two.turns.len(), two.consumed, two.last_line);
+    let first = one.turns.iter().map(Line::StopReasonTurn);
+    let first = first.chain(one.messages.iter().map(Line::StopReasonMessage));
+    let first = first.chain([Line::StopReason { calls, paired, blocks_lost }]);
+    let second = two.turns.iter().map(Line::CcLangfuseTurn);
+    let second = second.chain([Line::CcLangfuse { turns, consumed, last_line }]);
+    for value in first.chain(second).chain(rounds.iter().map(Line::Round)) {
         world.out.json(&Versioned::new(value))?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The proof of a change: what it does, for people and as JSON.
 
 use serde::Serialize;
-use transcript::client::change::{Proof, Snapshot};
+use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
@@ -280,24 +280,12 @@ impl<'a> ChangeReport<'a> {
             path: self.path.as_deref(),
             resume: self.resume.as_deref(),
             undo: self.entry.as_deref(),
-            records: Records {
-                kept: written.kept,
-                dropped: written.dropped,
-                altered: written.altered,
-                added: written.added,
-            },
-            before: before.into(),
-            after: after.into(),
+            records: *written,
+            before,
+            after,
             same_messages: *same,
             new_tokens: *new_tokens,
-            done: deeds
-                .iter()
-                .map(|deed| Deed {
-                    code: deed.code.map(transcript::client::check::Code::name),
-                    line: deed.line,
-                    text: &deed.text,
-                })
-                .collect(),
+            done: deeds,
             remains: self.bad().into_iter().map(Remains::from).collect(),
             along: &self.along,
             left: &self.left,
@@ -331,12 +319,12 @@ struct ProofJson<'a> {
     path: Option<&'a str>,
     resume: Option<&'a str>,
     undo: Option<&'a str>,
-    records: Records,
-    before: JsonSnapshot,
-    after: JsonSnapshot,
+    records: Written,
+    before: &'a Snapshot,
+    after: &'a Snapshot,
     same_messages: usize,
     new_tokens: u64,
-    done: Vec<Deed<'a>>,
+    done: &'a [Deed],
     remains: Vec<Remains<'a>>,
     along: &'a [String],
     left: &'a [String],
@@ -349,54 +337,6 @@ struct Of<'a> {
     id: &'a str,
     title: &'a str,
     folder: &'a str,
-}
-
-#[derive(Serialize)]
-struct Records {
-    kept: u64,
-    dropped: u64,
-    altered: u64,
-    added: u64,
-}
-
-#[derive(Serialize)]
-struct JsonSnapshot {
-    verdict: &'static str,
-    bytes: u64,
-    messages: usize,
-    tokens: u64,
-    pairs: usize,
-    unpaired: usize,
-    recorded: usize,
-    sent: usize,
-    summed_up: usize,
-    left: usize,
-    lost: usize,
-}
-
-impl From<&Snapshot> for JsonSnapshot {
-    fn from(side: &Snapshot) -> Self {
-        JsonSnapshot {
-            verdict: side.verdict.name(),
-            bytes: side.bytes,
-            messages: side.messages,
-            tokens: side.tokens,
-            pairs: side.pairs,
-            unpaired: side.unpaired,
-            recorded: side.reach.recorded,
-            sent: side.reach.sent,
-            summed_up: side.reach.summed_up,
-            left: side.reach.left,
-            lost: side.reach.lost,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Deed<'a> {
-    code: Option<&'a str>,
-    line: Option<u64>,
-    text: &'a str,
 }
 
 #[derive(Serialize)]

@@ -141,7 +141,7 @@ enum Scraps {
 }
 
 /// One thing that a change does.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Deed {
     /// The code of the finding that it fixes.
     pub code: Option<Code>,

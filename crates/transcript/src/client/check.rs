@@ -41,6 +41,7 @@ use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::secret::Redactor;
 use crate::format::time::Time;
+use crate::names::named;
 use examine::Examined;
 pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
@@ -68,7 +69,7 @@ pub struct Report {
 }
 
 /// How much of a model's context window the conversation takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Context {
     /// How many tokens the last answer read and wrote, as the API reported them.
     pub tokens: u64,
@@ -97,17 +98,19 @@ impl Context {
     }
 }
 
-/// Whether a session resumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// Everything that was said is sent, or was summed up or abandoned on purpose.
-    Full,
-    /// Something that was said is not sent.
-    Loss,
-    /// The API would refuse the request.
-    Rejected,
-    /// The client does not resume the session, or hangs.
-    Refused,
+named! {
+    /// Whether a session resumes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Verdict {
+        /// Everything that was said is sent, or was summed up or abandoned on purpose.
+        Full = "full",
+        /// Something that was said is not sent.
+        Loss = "loss",
+        /// The API would refuse the request.
+        Rejected = "rejected",
+        /// The client does not resume the session, or hangs.
+        Refused = "refused",
+    }
 }
 
 impl Verdict {
@@ -117,16 +120,6 @@ impl Verdict {
             Some(Severity::Rejected) => Verdict::Rejected,
             Some(Severity::Loss) => Verdict::Loss,
             _ => Verdict::Full,
-        }
-    }
-
-    /// The name in JSON output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Full => "full",
-            Verdict::Loss => "loss",
-            Verdict::Rejected => "rejected",
-            Verdict::Refused => "refused",
         }
     }
 

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::format::entry::{Entry, Kind};
 use crate::format::file::{Line, State};
 
@@ -14,7 +16,7 @@ use crate::format::file::{Line, State};
 pub type Counts = BTreeMap<String, u64>;
 
 /// What was counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inventory {
     /// Bytes, including line endings.
     pub bytes: u64,
@@ -36,6 +38,8 @@ pub struct Inventory {
     pub stop_reasons: Counts,
     /// Content blocks by type. Content that is a plain string counts as `(string)`.
     pub blocks: Counts,
+    /// Tool calls.
+    pub tool_calls: u64,
     /// Tool calls by tool.
     pub tools: Counts,
     /// Records in which a person speaks: see [`Entry::is_human_turn`].
@@ -92,15 +96,11 @@ impl Inventory {
             let name = name.as_deref().unwrap_or("(none)");
             count(&mut self.blocks, if block.is_string() { "(string)" } else { name });
             if name == "tool_use" {
+                self.tool_calls += 1;
                 count(&mut self.tools, block.tool().as_deref().unwrap_or("(none)"));
             }
         }
         self.human_turns += u64::from(entry.is_human_turn());
-    }
-
-    /// How many tool calls were counted.
-    pub fn tool_calls(&self) -> u64 {
-        self.tools.values().sum()
     }
 
     /// Adds the counts of another inventory.
@@ -116,6 +116,7 @@ impl Inventory {
             subtypes,
             stop_reasons,
             blocks,
+            tool_calls,
             tools,
             human_turns,
             versions,
@@ -127,6 +128,7 @@ impl Inventory {
         self.recovered += recovered;
         self.damaged += damaged;
         self.bare += bare;
+        self.tool_calls += tool_calls;
         self.human_turns += human_turns;
         for (mine, theirs) in [
             (&mut self.types, types),

@@ -11,6 +11,7 @@ use crate::conversation::place::Session;
 use crate::conversation::table::{Id, RowId, Table};
 use crate::error::AtPath;
 use crate::format::file::Lines;
+use crate::names::named;
 
 /// A session that is related to another, the subject.
 #[derive(Debug)]
@@ -29,56 +30,35 @@ pub struct Relative {
     pub last: Option<RowId>,
 }
 
-/// Which of two sessions came first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// The subject was made from the related session.
-    From,
-    /// The related session was made from the subject.
-    Into,
-    /// They have a common beginning.
-    Beside,
-}
-
-impl Relation {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Relation::From => "from",
-            Relation::Into => "into",
-            Relation::Beside => "beside",
-        }
+named! {
+    /// Which of two sessions came first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Relation {
+        /// The subject was made from the related session.
+        From = "from",
+        /// The related session was made from the subject.
+        Into = "into",
+        /// They have a common beginning.
+        Beside = "beside",
     }
 }
 
-/// The evidence for how two sessions are related.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
-    /// Records say that they were copied (`forkedFrom`).
-    ForkedFrom,
-    /// The first record names the other session.
-    FirstRecord,
-    /// Shared records still name the session that they come from.
-    SessionIds,
-    /// Shared records are older in one of them.
-    Times,
-    /// All records of one are also in the other.
-    Contained,
-    /// Records are shared, but nothing shows which session came first.
-    Shared,
-}
-
-impl Sign {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Sign::ForkedFrom => "forked-from",
-            Sign::FirstRecord => "first-record",
-            Sign::SessionIds => "session-ids",
-            Sign::Times => "times",
-            Sign::Contained => "contained",
-            Sign::Shared => "shared",
-        }
+named! {
+    /// The evidence for how two sessions are related.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Sign {
+        /// Records say that they were copied (`forkedFrom`).
+        ForkedFrom = "forked-from",
+        /// The first record names the other session.
+        FirstRecord = "first-record",
+        /// Shared records still name the session that they come from.
+        SessionIds = "session-ids",
+        /// Shared records are older in one of them.
+        Times = "times",
+        /// All records of one are also in the other.
+        Contained = "contained",
+        /// Records are shared, but nothing shows which session came first.
+        Shared = "shared",
     }
 }
 

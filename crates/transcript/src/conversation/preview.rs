@@ -19,6 +19,7 @@ use crate::format::input::typed;
 use crate::format::limit::{GLANCE_HEAD, GLANCE_TAIL};
 use crate::format::scan::Why;
 use crate::format::time::Time;
+use crate::names::named;
 
 /// What the first and last lines of a session show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,17 +42,19 @@ pub struct Preview {
     pub troubles: Vec<Trouble>,
 }
 
-/// A kind of damage that can be found at either end of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
-    /// The file is empty.
-    Empty,
-    /// The last line is cut off.
-    Torn,
-    /// Runs of NUL bytes.
-    Nul,
-    /// A line that is not a record, or not only one.
-    Damaged,
+named! {
+    /// A kind of damage that can be found at either end of a file.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Trouble {
+        /// The file is empty.
+        Empty = "empty",
+        /// The last line is cut off.
+        Torn = "torn",
+        /// Runs of NUL bytes.
+        Nul = "nul",
+        /// A line that is not a record, or not only one.
+        Damaged = "damaged",
+    }
 }
 
 impl Trouble {
@@ -64,16 +67,6 @@ impl Trouble {
             (State::Damaged, _) if !is_ended => Trouble::Torn,
             _ => Trouble::Damaged,
         })
-    }
-
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Trouble::Empty => "empty",
-            Trouble::Torn => "torn",
-            Trouble::Nul => "nul",
-            Trouble::Damaged => "damaged",
-        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::format::json::Json;
 use crate::format::limit::{HELD_LINE, READ_BLOCK};
 use crate::format::line::{self, Meaning, Pieces};
 use crate::format::scan::{Fault, Why};
+use crate::names::named;
 
 /// One line of a file.
 #[derive(Debug)]
@@ -97,25 +98,16 @@ pub struct Record<'a> {
     pub condensed: bool,
 }
 
-/// Whether a record is whole, recovered or damaged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Alone on its line.
-    Whole,
-    /// Whole, but in a damaged line, or with bytes that are not UTF-8.
-    Recovered,
-    /// Not a record.
-    Damaged,
-}
-
-impl State {
-    /// The name in JSON output.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Whole => "whole",
-            State::Recovered => "recovered",
-            State::Damaged => "damaged",
-        }
+named! {
+    /// Whether a record is whole, recovered or damaged.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum State {
+        /// Alone on its line.
+        Whole = "whole",
+        /// Whole, but in a damaged line, or with bytes that are not UTF-8.
+        Recovered = "recovered",
+        /// Not a record.
+        Damaged = "damaged",
     }
 }
 

@@ -8,68 +8,49 @@ use std::borrow::Cow;
 
 use crate::format::content::{BlockKind, Message, blocks};
 use crate::format::entry::{Entry, Kind};
+use crate::names::named;
 
-/// Who speaks to the model or to the client in a record, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Input {
-    /// A prompt typed by a person.
-    Plain,
-    /// A typed prompt, with lines selected in an IDE.
-    IdeSelection,
-    /// A typed prompt, with a file opened in an IDE.
-    IdeOpenedFile,
-    /// A slash command.
-    Command,
-    /// A shell command typed by a person (`!`).
-    Shell,
-    /// A note for the memory file (`#`).
-    Memory,
-    /// A prompt typed while the model worked.
-    Queued,
-    /// A notification from a background task.
-    Notification,
-    /// A message from another session, or from any other sender that is neither a person nor a
-    /// task.
-    Peer,
-    /// The result of a tool call.
-    ToolResult,
-    /// A person stopped the model.
-    Interrupt,
-    /// The output of a command or a shell command.
-    Output,
-    /// The summary that replaces what was said before a compaction.
-    Summary,
-    /// Text added by a hook of the user.
-    Hook,
-    /// Text added by the client, which belongs to the record after it.
-    Preface,
-    /// Other text added by the client.
-    Meta,
+named! {
+    /// Who speaks to the model or to the client in a record, and how.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Input {
+        /// A prompt typed by a person.
+        Plain = "plain",
+        /// A typed prompt, with lines selected in an IDE.
+        IdeSelection = "ide_selection",
+        /// A typed prompt, with a file opened in an IDE.
+        IdeOpenedFile = "ide_opened_file",
+        /// A slash command.
+        Command = "command",
+        /// A shell command typed by a person (`!`).
+        Shell = "shell",
+        /// A note for the memory file (`#`).
+        Memory = "memory",
+        /// A prompt typed while the model worked.
+        Queued = "queued",
+        /// A notification from a background task.
+        Notification = "notification",
+        /// A message from another session, or from any other sender that is neither a person nor a
+        /// task.
+        Peer = "peer",
+        /// The result of a tool call.
+        ToolResult = "tool_result",
+        /// A person stopped the model.
+        Interrupt = "interrupt",
+        /// The output of a command or a shell command.
+        Output = "output",
+        /// The summary that replaces what was said before a compaction.
+        Summary = "summary",
+        /// Text added by a hook of the user.
+        Hook = "hook",
+        /// Text added by the client, which belongs to the record after it.
+        Preface = "preface",
+        /// Other text added by the client.
+        Meta = "meta",
+    }
 }
 
 impl Input {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Input::Plain => "plain",
-            Input::IdeSelection => "ide_selection",
-            Input::IdeOpenedFile => "ide_opened_file",
-            Input::Command => "command",
-            Input::Shell => "shell",
-            Input::Memory => "memory",
-            Input::Queued => "queued",
-            Input::Notification => "notification",
-            Input::Peer => "peer",
-            Input::ToolResult => "tool_result",
-            Input::Interrupt => "interrupt",
-            Input::Output => "output",
-            Input::Summary => "summary",
-            Input::Hook => "hook",
-            Input::Preface => "preface",
-            Input::Meta => "meta",
-        }
-    }
-
     /// Whether a turn begins here.
     pub fn opens(self) -> bool {
         match self {

@@ -64,6 +64,7 @@ fn theirs(bytes: &[u8]) -> Inventory {
         for block in blocks {
             add(&mut sum.blocks, block["type"].as_str().unwrap_or("(none)"));
             if block["type"] == "tool_use" {
+                sum.tool_calls += 1;
                 add(&mut sum.tools, block["name"].as_str().unwrap());
             }
         }

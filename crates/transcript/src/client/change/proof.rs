@@ -29,12 +29,10 @@ pub struct Proof {
 }
 
 /// One side of a proof.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize)]
 pub struct Snapshot {
     /// Whether it resumes.
     pub verdict: Verdict,
-    /// How many messages are sent, summed up, left and lost.
-    pub reach: Reach,
     /// The size of the file in bytes.
     pub bytes: u64,
     /// How many messages the request would contain.
@@ -45,7 +43,11 @@ pub struct Snapshot {
     pub pairs: usize,
     /// Tool calls that are sent without a result, and results without a call.
     pub unpaired: usize,
+    /// How many messages are sent, summed up, left and lost.
+    #[serde(flatten)]
+    pub reach: Reach,
     /// Everything that is wrong, worst first.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
 }
 

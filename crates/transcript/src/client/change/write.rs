@@ -24,7 +24,7 @@ use crate::format::limit::READ_BLOCK;
 use crate::format::threads::{self, lock};
 
 /// How many records were kept, dropped, altered and added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Written {
     /// Records that are unchanged, apart from new ids.
     pub kept: u64,
@@ -35,6 +35,7 @@ pub struct Written {
     /// Records that are new.
     pub added: u64,
     /// How many bytes were written.
+    #[serde(skip)]
     pub bytes: u64,
 }
 

@@ -5,31 +5,22 @@
 
 use std::fmt;
 
-/// How serious a finding is. The worst one decides the verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// For information.
-    Note,
-    /// A sign of damage, or harmful later; does not affect resuming.
-    Warning,
-    /// Something that was said is not sent.
-    Loss,
-    /// The API would refuse the request.
-    Rejected,
-    /// The client does not resume the session, or hangs.
-    Refused,
-}
+use crate::names::named;
 
-impl Severity {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Loss => "loss",
-            Severity::Rejected => "rejected",
-            Severity::Refused => "refused",
-        }
+named! {
+    /// How serious a finding is. The worst one decides the verdict.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Severity {
+        /// For information.
+        Note = "note",
+        /// A sign of damage, or harmful later; does not affect resuming.
+        Warning = "warning",
+        /// Something that was said is not sent.
+        Loss = "loss",
+        /// The API would refuse the request.
+        Rejected = "rejected",
+        /// The client does not resume the session, or hangs.
+        Refused = "refused",
     }
 }
 
@@ -170,6 +161,12 @@ codes! {
     ProjectName "project-name" "work in a folder with a shorter path";
     Secret "secret" "revoke it if others can read the file";
     OtherVersions "other-versions" "`quipu check --as VERSION` reports the details";
+}
+
+impl serde::Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 impl fmt::Display for Code {

@@ -16,7 +16,7 @@ use crate::format::input::Input;
 
 /// The messages of a session, counted by records, by what happens to them. API errors and fillers
 /// do not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Reach {
     /// All messages.
     pub recorded: usize,

@@ -16,6 +16,7 @@ use crate::conversation::id::AgentId;
 use crate::format::file::{Body, Lines};
 use crate::format::json::Json;
 use crate::format::limit::GLANCE_HEAD;
+use crate::names::named;
 
 /// The file of a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,43 +49,28 @@ pub struct Belonging {
     pub agent: Option<Agent>,
 }
 
-/// The kinds of files that belong to a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
-    /// The session itself.
-    Transcript,
-    /// A sub-agent's transcript.
-    Agent,
-    /// How a sub-agent was started.
-    AgentMeta,
-    /// A result too large for the transcript.
-    ToolResult,
-    /// Another file in the session's folder.
-    SideFile,
-    /// A copy of a file before it was edited.
-    FileHistory,
-    /// A todo list.
-    Todos,
-    /// An entry in the project's `sessions-index.json`.
-    IndexRow,
-    /// Prompts in `history.jsonl`.
-    History,
-}
-
-impl Thing {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Thing::Transcript => "transcript",
-            Thing::Agent => "agent",
-            Thing::AgentMeta => "agent-meta",
-            Thing::ToolResult => "tool-result",
-            Thing::SideFile => "side-file",
-            Thing::FileHistory => "file-history",
-            Thing::Todos => "todos",
-            Thing::IndexRow => "index-row",
-            Thing::History => "history",
-        }
+named! {
+    /// The kinds of files that belong to a session.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Thing {
+        /// The session itself.
+        Transcript = "transcript",
+        /// A sub-agent's transcript.
+        Agent = "agent",
+        /// How a sub-agent was started.
+        AgentMeta = "agent-meta",
+        /// A result too large for the transcript.
+        ToolResult = "tool-result",
+        /// Another file in the session's folder.
+        SideFile = "side-file",
+        /// A copy of a file before it was edited.
+        FileHistory = "file-history",
+        /// A todo list.
+        Todos = "todos",
+        /// An entry in the project's `sessions-index.json`.
+        IndexRow = "index-row",
+        /// Prompts in `history.jsonl`.
+        History = "history",
     }
 }
 

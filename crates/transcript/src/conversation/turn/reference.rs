@@ -7,6 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
+use serde::Serialize;
+
 use super::BREAK;
 use crate::format::content::{Block, BlockKind, Message};
 use crate::format::entry::Entry;
@@ -63,7 +65,7 @@ pub struct StopReason {
 }
 
 /// A turn, counted by stop reasons.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct StopReasonTurn {
     /// The id of the record that it starts with.
     pub start: Option<String>,
@@ -74,17 +76,21 @@ pub struct StopReasonTurn {
 }
 
 /// An answer, counted by stop reasons: one record of several.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct StopReasonMessage {
     /// Its `message.id`.
     pub id: Option<String>,
     /// The id of the record that is kept.
     pub kept: Option<String>,
-    /// How many records are left out, and how many blocks with them.
-    pub left_out: [u64; 2],
+    /// How many records are left out.
+    pub records_left_out: u64,
+    /// How many blocks are lost with them.
+    pub blocks_lost: u64,
     /// Its output tokens.
     pub output: i64,
+    #[serde(skip)]
     stops: bool,
+    #[serde(skip)]
     held: u64,
 }
 
@@ -151,7 +157,8 @@ impl StopReason {
         let new = StopReasonMessage {
             id: id.clone(),
             kept: owned(entry.uuid()),
-            left_out: [0, 0],
+            records_left_out: 0,
+            blocks_lost: 0,
             output,
             stops,
             held,
@@ -164,11 +171,12 @@ impl StopReason {
         let known = &mut self.messages[*at];
         let better = !known.stops && (stops || output > known.output);
         let lost = if better { known.held } else { held };
-        let left_out = [known.left_out[0] + 1, known.left_out[1] + lost];
+        let (records_left_out, blocks_lost) =
+            (known.records_left_out + 1, known.blocks_lost + lost);
         if better {
             *known = new;
         }
-        known.left_out = left_out;
+        (known.records_left_out, known.blocks_lost) = (records_left_out, blocks_lost);
     }
 
     fn finish(&mut self) {
@@ -179,7 +187,7 @@ impl StopReason {
     /// The number of blocks of answers that are lost, because their records are not the ones that
     /// are kept.
     pub fn lost(&self) -> u64 {
-        self.messages.iter().map(|message| message.left_out[1]).sum()
+        self.messages.iter().map(|message| message.blocks_lost).sum()
     }
 }
 
@@ -200,7 +208,7 @@ pub struct CcLangfuse {
 }
 
 /// A turn of the cc-langfuse hook.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct CcLangfuseTurn {
     /// The line number of the user's message.
     pub line: u64,
@@ -277,7 +285,7 @@ impl Grouping {
 }
 
 /// A prompt, and the kind of round that it opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Round {
     /// The line number.
     pub line: u64,
