@@ -11,7 +11,8 @@ use transcript::conversation::agents::Owner;
 use transcript::conversation::event::event;
 use transcript::conversation::ingest::{Unit, answer_name, record_name};
 use transcript::conversation::table::{AnswerId, BlockId, RowId};
-use transcript::conversation::turn::{Outcome, Step, What as Said};
+use transcript::conversation::turn::{Outcome, Step};
+use transcript::conversation::view::Piece;
 use transcript::format::content::{Block, BlockKind};
 use transcript::format::entry::Kind;
 use transcript::format::input::{Input, typed};
@@ -235,17 +236,19 @@ impl Making<'_> {
         }
         let mut texts = Vec::new();
         let mut others = Vec::new();
-        for piece in self.conversation.pieces_of(row)? {
-            match (piece.what, piece.block) {
-                (Said::Text(text), _) => texts.push(text.into()),
-                (Said::Media(..), Some(one)) => {
+        for (one, piece) in self.conversation.pieces_of(row)? {
+            match (piece, one) {
+                (Piece::Text { text, .. }, _) => texts.push(text.into()),
+                (Piece::Media { .. }, Some(one)) => {
                     let words = |block: Option<Block<'_>>| Some(media(&block?)?.words());
                     others.extend(self.conversation.look_at(one, words)?);
                 }
                 // A picture in a queued prompt is not a block of its own.
-                (Said::Media(kind, form, _), None) => others.push(format!("[{kind} {form}]")),
-                (Said::Other(_, bytes), _) => {
-                    others.push(String::from_utf8_lossy(&bytes).into_owned());
+                (Piece::Media { kind, media_type, .. }, None) => {
+                    others.push(format!("[{kind} {media_type}]"));
+                }
+                (Piece::Other { json, is_call: false, .. }, _) => {
+                    others.push(json.as_str().to_owned());
                 }
                 _ => {}
             }

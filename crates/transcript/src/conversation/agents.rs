@@ -17,6 +17,7 @@ use crate::conversation::table::{BlockId, RowId, Watch};
 use crate::conversation::turn::Turn;
 use crate::format::input::Input;
 use crate::format::json::Json;
+use crate::names::named;
 use join::Joining;
 
 /// A session and its sub-agents.
@@ -63,32 +64,21 @@ pub enum Body {
     Sidechain(Vec<ChainId>),
 }
 
-/// What a sub-agent was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A task that a call gave it.
-    Task,
-    /// To summarize the conversation for a compaction.
-    Compaction,
-    /// To suggest the next prompt.
-    Suggestion,
-    /// Nothing: to warm up a cache.
-    WarmUp,
-    /// Unknown: its file contains no prompt, and no record names it. Warm-ups of 2.0.28 to 2.0.56
-    /// look like this.
-    Unknown,
-}
-
-impl Purpose {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Purpose::Task => "task",
-            Purpose::Compaction => "compaction",
-            Purpose::Suggestion => "suggestion",
-            Purpose::WarmUp => "warm-up",
-            Purpose::Unknown => "unknown",
-        }
+named! {
+    /// What a sub-agent was for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Purpose {
+        /// A task that a call gave it.
+        Task = "task",
+        /// To summarize the conversation for a compaction.
+        Compaction = "compaction",
+        /// To suggest the next prompt.
+        Suggestion = "suggestion",
+        /// Nothing: to warm up a cache.
+        WarmUp = "warm-up",
+        /// Unknown: its file contains no prompt, and no record names it. Warm-ups of 2.0.28 to
+        /// 2.0.56 look like this.
+        Unknown = "unknown",
     }
 }
 
@@ -114,34 +104,22 @@ pub struct Joined {
     pub is_guess: bool,
 }
 
-/// The evidence for which call started a sub-agent, the most certain first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// Its `.meta.json` names the call.
-    Sidecar,
-    /// The result of the call names it.
-    Result,
-    /// A progress record names both.
-    Progress,
-    /// A notification names both.
-    Notification,
-    /// The parent of its first record is the record of the call.
-    Parent,
-    /// Its prompt is that of the call.
-    Prompt,
-}
-
-impl How {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            How::Sidecar => "sidecar",
-            How::Result => "result",
-            How::Progress => "progress",
-            How::Notification => "notification",
-            How::Parent => "parent",
-            How::Prompt => "prompt",
-        }
+named! {
+    /// The evidence for which call started a sub-agent, the most certain first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum How {
+        /// Its `.meta.json` names the call.
+        Sidecar = "sidecar",
+        /// The result of the call names it.
+        Result = "result",
+        /// A progress record names both.
+        Progress = "progress",
+        /// A notification names both.
+        Notification = "notification",
+        /// The parent of its first record is the record of the call.
+        Parent = "parent",
+        /// Its prompt is that of the call.
+        Prompt = "prompt",
     }
 }
 
@@ -243,7 +221,7 @@ impl WithAgents {
     pub fn task(&self, agent: &SubAgent) -> crate::Result<[Option<String>; 2]> {
         let mut found = [agent.kind.clone(), agent.description.clone()];
         if let Some(start) = agent.start.filter(|_| found.iter().any(Option::is_none)) {
-            let input = self.of(start.owner).call(start.call)?.input;
+            let input = self.of(start.owner).input_of(start.call)?;
             let input = Json::parse(&input).and_then(Json::object);
             for (known, name) in found.iter_mut().zip(["subagent_type", "description"]) {
                 let from_input = || Some(input.as_ref()?.text(name)?.into_owned());

@@ -5,59 +5,68 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use crate::format::json::{Json, Object, Shape};
+use crate::names::named;
 
-/// A file that a call touched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
+/// What a call did to a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FileChange {
     /// The path of the file, as the call names it.
     pub path: String,
-    /// What was done with it.
+    /// What was done to it.
     pub action: Action,
+    /// How many lines were added.
+    pub added: usize,
+    /// How many lines were removed.
+    pub removed: usize,
     /// The changed parts of the file.
-    pub hunks: Vec<Hunk>,
+    pub diff: Vec<Hunk>,
 }
 
-/// What was done with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// It was read.
-    Read,
-    /// It was created.
-    Created,
-    /// It existed before and has other content now.
-    Changed,
-}
-
-impl Action {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::Read => "read",
-            Action::Created => "created",
-            Action::Changed => "changed",
-        }
+named! {
+    /// What was done with a file.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Action {
+        /// It was read.
+        Read = "read",
+        /// It was created.
+        Created = "created",
+        /// It existed before and has other content now.
+        Changed = "changed",
     }
 }
 
 /// Lines that changed, with some lines around them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hunk {
     /// The number of its first line before and after the change, from 1; `None` if the call does
     /// not contain it.
     pub start: Option<[u64; 2]>,
-    /// The lines with their marks: ` ` for unchanged, `-` for removed, `+` for added, `\` for a
+    /// The lines, each after its sign: ` ` for unchanged, `-` for removed, `+` for added, `\` for a
     /// remark.
-    pub lines: Vec<(char, String)>,
+    pub lines: Vec<String>,
 }
 
-impl Touched {
-    /// How many lines were added and removed.
-    pub fn counts(&self) -> [usize; 2] {
-        let lines = || self.hunks.iter().flat_map(|hunk| &hunk.lines);
-        ['+', '-'].map(|sign| lines().filter(|(mark, _)| *mark == sign).count())
+impl FileChange {
+    fn new(path: String, action: Action, diff: Vec<Hunk>) -> FileChange {
+        let count = |sign: char| {
+            let lines = diff.iter().flat_map(|hunk| &hunk.lines);
+            lines.filter(|line| line.starts_with(sign)).count()
+        };
+        FileChange { path, action, added: count('+'), removed: count('-'), diff }
+    }
+}
+
+impl Hunk {
+    /// Its lines with their signs.
+    pub fn signed(&self) -> impl Iterator<Item = (char, &str)> {
+        self.lines.iter().filter_map(|line| {
+            let sign = line.chars().next()?;
+            Some((sign, &line[sign.len_utf8()..]))
+        })
     }
 }
 
@@ -74,7 +83,7 @@ pub fn touched(
     input: Json<'_>,
     structured: Option<Json<'_>>,
     output: &str,
-) -> Option<Touched> {
+) -> Option<FileChange> {
     let input = input.object()?;
     let result = structured.filter(|json| json.shape() == Shape::Object).and_then(Json::object);
     let of_result = |name: &str| result.as_ref().and_then(|result| result.text(name));
@@ -87,7 +96,7 @@ pub fn touched(
             let inner =
                 result.as_ref().and_then(|result| result.get("file")?.get("filePath")?.text());
             let path = inner.map(std::borrow::Cow::into_owned).or_else(path)?;
-            Some(Touched { path, action: Action::Read, hunks: Vec::new() })
+            Some(FileChange::new(path, Action::Read, Vec::new()))
         }
         "Write" => {
             let updated = match of_result("type") {
@@ -102,11 +111,11 @@ pub fn touched(
                 let before = of_result("originalFile").unwrap_or_default();
                 compare(&before, &content, Some(1))
             });
-            Some(Touched { path: path()?, action, hunks })
+            Some(FileChange::new(path()?, action, hunks))
         }
         "Edit" | "MultiEdit" | "NotebookEdit" | "Update" => {
             let hunks = patch(result.as_ref()).unwrap_or_else(|| edits(&input));
-            Some(Touched { path: path()?, action: Action::Changed, hunks })
+            Some(FileChange::new(path()?, Action::Changed, hunks))
         }
         _ => None,
     }
@@ -119,11 +128,8 @@ fn patch(result: Option<&Object<'_>>) -> Option<Vec<Hunk>> {
         let number = |name: &str| u64::try_from(hunk.get(name)?.integer()?).ok();
         let lines = hunk.get("lines")?.elements().filter_map(|line| {
             let line = line.text()?;
-            let sign = line.chars().next().filter(|sign| " +-\\".contains(*sign));
-            Some(match sign {
-                Some(sign) => (sign, line[1..].to_owned()),
-                None => (' ', line.into_owned()),
-            })
+            let has_sign = line.starts_with([' ', '+', '-', '\\']);
+            Some(if has_sign { line.into_owned() } else { format!(" {line}") })
         });
         Some(Hunk {
             start: number("oldStart").zip(number("newStart")).map(|(old, new)| [old, new]),
@@ -162,7 +168,7 @@ fn compare(before: &str, after: &str, first: Option<u64>) -> Vec<Hunk> {
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            lines.push((sign, change.value().trim_end_matches(['\n', '\r']).to_owned()));
+            lines.push(format!("{sign}{}", change.value().trim_end_matches(['\n', '\r'])));
         }
         let start = start.zip(first).map(|(start, first)| start.map(|at| at as u64 + first));
         hunks.push(Hunk { start, lines });

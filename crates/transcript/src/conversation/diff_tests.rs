@@ -2,18 +2,22 @@ use std::fmt::Write;
 
 use super::*;
 
-fn of(tool: &str, input: &str, structured: Option<&str>) -> Option<Touched> {
+fn of(tool: &str, input: &str, structured: Option<&str>) -> Option<FileChange> {
     let parse = |text: &'static str| Json::parse(text.as_bytes()).unwrap();
     let leak = |text: &str| parse(text.to_owned().leak());
     touched(tool, leak(input), structured.map(leak), "")
 }
 
-fn shown(touched: &Touched) -> String {
-    let mut text = format!("{} {} {:?}", touched.path, touched.action.name(), touched.counts());
-    for hunk in &touched.hunks {
+fn counts(touched: &FileChange) -> [usize; 2] {
+    [touched.added, touched.removed]
+}
+
+fn shown(touched: &FileChange) -> String {
+    let mut text = format!("{} {} {:?}", touched.path, touched.action.name(), counts(touched));
+    for hunk in &touched.diff {
         write!(text, "\n@{:?}", hunk.start).unwrap();
-        for (sign, line) in &hunk.lines {
-            write!(text, "\n{sign}{line}").unwrap();
+        for line in &hunk.lines {
+            write!(text, "\n{line}").unwrap();
         }
     }
     text
@@ -45,7 +49,7 @@ fn where_there_is_none_the_input_tells() {
     +2
     ");
     let multi = r#"{"file_path":"/a","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
-    assert_eq!(of("MultiEdit", multi, None).unwrap().counts(), [1, 2]);
+    assert_eq!(counts(&of("MultiEdit", multi, None).unwrap()), [1, 2]);
     let write = of(
         "Write",
         r#"{"file_path":"/n","content":"x\ny\n"}"#,
@@ -59,17 +63,15 @@ fn where_there_is_none_the_input_tells() {
     ");
     let notebook =
         of("NotebookEdit", r#"{"notebook_path":"/n.ipynb","new_source":"1"}"#, None).unwrap();
-    assert_eq!((notebook.path.as_str(), notebook.counts()), ("/n.ipynb", [1, 0]));
+    assert_eq!((notebook.path.as_str(), counts(&notebook)), ("/n.ipynb", [1, 0]));
 }
 
 #[test]
 fn reading_touches_and_other_tools_do_not() {
     let read =
         of("Read", r#"{"file_path":"a"}"#, Some(r#"{"type":"text","file":{"filePath":"/w/a"}}"#));
-    assert_eq!(
-        read,
-        Some(Touched { path: "/w/a".to_owned(), action: Action::Read, hunks: Vec::new() })
-    );
+    let expected = FileChange::new("/w/a".to_owned(), Action::Read, Vec::new());
+    assert_eq!(read, Some(expected));
     assert_eq!(of("Bash", r#"{"command":"rm x"}"#, None), None);
     assert_eq!(of("Edit", "{}", None), None);
     assert_eq!(of("Edit", "[]", Some("\"Error: no\"")), None);

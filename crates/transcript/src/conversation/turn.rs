@@ -7,18 +7,17 @@
 //! a missing `stop_reason`.
 
 mod build;
-mod detail;
 mod pair;
 pub mod reference;
 
 pub use build::Builder;
-pub use detail::{Answered, Call, Piece, What};
 pub use pair::Pairs;
 
 use crate::conversation::table::{AnswerId, BlockId, Id, RowId, Table};
 use crate::conversation::usage::Usage;
 use crate::format::input::Input;
 use crate::format::time::Time;
+use crate::names::named;
 
 /// One turn.
 #[derive(Clone, Debug)]
@@ -41,28 +40,18 @@ pub struct Turn {
     pub is_cut: bool,
 }
 
-/// How a turn follows the turn before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
-    /// It is the first.
-    NewSession,
-    /// It follows another.
-    NewRound,
-    /// It continues the turn before, without a new prompt.
-    Continue,
-    /// It follows another after a break.
-    Resume,
-}
-
-impl Round {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Round::NewSession => "new_session",
-            Round::NewRound => "new_round",
-            Round::Continue => "continue",
-            Round::Resume => "resume",
-        }
+named! {
+    /// How a turn follows the turn before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Round {
+        /// It is the first.
+        NewSession = "new_session",
+        /// It follows another.
+        NewRound = "new_round",
+        /// It continues the turn before, without a new prompt.
+        Continue = "continue",
+        /// It follows another after a break.
+        Resume = "resume",
     }
 }
 
@@ -90,39 +79,28 @@ pub enum Step {
     Event(RowId),
 }
 
-/// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The model has finished its answer.
-    Answered,
-    /// A person stopped it.
-    Interrupted,
-    /// The API failed.
-    Failed,
-    /// The client handled it without the model.
-    Local,
-    /// A compaction interrupted it, and the next turn continues it.
-    Compacted,
-    /// A call has no result, or the last result has no answer.
-    Open,
-    /// The model did not answer.
-    Unanswered,
+named! {
+    /// How a turn ended.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Outcome {
+        /// The model has finished its answer.
+        Answered = "answered",
+        /// A person stopped it.
+        Interrupted = "interrupted",
+        /// The API failed.
+        Failed = "failed",
+        /// The client handled it without the model.
+        Local = "local",
+        /// A compaction interrupted it, and the next turn continues it.
+        Compacted = "compacted",
+        /// A call has no result, or the last result has no answer.
+        Open = "open",
+        /// The model did not answer.
+        Unanswered = "unanswered",
+    }
 }
 
 impl Outcome {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Answered => "answered",
-            Outcome::Interrupted => "interrupted",
-            Outcome::Failed => "failed",
-            Outcome::Local => "local",
-            Outcome::Compacted => "compacted",
-            Outcome::Open => "open",
-            Outcome::Unanswered => "unanswered",
-        }
-    }
-
     /// Whether the turn is over, so that nothing more can follow in it.
     pub fn is_complete(self) -> bool {
         !matches!(self, Outcome::Open | Outcome::Unanswered)

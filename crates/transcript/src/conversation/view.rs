@@ -27,16 +27,18 @@
 //! ```
 
 mod call;
+mod detail;
 mod piece;
 mod session;
 mod step;
 
-pub use call::{Call, CallResult, FileChange, Hunk};
+pub use call::{Call, CallResult};
 pub use piece::{Piece, Raw, size};
 pub use session::{AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs};
 pub use step::{Answer, BlockView, EventView, Item, MessageView, Orphan, Role, headline, items};
 
 use crate::conversation::Conversation;
+pub use crate::conversation::diff::{FileChange, Hunk};
 use crate::conversation::table::Id;
 use crate::format::time::Time;
 

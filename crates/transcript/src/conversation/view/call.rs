@@ -5,10 +5,11 @@ use serde::Serialize;
 use super::piece::texts;
 use super::{Piece, Raw, is_false, text};
 use crate::conversation::agents::{Owner, WithAgents};
-use crate::conversation::diff::{Action, Touched};
+use crate::conversation::diff::{Action, FileChange, touched};
 use crate::conversation::id::AgentId;
 use crate::conversation::table::BlockId;
-use crate::format::json::Json;
+use crate::conversation::tool;
+use crate::format::json::{Json, Shape};
 
 /// A call with its result.
 #[derive(Clone, Debug, Serialize)]
@@ -60,66 +61,48 @@ pub struct CallResult {
     pub cut: bool,
 }
 
-/// What a call did to a file.
-#[derive(Clone, Debug, Serialize)]
-pub struct FileChange {
-    /// The path of the file.
-    pub path: String,
-    #[serde(serialize_with = "name")]
-    /// What was done to it.
-    pub action: Action,
-    /// How many lines were added.
-    pub added: usize,
-    /// How many lines were removed.
-    pub removed: usize,
-    /// The changed parts of the file.
-    pub diff: Vec<Hunk>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
-fn name<S: serde::Serializer>(action: &Action, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(action.name())
-}
-
-/// Consecutive lines of a file.
-#[derive(Clone, Debug, Serialize)]
-pub struct Hunk {
-    /// The number of its first line in the old and in the new file.
-    pub start: Option<[u64; 2]>,
-    /// The lines, each after its sign: `+`, `-` or a blank.
-    pub lines: Vec<String>,
-}
-
 impl Call {
     pub(super) fn read(session: &WithAgents, owner: Owner, block: BlockId) -> crate::Result<Call> {
         let conversation = session.of(owner);
-        let read = conversation.call(block)?;
         let table = &conversation.table;
-        let result = read.result.map(|result| {
-            let row = table.row(table.block(result.block).row);
-            CallResult {
-                line: row.line,
-                uuid: text(conversation, row.uuid),
-                error: result.is_error,
-                duration_ms: result.duration,
-                outcome: result.outcome,
-                content: result.pieces.into_iter().map(Piece::from).collect(),
-                structured: result.structured.map(Raw::new),
-                cut: row.is_long(),
+        let (part, row) = (table.block(block), table.row(table.block(block).row));
+        let tool = table.text(part.name).unwrap_or_default().to_owned();
+        let input = conversation.input_of(block)?;
+        let (mut result, mut file) = (None, None);
+        if let Some(answer) = conversation.pairs.of(block) {
+            let (content, structured) = conversation.result(answer)?;
+            let json = structured.as_deref().map(Json::trusted);
+            let error = table.block(answer).is_error;
+            if !error {
+                let output: String = content.iter().filter_map(Piece::text).collect();
+                file = touched(&tool, Json::trusted(&input), json, &output);
             }
-        });
-        let row = table.row(table.block(block).row);
+            let object = json.filter(|json| json.shape() == Shape::Object);
+            let outcome = object.and_then(|json| tool::outcome(&tool, json));
+            let end = table.row(table.block(answer).row);
+            let duration = end.time.zip(row.time).map(|(end, start)| end.0.saturating_sub(start.0));
+            result = Some(CallResult {
+                line: end.line,
+                uuid: text(conversation, end.uuid),
+                error,
+                duration_ms: duration.filter(|taken| *taken >= 0),
+                outcome,
+                content,
+                structured: structured.map(Raw::new),
+                cut: end.is_long(),
+            });
+        }
         let started = session.started(owner, block).to_vec();
         Ok(Call {
             line: row.line,
             r#type: "call",
-            id: text(conversation, table.block(block).id),
-            tool: read.tool,
-            about: read.about,
-            input: Raw::new(read.input),
+            id: text(conversation, part.id),
+            about: tool::about(&tool, Json::trusted(&input)),
+            tool,
+            input: Raw::new(input),
             cut: row.is_long(),
             result,
-            file: read.touched.as_ref().map(FileChange::from),
+            file,
             agents: started.iter().map(|at| session.agents[*at].id.clone()).collect(),
             started,
         })
@@ -160,32 +143,5 @@ impl CallResult {
     /// What the model was sent, as text.
     pub fn text(&self) -> String {
         texts(&self.content)
-    }
-}
-
-impl From<&Touched> for FileChange {
-    fn from(touched: &Touched) -> FileChange {
-        let [added, removed] = touched.counts();
-        let hunks = touched.hunks.iter().map(|hunk| Hunk {
-            start: hunk.start,
-            lines: hunk.lines.iter().map(|(sign, line)| format!("{sign}{line}")).collect(),
-        });
-        FileChange {
-            path: touched.path.clone(),
-            action: touched.action,
-            added,
-            removed,
-            diff: hunks.collect(),
-        }
-    }
-}
-
-impl Hunk {
-    /// Its lines with their signs.
-    pub fn signed(&self) -> impl Iterator<Item = (char, &str)> {
-        self.lines.iter().filter_map(|line| {
-            let sign = line.chars().next()?;
-            Some((sign, &line[sign.len_utf8()..]))
-        })
     }
 }

@@ -4,7 +4,6 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::is_false;
-use crate::conversation::turn::{self, What};
 use crate::format::json::Json;
 
 /// A block of a message or of a result.
@@ -42,27 +41,19 @@ pub enum Piece {
     Other {
         /// The type of the block.
         kind: String,
-        /// The block itself.
+        /// The block itself; of a call, its input.
         json: Raw,
+        /// Whether it is a call. The kind is then the name of the tool.
+        #[serde(skip)]
+        is_call: bool,
     },
 }
 
-impl From<turn::Piece> for Piece {
-    fn from(piece: turn::Piece) -> Piece {
-        let cut = piece.is_cut;
-        match piece.what {
-            What::Text(text) => Piece::Text { text, cut },
-            What::Thinking(text) => Piece::Thinking { text, cut },
-            What::Redacted => Piece::RedactedThinking,
-            What::Media(kind, media_type, size) => Piece::Media { kind, media_type, size },
-            What::Call(kind, json) | What::Other(kind, json) => {
-                Piece::Other { kind, json: Raw::new(json) }
-            }
-        }
-    }
-}
-
 impl Piece {
+    pub(super) fn other(kind: String, json: Json<'_>) -> Piece {
+        Piece::Other { kind, json: Raw::new(json.raw().to_vec()), is_call: false }
+    }
+
     /// Its text, if it is a text.
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -84,7 +75,9 @@ impl Piece {
             Piece::Media { kind, media_type, size: bytes } => {
                 Some(format!("[{kind} {media_type} {}]", size(*bytes as u64)))
             }
-            Piece::Other { kind, json } => Some(format!("[{kind} {}]", size(json.len() as u64))),
+            Piece::Other { kind, json, .. } => {
+                Some(format!("[{kind} {}]", size(json.len() as u64)))
+            }
         }
     }
 }

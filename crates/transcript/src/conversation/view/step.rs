@@ -178,14 +178,14 @@ fn head(conversation: &Conversation, step: &Step) -> crate::Result<Item> {
             })
         }
         Step::Orphan(block) => {
-            let (pieces, structured) = conversation.result(*block)?;
+            let (content, structured) = conversation.result(*block)?;
             let row = table.block(*block);
             Item::Orphan(Orphan {
                 r#type: "orphan",
                 id: text(conversation, row.id),
                 line: table.row(row.row).line,
                 error: row.is_error,
-                content: pieces.into_iter().map(Piece::from).collect(),
+                content,
                 structured: structured.map(Raw::new),
             })
         }
@@ -216,10 +216,9 @@ fn block(
     if table.block(id).kind.is_call() {
         return Ok(Item::Call(Box::new(Call::read(session, owner, id)?)));
     }
-    let piece = conversation.pieces(&[id])?.into_iter().next();
     Ok(Item::Block(BlockView {
         line: table.row(table.block(id).row).line,
-        piece: piece.map(Piece::from),
+        piece: conversation.piece(id)?,
         is_error: answer.is_some_and(|answer| table.answer(answer).is_error),
         is_filler: answer.is_some_and(|answer| table.is_filler(answer)),
     }))
@@ -254,8 +253,8 @@ impl Item {
 
 impl MessageView {
     fn read(conversation: &Conversation, row: RowId) -> crate::Result<MessageView> {
-        let content: Vec<Piece> =
-            conversation.pieces_of(row)?.into_iter().map(Piece::from).collect();
+        let pieces = conversation.pieces_of(row)?.into_iter();
+        let content: Vec<Piece> = pieces.map(|(_, piece)| piece).collect();
         let known = conversation.table.row(row);
         Ok(MessageView {
             r#type: "message",
