@@ -1,4 +1,4 @@
-//! File names, and the seal on the files that Quipu writes.
+//! The seal on the files that Quipu writes.
 //!
 //! A sealed value is one line of JSON that contains the SHA-256 of the value's text. Invariant: if
 //! a disk, another program or a person changed the file, its contents are never mistaken for what
@@ -58,13 +58,6 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, most: u64) -> Option<T> {
 /// Writes a value to a sealed file.
 pub(crate) fn save(path: &Path, value: &impl Serialize) -> io::Result<()> {
     files::put(path, &seal(value)?, Durability::Process)
-}
-
-/// The name with everything replaced that is not safe in a file name.
-pub fn safe(name: &str) -> String {
-    let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let name: String = name.chars().map(|letter| if kept(letter) { letter } else { '_' }).collect();
-    name.trim_start_matches('.').chars().take(120).collect()
 }
 
 #[cfg(test)]

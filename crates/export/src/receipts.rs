@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use transcript::conversation::place::safe_name;
 
 use crate::disk;
 
@@ -105,7 +106,7 @@ impl States {
     }
 
     fn path(&self, session: &str) -> PathBuf {
-        self.folder.join(format!("{}.json", disk::safe(session)))
+        self.folder.join(format!("{}.json", safe_name(session)))
     }
 }
 

@@ -17,10 +17,9 @@ use files::Durability;
 use serde::{Deserialize, Serialize};
 use transcript::conversation::id::AgentId;
 use transcript::conversation::ingest::Closing;
-use transcript::conversation::place::is_jsonl;
+use transcript::conversation::place::{is_jsonl, safe_name};
 use transcript::format::time::Time;
 
-use crate::disk;
 use crate::outbox::ReceiverDir;
 
 /// What the client writes to stdin, as far as it matters.
@@ -163,7 +162,8 @@ impl Job {
     /// Writes it to the folder where the worker looks for jobs.
     pub fn put(&self, of: &ReceiverDir) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
-        let name = [&self.session_id, &self.hook_event_name, agent].map(disk::safe).join(".");
+        let name =
+            [&self.session_id, &self.hook_event_name, agent].map(|part| safe_name(part)).join(".");
         files::put(
             &folder(of).join(format!("{name}.json")),
             &serde_json::to_vec(self)?,

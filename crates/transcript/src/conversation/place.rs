@@ -289,6 +289,13 @@ pub fn is_agent(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
 }
 
+/// A name with everything replaced that is not safe in a file name.
+pub fn safe_name(name: &str) -> String {
+    let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let name: String = name.chars().map(|letter| if kept(letter) { letter } else { '_' }).collect();
+    name.trim_start_matches('.').chars().take(120).collect()
+}
+
 /// The contents of a folder; empty if it cannot be read.
 #[derive(Debug, Default)]
 struct Listing {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::conversation::place::Session;
+use crate::conversation::place::{Session, safe_name};
 use crate::format::file::Lines;
 
 /// How many earlier sessions are followed.
@@ -41,6 +41,5 @@ fn first_session(session: &Session) -> Option<String> {
     let entry = line.records().find_map(|record| record.entry)?;
     let name = entry.session()?.into_owned();
     // The name is used as a file name.
-    let is_safe = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    (name.len() <= 120 && !name.starts_with('.') && name.chars().all(is_safe)).then_some(name)
+    (safe_name(&name) == name).then_some(name)
 }
