@@ -81,7 +81,8 @@ fn turn_in(
     let script = Script::read(script, &[("CWD", &cwd)]).unwrap();
     let model = Arc::new(Kept { script, asked: Mutex::default() });
     let (notes, inbox) = mpsc::channel();
-    let parts = Parts { resumed, nature: nature.clone(), ..parts(root, log, model.clone()) };
+    let mut parts = Parts { resumed, ..parts(root, log, model.clone()) };
+    parts.site.nature = nature.clone();
     let Session { mut driver, init, .. } = Session::assemble(parts, notes.clone());
     notes.send(Event::Say(Said::text("Go."))).unwrap();
     notes.send(Event::Closed).unwrap();
@@ -97,7 +98,7 @@ fn parts(root: &Path, log: Log, model: Arc<dyn Model>) -> Parts {
     let permit = Permit { mode: Mode::Bypass, ..Permit::default() };
     let mut parts = Parts::new((model, "claude-sonnet-5-5"), root, ID, permit);
     parts.log = Some(log);
-    parts.folder = root.join("session");
+    parts.site.folder = root.join("session");
     parts.retry = Retry { most: 0 };
     parts.asking.system = vec!["Be brief.".to_owned()];
     "<system-reminder>\nnow\n</system-reminder>".clone_into(&mut parts.asking.reminder);
@@ -292,9 +293,10 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
     let cwd = root.display().to_string();
     let script = Arc::new(Script::read(SCRIPT, &[("CWD", &cwd)]).unwrap());
     let nature: Arc<dyn Ambient> = Arc::new(Stopped::at(NOW));
-    let parts = parts(root, Log::at(path), script.clone());
+    let mut parts = parts(root, Log::at(path), script.clone());
+    parts.site.nature = nature.clone();
     let (notes, _inbox) = mpsc::channel();
-    let session = Session::assemble(Parts { nature: nature.clone(), ..parts }, notes);
+    let session = Session::assemble(parts, notes);
     let Driver { turn: mut engine, mut recorder, site, .. } = session.driver;
     let prompt = Prompt { id: nature.id(), blocks: Said::text("Go.").blocks };
     let mut inputs = VecDeque::from([Input::Prompt(prompt)]);

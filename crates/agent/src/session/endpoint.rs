@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::error::unreadable;
 use super::{ModelSource, Prepared, StartError};
 use crate::USER_AGENT;
 use crate::api::Model;
@@ -47,10 +48,7 @@ pub(super) fn model(
         ModelSource::Api => return Ok(Arc::new(http(&prepared.settings, environment))),
         ModelSource::Script(text) => (text.clone(), Path::new("")),
         ModelSource::ScriptFile(path) => {
-            let text = files::read_text(path, LONGEST);
-            let text =
-                text.map_err(|source| StartError::Unreadable { path: path.clone(), source })?;
-            (text, path.as_path())
+            (files::read_text(path, LONGEST).map_err(unreadable(path))?, path.as_path())
         }
     };
     let cwd = config.folders.cwd.display().to_string();

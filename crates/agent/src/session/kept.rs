@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{Keeping, Prepared, StartError};
+use super::error::{FileError, unreadable, unwritable};
+use super::{Keeping, Prepared};
 use crate::context::{Context, LeftOut, Places};
 
 /// The maximum size of the file, in bytes.
@@ -67,12 +68,12 @@ pub(super) fn learn(
 
 /// The key of the seal; created when it is first needed. Without a key, nothing that is kept beside
 /// sessions is used.
-pub(super) fn key(prepared: &Prepared) -> Result<Option<String>, StartError> {
+pub(super) fn key(prepared: &Prepared) -> Result<Option<String>, FileError> {
     let Some(path) = &prepared.config.seal_file else { return Ok(None) };
     match files::read_text(path, LONGEST_KEY) {
         Ok(key) if !key.trim().is_empty() => return Ok(Some(key)),
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            return Err(StartError::Unreadable { path: path.clone(), source });
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(unreadable(path)(error));
         }
         _ => {}
     }
@@ -80,8 +81,7 @@ pub(super) fn key(prepared: &Prepared) -> Result<Option<String>, StartError> {
         return Ok(None);
     }
     let key = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    files::put(path, key.as_bytes(), files::Durability::Process)
-        .map_err(|source| StartError::Unwritable { path: path.clone(), source })?;
+    files::put(path, key.as_bytes(), files::Durability::Process).map_err(unwritable(path))?;
     Ok(Some(key))
 }
 

@@ -6,7 +6,6 @@
 
 use std::cmp::Reverse;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use transcript::conversation::place::{self, sessions_in};
@@ -15,6 +14,7 @@ use transcript::format::file::Lines;
 use uuid::Uuid;
 use workshop::Workshop;
 
+use super::error::{FileError, unreadable, unwritable};
 use super::{Continues, Folders, Keeping, Notice, Prepared, RepairedWhat, SessionConfig};
 use crate::resume::{self, Resumed};
 
@@ -45,22 +45,9 @@ pub struct SessionPlace {
 /// Why a session has no place, or cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    /// A session cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file or a folder cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Unwritable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// A session cannot be read, or a file or a folder not be written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Another quipu writes to it, or it cannot be repaired.
     #[error(transparent)]
     Workshop(#[from] workshop::Error),
@@ -213,14 +200,6 @@ impl Finder<'_> {
         let found = resume::open(path, self.model).map_err(unreadable(path))?;
         Ok(found.map_err(|_| PlaceError::NoConversation(session.path.clone())))
     }
-}
-
-fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
-    |source| PlaceError::Unreadable { path: path.to_owned(), source }
-}
-
-fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
-    |source| PlaceError::Unwritable { path: path.to_owned(), source }
 }
 
 fn is_broken(found: &Result<Resumed, PlaceError>) -> bool {

@@ -4,15 +4,16 @@
 //! aside; a session that is resumed starts with the bytes that it started with before.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
+use super::error::{FileError, unwritable};
 use super::{
     Folders, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace, endpoint, kept,
 };
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
+use crate::backup::Backups;
 use crate::drive::Event;
 use crate::log::Log;
 use crate::model;
@@ -22,22 +23,9 @@ use crate::settings::Environment;
 /// Why a session cannot be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The script, or the key of the seal, cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A folder for what is not kept, or the key of the seal, cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Unwritable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// The script, the key of the seal, or a folder for what is not kept.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The script cannot be played.
     #[error("cannot play the script `{}`: {why}", path.display())]
     Script {
@@ -62,7 +50,7 @@ impl Prepared {
         let scratch = (!is_kept)
             .then(tempfile::tempdir)
             .transpose()
-            .map_err(|source| StartError::Unwritable { path: std::env::temp_dir(), source })?;
+            .map_err(unwritable(&std::env::temp_dir()))?;
         let session_folder = file.with_extension("");
         let folder = scratch.as_ref().map_or(session_folder, |scratch| scratch.path().to_owned());
         let by_session = || resumed.model.take().unwrap_or_else(|| model::named(None));
@@ -86,26 +74,27 @@ impl Prepared {
         asking.reminder = learned.context.reminder;
         (asking.news, asking.kept) = (learned.news, learned.kept);
         asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
+        let site = &mut parts.site;
         let folders = config.permissions.folders.iter().chain(&settings.folders);
-        parts.folders = folders.map(|folder| cwd.join(folder)).collect();
-        parts.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
-        parts.folder = folder;
+        site.folders = folders.map(|folder| cwd.join(folder)).collect();
+        site.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
+        site.folder = folder;
         if is_kept {
             parts.log = Some(Log::at(&file));
-            parts.backups = Some(home.join("file-history").join(&id));
-            parts.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
+            site.backups = Backups::new(Some(home.join("file-history").join(&id)));
+            site.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
         }
+        site.is_offline = config.source != ModelSource::Api;
+        site.secrets = endpoint::secrets(&settings, environment);
+        site.proxies = endpoint::proxies(&settings, environment);
+        site.nature = config.nature;
         parts.title = config.title;
         parts.resumed = resumed;
         parts.key_source = key_source;
-        parts.is_offline = config.source != ModelSource::Api;
         let retry = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
         parts.retry = retry.map_or_else(Retry::default, |most| Retry { most });
         parts.max_turns = config.max_turns;
-        parts.secrets = endpoint::secrets(&settings, environment);
-        parts.proxies = endpoint::proxies(&settings, environment);
-        parts.env = settings.env.into_iter().collect();
-        parts.nature = config.nature;
+        parts.site.shells.env = settings.env.into_iter().collect();
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
     }

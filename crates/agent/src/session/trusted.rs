@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use files::{Durability, Lock};
 
+use super::error::{FileError, unreadable, unwritable};
 use super::{Folders, Notice};
 use crate::context;
 use crate::trust::{DamagedList, Trust, TrustList, Untrustable};
@@ -39,22 +40,9 @@ pub enum Added {
 /// Why a folder is not trusted, or the list cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The list cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The list cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Unwritable {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// The list cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Another process is writing to the list.
     #[error(transparent)]
     Locked(workshop::Error),
@@ -79,9 +67,8 @@ pub enum TrustError {
 /// Adds the folder of a session to the list. `who` names this process to others that want to add
 /// to the list meanwhile.
 pub fn trust(list: &Path, folders: &Folders, who: &str) -> Result<Added, TrustError> {
-    let unwritable = |source| TrustError::Unwritable { path: list.to_owned(), source };
     let lock = files::lock(&list.with_extension("lock"), who, PATIENCE);
-    let _held = match lock.map_err(unwritable)? {
+    let _held = match lock.map_err(unwritable(list))? {
         Lock::Held(held) => held,
         Lock::Busy(who) => {
             let path = list.to_owned();
@@ -95,7 +82,7 @@ pub fn trust(list: &Path, folders: &Folders, who: &str) -> Result<Added, TrustEr
     if !is_new {
         return Ok(Added::Known);
     }
-    files::put(list, known.text().as_bytes(), Durability::PowerCut).map_err(unwritable)?;
+    files::put(list, known.text().as_bytes(), Durability::PowerCut).map_err(unwritable(list))?;
     Ok(Added::New)
 }
 
@@ -121,7 +108,7 @@ fn read(path: &Path) -> Result<TrustList, TrustError> {
     let text = match files::read_text(path, LONGEST) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(TrustList::default()),
-        Err(source) => return Err(TrustError::Unreadable { path: path.to_owned(), source }),
+        Err(error) => return Err(unreadable(path)(error).into()),
     };
     TrustList::parse(&text).map_err(|why| TrustError::Damaged { path: path.to_owned(), why })
 }

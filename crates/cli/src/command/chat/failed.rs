@@ -3,7 +3,7 @@
 //! Invariant: the library says what is wrong; which flag helps is said here.
 
 use agent::session::{
-    PermitError, PlaceError, PrepareError, SettingsError, StartError, TrustError,
+    FileError, PermitError, PlaceError, PrepareError, SettingsError, StartError, TrustError,
 };
 use agent::settings::Stop;
 
@@ -13,8 +13,7 @@ impl From<TrustError> for Failure {
     fn from(error: TrustError) -> Self {
         let message = error.to_string();
         let hint = match error {
-            TrustError::Unreadable { path, source } => return Failure::unreadable(&path, source),
-            TrustError::Unwritable { path, source } => return Failure::unwritable(&path, source),
+            TrustError::File(error) => return error.into(),
             TrustError::Locked(error) => return error.into(),
             TrustError::Damaged { .. } => "fix it, or remove it and trust your folders again",
             TrustError::Untrustable { .. } => {
@@ -86,8 +85,7 @@ impl From<PlaceError> for Failure {
     fn from(error: PlaceError) -> Self {
         let message = error.to_string();
         match error {
-            PlaceError::Unreadable { path, source } => Failure::unreadable(&path, source),
-            PlaceError::Unwritable { path, source } => Failure::unwritable(&path, source),
+            PlaceError::File(error) => error.into(),
             PlaceError::Workshop(error) => error.into(),
             PlaceError::HasId => {
                 let hint = "add `--fork-session`, or leave out `--session-id`";
@@ -108,11 +106,18 @@ impl From<PlaceError> for Failure {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
-        let message = error.to_string();
         match error {
-            StartError::Unreadable { path, source } => Failure::unreadable(&path, source),
-            StartError::Unwritable { path, source } => Failure::unwritable(&path, source),
-            StartError::Script { .. } => Failure::usage(message, None),
+            StartError::File(error) => error.into(),
+            StartError::Script { .. } => Failure::usage(error.to_string(), None),
+        }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Unreadable { path, source } => Failure::unreadable(&path, source),
+            FileError::Unwritable { path, source } => Failure::unwritable(&path, source),
         }
     }
 }
