@@ -8,13 +8,15 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// The id of a trace.
+/// An id of so many bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TraceId(pub [u8; 16]);
+pub struct Id<const N: usize>(pub [u8; N]);
+
+/// The id of a trace.
+pub type TraceId = Id<16>;
 
 /// The id of a span.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SpanId(pub [u8; 8]);
+pub type SpanId = Id<8>;
 
 /// Derives ids, with a salt.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +32,12 @@ impl Ids {
 
     /// The id of the turn that a record opens.
     pub fn trace(&self, session: &str, opener: &str) -> TraceId {
-        TraceId(first(&self.digest(session, opener)))
+        Id(first(&self.digest(session, opener)))
     }
 
     /// The id of an answer, a call, a sub-agent or another record.
     pub fn span(&self, session: &str, seed: &str) -> SpanId {
-        SpanId(first(&self.digest(session, seed)))
+        Id(first(&self.digest(session, seed)))
     }
 
     fn digest(&self, session: &str, seed: &str) -> [u8; 32] {
@@ -62,25 +64,13 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-impl fmt::Display for TraceId {
+impl<const N: usize> fmt::Display for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
 }
 
-impl fmt::Display for SpanId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for TraceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl fmt::Debug for SpanId {
+impl<const N: usize> fmt::Debug for Id<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }

@@ -189,6 +189,15 @@ impl<'a> Attributes<'a> {
         self.list.push((name.into(), Value::Text(value)));
     }
 
+    /// Adds those of these texts that there are.
+    fn known<const N: usize>(&mut self, texts: [(&'static str, &Option<String>); N]) {
+        for (name, value) in texts {
+            if let Some(value) = value {
+                self.text(name, value);
+            }
+        }
+    }
+
     fn texts(&mut self, name: &'static str, values: &[String]) {
         let values = values.iter().map(|value| self.telling.text(value)).collect();
         self.list.push((Cow::Borrowed(name), Value::Texts(values)));

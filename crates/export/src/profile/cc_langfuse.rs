@@ -30,9 +30,7 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Option<Told> {
         }
         What::Generation(made) => {
             times = [made.first.unwrap_or(span.start), made.next];
-            if let Some(model) = &made.model {
-                attributes.text("langfuse.observation.model.name", model);
-            }
+            attributes.known([("langfuse.observation.model.name", &made.model)]);
             if let Some(input) = span.input.as_ref().filter(|_| made.is_first) {
                 put_message(&mut attributes, "langfuse.observation.input", "user", &input.text);
             }
@@ -51,9 +49,7 @@ pub(super) fn tell(telling: &Telling, span: &Span) -> Option<Told> {
             times[0] = *answer;
             let name = telling.name(span);
             attributes.put("langfuse.observation.metadata.tool_name", name);
-            if let Some(call) = call {
-                attributes.text("langfuse.observation.metadata.tool_id", call);
-            }
+            attributes.known([("langfuse.observation.metadata.tool_id", call)]);
             if telling.has_texts() {
                 let none = || Text::json("null");
                 let input = span.input.clone().unwrap_or_else(none);

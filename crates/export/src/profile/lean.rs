@@ -66,24 +66,17 @@ fn setting(attributes: &mut Attributes<'_>, span: &Span) {
     }
     attributes.put("langfuse.trace.metadata.source", "claude-code");
     attributes.put("langfuse.trace.metadata.turn_number", turn.number.to_string());
-    if let Some(version) = &turn.version {
-        attributes.text("langfuse.trace.metadata.version", version);
-    }
+    attributes.known([("langfuse.trace.metadata.version", &turn.version)]);
     // Some dialects have no times; the times of the span are meaningless then.
     if span.end.0 <= 0 {
         attributes.put("langfuse.trace.metadata.time", "unknown");
     }
     if telling.has_names() {
-        let named = [
+        attributes.known([
             ("langfuse.trace.metadata.cwd", &turn.cwd),
             ("langfuse.trace.metadata.git_branch", &turn.branch),
             ("langfuse.trace.metadata.slug", &turn.slug),
-        ];
-        for (name, value) in named {
-            if let Some(value) = value {
-                attributes.text(name, value);
-            }
-        }
+        ]);
     }
 }
 
@@ -101,9 +94,7 @@ fn identity(attributes: &mut Attributes<'_>, span: &Span) {
             let name = attributes.telling.name(span);
             attributes.put("gen_ai.tool.name", name);
             attributes.put("gen_ai.tool.type", "function");
-            if let Some(call) = call {
-                attributes.text("gen_ai.tool.call.id", call);
-            }
+            attributes.known([("gen_ai.tool.call.id", call)]);
         }
         What::Agent { agent, purpose, description, is_background, is_guess } => {
             let name = attributes.telling.name(span);
@@ -116,10 +107,8 @@ fn identity(attributes: &mut Attributes<'_>, span: &Span) {
             if *is_guess {
                 attributes.put("langfuse.observation.metadata.parent", "guessed");
             }
-            if let Some(description) =
-                description.as_ref().filter(|_| attributes.telling.has_names())
-            {
-                attributes.text("langfuse.observation.metadata.description", description);
+            if attributes.telling.has_names() {
+                attributes.known([("langfuse.observation.metadata.description", description)]);
             }
         }
         What::Compaction { is_auto, tokens } => {
@@ -137,21 +126,14 @@ fn identity(attributes: &mut Attributes<'_>, span: &Span) {
 }
 
 fn generated(attributes: &mut Attributes<'_>, made: &Generation) {
-    if let Some(model) = &made.model {
-        attributes.text("gen_ai.request.model", model);
-        attributes.text("gen_ai.response.model", model);
-        attributes.text("langfuse.observation.model.name", model);
-    }
-    let ids = [
+    attributes.known([
+        ("gen_ai.request.model", &made.model),
+        ("gen_ai.response.model", &made.model),
+        ("langfuse.observation.model.name", &made.model),
         ("gen_ai.response.id", &made.message),
         ("request_id", &made.request),
         ("message.uuid", &made.uuid),
-    ];
-    for (name, id) in ids {
-        if let Some(id) = id {
-            attributes.text(name, id);
-        }
-    }
+    ]);
     if let Some(stop) = &made.stop {
         attributes.texts("gen_ai.response.finish_reasons", std::slice::from_ref(stop));
     }
