@@ -71,14 +71,7 @@ impl Failure {
     /// Some files that the user named could not be read; each was reported already.
     pub(crate) fn some_unreadable(count: usize) -> Self {
         let message = format!("{count} of the files could not be read");
-        Failure {
-            kind: Kind::Unreadable,
-            message,
-            source: None,
-            hint: None,
-            list: Vec::new(),
-            code: None,
-        }
+        Failure { kind: Kind::Unreadable, ..Failure::usage(message, None) }
     }
 
     /// A folder that cannot be read, so that its sessions are missing.
@@ -264,14 +257,9 @@ impl From<transcript::Error> for Failure {
         let Some(path) = error.path().map(Path::to_owned) else {
             return Failure::from(error.into_io());
         };
-        let line = error.line();
+        let line = error.line().map_or(String::new(), |line| format!(", line {line}"));
         let failure = Failure::unreadable(&path, error.into_io());
-        match line {
-            Some(line) => {
-                Failure { message: format!("{}, line {line}", failure.message), ..failure }
-            }
-            None => failure,
-        }
+        Failure { message: failure.message + &line, ..failure }
     }
 }
 
@@ -313,13 +301,7 @@ impl From<workshop::Error> for Failure {
 /// An error while writing the output; errors while reading always name the file.
 impl From<io::Error> for Failure {
     fn from(source: io::Error) -> Self {
-        Failure {
-            kind: Kind::Output,
-            message: "cannot write the output".to_owned(),
-            source: Some(source),
-            hint: None,
-            list: Vec::new(),
-            code: None,
-        }
+        let source = Some(source);
+        Failure { kind: Kind::Output, source, ..Failure::usage("cannot write the output", None) }
     }
 }

@@ -4,8 +4,6 @@
 //! character of them reaches a terminal that the terminal would obey, or that people do not see
 //! while a model reads it. [`visible`] decides which characters these are, for the whole program.
 
-use std::io::{self, Write};
-
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::conversation::usage::Usage;
 pub(crate) use transcript::conversation::view::size;
@@ -37,22 +35,6 @@ pub(crate) fn visible(c: char) -> char {
         | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
         _ => c,
-    }
-}
-
-/// A terminal that shows text and obeys nothing in it: only newlines and tabs keep their meaning.
-pub(crate) struct Screen<W>(pub(crate) W);
-
-impl<W: Write> Write for Screen<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let plain = |c: char| if c == '\n' || c == '\t' { c } else { visible(c) };
-        let text: String = String::from_utf8_lossy(bytes).chars().map(plain).collect();
-        self.0.write_all(text.as_bytes())?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 

@@ -15,7 +15,7 @@ use agent::drive::NOBODY;
 use agent::host::{Format, Headless, Host};
 
 use crate::failure::Failure;
-use crate::text::Screen;
+use crate::out::Visible;
 use crate::world::World;
 
 /// Run an agent that reads and changes files and runs commands here; Claude Code can resume its
@@ -172,7 +172,8 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     world.out.finish()?;
     let out = std::io::stdout();
     // A terminal does not obey what a model says; programs get the bytes unchanged.
-    let out: Box<dyn Write> = if out.is_terminal() { Box::new(Screen(out)) } else { Box::new(out) };
+    let out: Box<dyn Write> =
+        if out.is_terminal() { Box::new(Visible(out)) } else { Box::new(out) };
     let mut face = Headless::new(format, init, out, driver.nature.clone());
     let code = driver.run(&inbox, &mut face);
     // The program ends here: freeing the memory of a long session piece by piece would take longer
