@@ -125,11 +125,6 @@ impl Turn {
         &self.messages
     }
 
-    /// Whether no turn is running.
-    pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle)
-    }
-
     /// Whether an answer has begun.
     pub fn is_answering(&self) -> bool {
         matches!(&self.state, State::Asking(coming) if coming.message.is_some())

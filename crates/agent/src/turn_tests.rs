@@ -70,7 +70,7 @@ fn the_last_block_has_the_final_usage() {
         last.message,
         r#"{"id":"m","content":[{"type":"text","text":"two"}],"usage":{"input_tokens":5,"output_tokens":7}}"#
     );
-    assert!(turn.is_idle());
+    assert!(matches!(turn.state, State::Idle));
 }
 
 #[test]
@@ -256,7 +256,7 @@ proptest! {
             if is_lost {
                 return Ok(());
             }
-            if turn.is_idle() {
+            if matches!(turn.state, State::Idle) {
                 prop_assert!(is_paired(turn.messages()));
                 for call in &recorded_calls {
                     prop_assert_eq!(answers.get(call), Some(&1), "{}", call);

@@ -47,7 +47,7 @@ struct Rule {
     loops: bool,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 struct Reply {
     #[serde(default)]
     content: Vec<Map<String, Value>>,
@@ -162,17 +162,8 @@ impl Script {
 impl Reply {
     fn end() -> Reply {
         let text = json!({"type": "text", "text": "(end of script)"});
-        Reply {
-            content: text.as_object().cloned().into_iter().collect(),
-            stop_reason: None,
-            usage: None,
-            model: None,
-            delay: 0.0,
-            block_delay: 0.0,
-            hang: 0.0,
-            error: None,
-            repeat: None,
-        }
+        let content = text.as_object().cloned().into_iter().collect();
+        Reply { content, ..Reply::default() }
     }
 }
 
