@@ -162,8 +162,7 @@ impl Job {
     /// Writes it to the folder where the worker looks for jobs.
     pub fn put(&self, of: &ReceiverDir) -> io::Result<()> {
         let agent = self.agent_id.as_deref().unwrap_or_default();
-        let name =
-            [&self.session_id, &self.hook_event_name, agent].map(|part| safe_name(part)).join(".");
+        let name = [&self.session_id, &self.hook_event_name, agent].map(safe_name).join(".");
         files::put(
             &folder(of).join(format!("{name}.json")),
             &serde_json::to_vec(self)?,
