@@ -237,8 +237,9 @@ impl Case {
 /// ```
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("0a1b2c3d.jsonl");
-/// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
-/// # std::fs::write(&path, format!("{line}\n"))?;
+/// # let said = r#""message":{"role":"user","content":"hello"}"#;
+/// # let line = r#"{"type":"user","uuid":"a","timestamp":"2026-01-01T00:00:00.000Z","#;
+/// # std::fs::write(&path, format!("{line}{said}}}\n"))?;
 /// use transcript::client::history::Rules;
 /// use transcript::{Session, check};
 ///

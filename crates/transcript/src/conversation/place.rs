@@ -64,7 +64,7 @@ impl Session {
     /// # let line = r#"{"type":"user","uuid":"a","message":{"role":"user","content":"hello"}}"#;
     /// # std::fs::write(&path, format!("{line}\n"))?;
     /// let session = transcript::Session::at(&path)?;
-    /// assert_eq!((session.id.as_str(), session.size), ("0a1b2c3d", 74));
+    /// assert_eq!((session.id.as_str(), session.size), ("0a1b2c3d", 71));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn at(path: &Path) -> crate::Result<Self> {
