@@ -78,9 +78,8 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
         });
     }
     let mut surveyed = survey(sessions);
-    if let Some(word) = &args.word {
-        let word = word.to_lowercase();
-        surveyed.retain(|one| has_word(one, &word));
+    if let Some(part) = args.word.as_ref().map(|part| part.to_lowercase()) {
+        surveyed.retain(|one| has_part(one, &part));
     }
     let mut agents = Agents::new();
     if args.json {
@@ -93,7 +92,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     if surveyed.is_empty() {
         let all = if is_part { "; `--all` looks in all projects" } else { "" };
         let text = match &args.word {
-            Some(word) => format!("no sessions with `{word}`{all}"),
+            Some(part) => format!("no sessions with `{part}`{all}"),
             None => "no sessions".to_owned(),
         };
         return Ok(world.out.note(&text)?);
@@ -127,13 +126,13 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     Ok(table.write(&mut world.out)?)
 }
 
-/// Whether a word, in lower case, is in what identifies a session to people.
-fn has_word(one: &Surveyed, word: &str) -> bool {
+/// Whether a text, in lower case, is in what identifies a session to people.
+fn has_part(one: &Surveyed, part: &str) -> bool {
     let seen = one.seen.as_ref().ok();
     let title = seen.and_then(|seen| seen.title.as_deref());
     let prompt = seen.and_then(|seen| seen.prompt.as_deref());
     let texts = [title, prompt, Some(one.project()), Some(one.session.id.as_str())];
-    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(word))
+    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
 }
 
 /// The sessions to list.
