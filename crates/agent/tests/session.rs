@@ -170,6 +170,8 @@ fn what_cannot_be_honoured_ends_it_before_anything_is_written() {
     let text = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
     let error = refused(text, config);
     assert!(matches!(error, PrepareError::Permit(PermitError::NoBypass(_))), "{error}");
+    let error = refused("{}", SessionConfig { source: ModelSource::Api, ..lab.config(1) });
+    assert!(matches!(error, PrepareError::NoKey), "{error}");
     assert!(!lab.path("home").exists() && !lab.path("state").exists());
 }
 

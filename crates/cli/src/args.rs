@@ -17,9 +17,10 @@ use crate::world::World;
 /// Without a command, prints an overview of your sessions. Sessions are read-only unless the
 /// command says otherwise. Only `chat`, `ship` and an installed hook use the network.
 ///
-/// A SESSION is an id, the start of an id, a path, a part of a title or of a first prompt (three
-/// characters at least), the id of a sub-agent, or `last`: the newest session of the current folder
-/// (the first row of `quipu ls`). A name that fits several sessions is an error that lists them.
+/// A SESSION is an id, the start of an id, a path, a part of a title or, if no title fits, of a
+/// first prompt (three characters at least), the id of a sub-agent, or `last`: the newest session
+/// of the current folder (the first row of `quipu ls`). A name that fits several sessions is an
+/// error that lists them.
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {

@@ -1,8 +1,9 @@
 //! Text with colours on lines of a given width.
 //!
-//! Words are wrapped at spaces; a word that is wider than a line is broken between grapheme
-//! clusters. Widths are those of a terminal. Invariant: every line fits, and text from transcripts
-//! is made printable before it gets here.
+//! Words are wrapped at spaces, and text without spaces (Chinese, Japanese) between wide
+//! characters; a word that is wider than a line is broken between grapheme clusters. Widths are
+//! those of a terminal. Invariant: every line fits, and text from transcripts is made printable
+//! before it gets here.
 
 use std::io::{self, Write};
 
@@ -166,21 +167,62 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
             }
         }
     };
+    // The cluster before; a word may continue in another style.
+    let mut before = "";
     for span in spans {
         for piece in span.text.split_inclusive(' ') {
             let letters = piece.trim_end_matches(' ');
-            if !letters.is_empty() {
-                word.push(Span::new(span.style, letters));
+            let mut start = 0;
+            for (at, cluster) in clusters(letters) {
+                if can_part(before, cluster) {
+                    if start < at {
+                        word.push(Span::new(span.style, &letters[start..at]));
+                    }
+                    place(&mut gap, &mut word);
+                    start = at;
+                }
+                before = cluster;
+            }
+            if start < letters.len() {
+                word.push(Span::new(span.style, &letters[start..]));
             }
             if letters.len() < piece.len() {
                 place(&mut gap, &mut word);
                 gap.push(Span::new(span.style, &piece[letters.len()..]));
+                before = "";
             }
         }
     }
     place(&mut gap, &mut word);
     lines
 }
+
+/// The clusters of a word at which it may be parted, with their places. Of ASCII, which has no wide
+/// characters, only the first and the last can be beside one.
+fn clusters(word: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_ascii = word.is_ascii();
+    let last = word.len().saturating_sub(1);
+    let ends = [0, last].into_iter().take(if last == 0 { word.len() } else { 2 });
+    let ends = ends.filter(move |_| is_ascii).map(|at| (at, &word[at..=at]));
+    let all = if is_ascii { "" } else { word };
+    ends.chain(all.grapheme_indices(true))
+}
+
+/// Whether a line may end between two clusters of a word.
+fn can_part(before: &str, after: &str) -> bool {
+    let is_any = |set: &str, c: Option<char>| c.is_some_and(|c| set.contains(c));
+    !before.is_empty()
+        && (before.width() > 1 || after.width() > 1)
+        && !is_any(OPENING, before.chars().last())
+        && !is_any(CLOSING, after.chars().next())
+}
+
+/// What no line ends with.
+const OPENING: &str = "「『（【〔〈《｛［([{“‘«";
+
+/// What no line begins with: punctuation that closes something, small kana, marks of repetition.
+const CLOSING: &str = "、。，．・：；？！」』）】〕〉》｝］,.:;?!)]}”’»…‥ー々%％\
+    ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ";
 
 /// Breaks a text into pieces; the first one goes after the part of a line that is already used.
 fn chop(text: &str, used: usize, room: usize) -> Vec<String> {

@@ -26,6 +26,23 @@ fn wide_characters_take_two_columns_and_families_stay_together() {
     assert_eq!(wrapped("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
 }
 
+/// Chinese and Japanese have no spaces: a line is filled, and punctuation stays with its text.
+#[test]
+fn text_without_spaces_is_wrapped_between_wide_characters() {
+    assert_eq!(wrapped("a 日本語日本", 6), ["a 日本", "語日本"]);
+    assert_eq!(wrapped("名前、日本。", 6), ["名前、", "日本。"]);
+    assert_eq!(wrapped("日本語。", 6), ["日本", "語。"]);
+    assert_eq!(wrapped("日本「語」", 6), ["日本", "「語」"]);
+    assert_eq!(wrapped("語のtest.です", 8), ["語の", "test.で", "す"]);
+    assert_eq!(wrapped("日本(x)", 5), ["日本", "(x)"]);
+    // Nothing but punctuation still fits.
+    assert_eq!(wrapped("。。。。", 4), ["。。", "。。"]);
+    let bold = Style::new().bold();
+    let lines = wrap(&[Span::plain("日本"), Span::new(bold, "語、"), Span::plain("x")], 6);
+    assert_eq!(lines[0], [Span::plain("日"), Span::plain("本")]);
+    assert_eq!(lines[1], [Span::new(bold, "語、"), Span::plain("x")]);
+}
+
 #[test]
 fn styles_do_not_part_words() {
     let bold = Style::new().bold();

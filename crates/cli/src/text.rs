@@ -4,6 +4,8 @@
 //! character of them reaches a terminal that the terminal would obey, or that people do not see
 //! while a model reads it. [`visible`] decides which characters these are, for the whole program.
 
+use std::collections::BTreeSet;
+
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::conversation::usage::Usage;
 pub(crate) use transcript::conversation::view::size;
@@ -102,8 +104,9 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
 /// How many line numbers are printed.
 const LINES: usize = 8;
 
-/// Line numbers in words: the first ones, and how many more there are.
+/// Line numbers in words, each once: the first ones, and how many more there are.
 pub(crate) fn line_list(lines: &[u64]) -> Option<String> {
+    let lines: Vec<u64> = lines.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     let shown: Vec<String> = lines.iter().take(LINES).map(u64::to_string).collect();
     let more = lines.len().saturating_sub(LINES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -44,6 +44,15 @@ fn times_and_numbers_as_people_say_them() {
 }
 
 #[test]
+fn line_numbers_are_listed_once() {
+    assert_eq!(line_list(&[]), None);
+    assert_eq!(line_list(&[6, 6]).as_deref(), Some("line 6"));
+    assert_eq!(line_list(&[6, 11, 6]).as_deref(), Some("lines 6, 11"));
+    let many: Vec<u64> = (1..=10).chain(1..=10).collect();
+    assert_eq!(line_list(&many).as_deref(), Some("lines 1, 2, 3, 4, 5, 6, 7, 8 and 2 more"));
+}
+
+#[test]
 fn a_line_is_shown_without_being_obeyed() {
     assert_eq!(shown("a\tb\u{1b}[1m\r"), "a    b␛[1m");
 }

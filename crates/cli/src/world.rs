@@ -139,10 +139,8 @@ impl World {
             }
             let folder = samples::unpack(cache_folder().as_deref())
                 .map_err(|(path, error)| Failure::unwritable(&path, error))?;
-            let folder_name = folder.display();
-            self.out.note(&format!(
-                "No Claude home found ({looked}): using the sample sessions in `{folder_name}`."
-            ))?;
+            let text = "no Claude home found: these are sample sessions (`--home` selects a home)";
+            self.out.note(text)?;
             list = vec![Home { root: folder }];
         }
         for folder in list.iter().flat_map(Home::unreadable) {

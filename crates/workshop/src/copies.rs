@@ -56,7 +56,8 @@ impl Copies {
             let of = agent.unwrap_or_else(|| stem(&one.path));
             let is_agent = matches!(one.thing, Thing::Agent | Thing::AgentMeta);
             let is_left = match one.thing {
-                Thing::IndexRow | Thing::History | Thing::Transcript => true,
+                // A new session keeps the slug, and so the plan.
+                Thing::IndexRow | Thing::History | Thing::Plan | Thing::Transcript => true,
                 _ if is_alone => true,
                 _ => {
                     is_agent

@@ -26,6 +26,7 @@ pub use before_resume::RepairedFirst;
 pub use copies::Copies;
 pub use error::{Error, OutputError};
 pub use job::{Agents, Force, Ids, Job, Mode, Place, Plan, Policy, Read, Verb};
+pub use output::DocumentFile;
 pub use work::{Done, Notice, Outcome};
 
 use std::path::{Path, PathBuf};

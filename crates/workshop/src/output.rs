@@ -63,6 +63,26 @@ impl Output {
     }
 }
 
+/// A file that the user named for a document about a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DocumentFile {
+    /// A file that does not exist, or is replaced; for a link, its target.
+    Regular(PathBuf),
+    /// A pipe or a device, which is written into.
+    Special(PathBuf),
+}
+
+impl DocumentFile {
+    /// Looks at what is there, by the rules that results of changes follow.
+    pub fn at(path: &Path, session: &Path, force: Force) -> Result<DocumentFile, Error> {
+        check(path, session)?;
+        Ok(match named(path, force)? {
+            Output::Into(path) => DocumentFile::Special(path),
+            other => DocumentFile::Regular(other.file().unwrap_or(path).to_owned()),
+        })
+    }
+}
+
 fn refused(path: &Path, why: OutputError) -> Error {
     Error::Output { path: path.to_owned(), why }
 }

@@ -37,6 +37,9 @@ pub enum PrepareError {
     /// There is no key, except from a program that these settings name.
     #[error("the only source of a key is `apiKeyHelper` in `{0}`, which quipu does not run")]
     KeyHelper(String),
+    /// There is no key at all, so no request can be made.
+    #[error("there is no API key")]
+    NoKey,
 }
 
 /// Asks for what is not done here.
@@ -63,7 +66,8 @@ impl SessionConfig {
     }
 }
 
-/// Refuses what a variable or the settings ask for and is not done here.
+/// Refuses what a variable or the settings ask for and is not done here, and a session that has no
+/// key.
 fn refuse_promises(
     source: &ModelSource,
     settings: &Settings,
@@ -75,10 +79,12 @@ fn refuse_promises(
     }
     let has_key =
         variable("ANTHROPIC_API_KEY").is_some() || variable("ANTHROPIC_AUTH_TOKEN").is_some();
-    match &settings.key_helper {
-        Some(name) if !has_key && *source == ModelSource::Api => {
-            Err(PrepareError::KeyHelper(name.clone()))
-        }
-        _ => Ok(()),
+    if has_key || *source != ModelSource::Api {
+        return Ok(());
     }
+    // Now, not at the first request: by then the prompt would be in a session that nobody wants.
+    Err(match &settings.key_helper {
+        Some(name) => PrepareError::KeyHelper(name.clone()),
+        None => PrepareError::NoKey,
+    })
 }

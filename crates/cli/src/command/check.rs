@@ -190,9 +190,13 @@ fn name(path: &Path, id: &str, homes: &[PathBuf]) -> String {
     if is_known { id.chars().take(8).collect() } else { path.display().to_string() }
 }
 
-/// How full the model's context is.
+/// What the API counts.
+const COUNTED: &str = "with system prompt and tools";
+
+/// How full the model's context is. The API counts the system prompt and the tools too: an estimate
+/// of the messages alone is smaller.
 fn of_context(context: &Context) -> String {
-    let tokens = short_number(context.tokens);
+    let tokens = format!("{} tokens at the last answer", short_number(context.tokens));
     match context.window {
         Some(window) => {
             let percent = match context.tokens.saturating_mul(100) / window.max(1) {
@@ -200,9 +204,9 @@ fn of_context(context: &Context) -> String {
                 percent => percent.to_string(),
             };
             let model = one_line(&context.model);
-            format!("size: {tokens} tokens, {percent}% of the context window of {model}")
+            format!("context: {tokens} ({COUNTED}): {percent}% of the window of {model}")
         }
-        None => format!("size: {tokens} tokens"),
+        None => format!("context: {tokens} ({COUNTED})"),
     }
 }
 
@@ -265,8 +269,10 @@ fn finding(page: &mut Page<'_>, group: &Group<'_>) -> Result<(), Failure> {
 fn summary(report: &Report) -> String {
     let reach = report.reach;
     let Some((line, _)) = &report.leaf else { return String::new() };
-    let mut text =
-        format!(": continues from line {line} with {} of {} messages", reach.sent, reach.recorded);
+    let mut text = format!(
+        ": continues from line {line} with {} of {} recorded messages",
+        reach.sent, reach.recorded
+    );
     let rest = [
         (reach.summed_up, "summed up by a compaction"),
         (reach.left, "left on other branches"),

@@ -1,16 +1,17 @@
 //! `quipu export`: a whole session as one document.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use files::Attributes;
 use transcript::conversation::agents::{Owner, WithAgents};
 use transcript::conversation::markdown::Writer;
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
 use transcript::format::secret::{JsonMask, Mask};
+use workshop::{DocumentFile, Force};
 
 use crate::as_json::{self, Versioned};
 use crate::failure::Failure;
@@ -44,9 +45,12 @@ struct MdArgs {
     session: String,
     #[command(flatten)]
     view: ViewArgs,
-    /// Write to this new file instead of stdout
+    /// Write to this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Overwrite the file given by `-o`; write into it if it is a pipe or a device
+    #[arg(long)]
+    force: bool,
     /// Do not redact secrets
     #[arg(long)]
     no_redact: bool,
@@ -79,18 +83,53 @@ fn markdown(world: &mut World, args: &MdArgs) -> Result<(), Failure> {
     let redactor = world.redactor();
     let mask = if args.no_redact { Mask::none() } else { Mask::new(&redactor) };
     args.view.check(family.main.turns().live.len())?;
-    let note = match &args.output {
+    let note = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         Some(path) => {
-            let failed = |error| Failure::unwritable(path, error);
-            let mut file = BufWriter::new(File::create_new(path).map_err(failed)?);
-            let note = write_markdown(args, &session, &family, mask, Visible(&mut file));
-            let written = note.and_then(|note| file.flush().map(|()| note).map_err(failed));
-            // Half a document is none.
-            written.inspect_err(|_| drop(fs::remove_file(path)))?
+            let force = if args.force { Force::Always } else { Force::Never };
+            match DocumentFile::at(path, &session.path, force)? {
+                DocumentFile::Special(path) => {
+                    let failed = |error| Failure::unwritable(&path, error);
+                    let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
+                    let note = write_markdown(args, &session, &family, mask, Visible(&mut file))?;
+                    file.flush().map(|()| note).map_err(failed)?
+                }
+                DocumentFile::Regular(path) => replace(&path, force, |file| {
+                    write_markdown(args, &session, &family, mask, Visible(file))
+                })?,
+            }
         }
         None => write_markdown(args, &session, &family, mask, Visible(&mut world.out))?,
     };
     Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
+}
+
+/// Writes a file in one step: half a document is none, and what was there before is better.
+fn replace<T>(
+    path: &Path,
+    force: Force,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let failed = |error| Failure::unwritable(path, error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The umask decides, as for every new file: a document is meant to be passed on.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let temp = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    let mut file = BufWriter::new(temp);
+    let written = write(&mut file)?;
+    let temp = file.into_inner().map_err(|error| failed(error.into_error()))?;
+    if let Ok(old) = files::open(path) {
+        Attributes::of(&old).and_then(|kept| kept.give(temp.as_file())).map_err(failed)?;
+    }
+    let placed = match force {
+        Force::Never => temp.persist_noclobber(path),
+        Force::InUse | Force::Always => temp.persist(path),
+    };
+    placed.map(|_| written).map_err(|error| failed(error.error))
 }
 
 /// Writes the document. Returns what to say about secrets.

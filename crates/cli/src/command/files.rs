@@ -16,7 +16,8 @@ use crate::world::World;
 /// List the files that belong to a session
 ///
 /// The transcript, its sub-agents and their tasks, large results, copies of edited files, todo
-/// lists; and the shared files that mention the session: the session index and the prompt history.
+/// lists, plans; and the shared files that mention the session: the session index and the prompt
+/// history.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FilesArgs {
     /// The session

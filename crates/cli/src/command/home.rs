@@ -204,8 +204,11 @@ fn next_steps(
             (format!("{quipu} show {newest}"), "the newest session, as a conversation"),
             (format!("{quipu} tree {newest}"), "its branches, and which one is live"),
             (format!("{quipu} inventory --all"), "count what they contain"),
-            (format!("{quipu} follow {newest}"), "watch it being written"),
         ]);
+        // Nobody writes to a sample.
+        if !world.has_samples() {
+            steps.push((format!("{quipu} follow {newest}"), "watch it being written"));
+        }
     }
     let head = world.out.style(BOLD, "Try next");
     writeln!(world.out, "\n{head}")?;

@@ -28,6 +28,8 @@ use crate::world::World;
 /// and the end of each file, so it misses a title, and damage, that is only in the middle.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LsArgs {
+    /// Only sessions with this in their title, first prompt, folder or id
+    word: Option<String>,
     /// Only this project: a folder, or part of its path
     #[arg(long, value_name = "PROJECT", conflicts_with = "all")]
     project: Option<String>,
@@ -69,13 +71,16 @@ struct LsRow<'a> {
 pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     let now = Timestamp::try_from(world.now).unwrap_or_default();
     let earliest = args.since.as_deref().map(|since| moment(since, now)).transpose()?;
-    let mut sessions = choose(world, args)?;
+    let Chosen { mut sessions, is_part } = choose(world, args)?;
     if let Some(earliest) = earliest {
         sessions.retain(|session| {
             Timestamp::try_from(session.modified).is_ok_and(|modified| modified >= earliest)
         });
     }
-    let surveyed = survey(sessions);
+    let mut surveyed = survey(sessions);
+    if let Some(part) = args.word.as_ref().map(|part| part.to_lowercase()) {
+        surveyed.retain(|one| has_part(one, &part));
+    }
     let mut agents = Agents::new();
     if args.json {
         for one in &surveyed {
@@ -85,8 +90,12 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
         return Ok(());
     }
     if surveyed.is_empty() {
-        world.out.note("no sessions")?;
-        return Ok(());
+        let all = if is_part { "; `--all` looks in all projects" } else { "" };
+        let text = match &args.word {
+            Some(part) => format!("no sessions with `{part}`{all}"),
+            None => "no sessions".to_owned(),
+        };
+        return Ok(world.out.note(&text)?);
     }
     let mut columns = vec![
         Column::left("id"),
@@ -117,22 +126,39 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     Ok(table.write(&mut world.out)?)
 }
 
+/// Whether a text, in lower case, is in what identifies a session to people.
+fn has_part(one: &Surveyed, part: &str) -> bool {
+    let seen = one.seen.as_ref().ok();
+    let title = seen.and_then(|seen| seen.title.as_deref());
+    let prompt = seen.and_then(|seen| seen.prompt.as_deref());
+    let texts = [title, prompt, Some(one.project()), Some(one.session.id.as_str())];
+    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
+}
+
+/// The sessions to list.
+struct Chosen {
+    sessions: Vec<Session>,
+    /// Whether only the current project was looked at, although nobody asked for that.
+    is_part: bool,
+}
+
 /// The sessions of the project that the user asked for, of the current project, or all.
-fn choose(world: &mut World, args: &LsArgs) -> Result<Vec<Session>, Failure> {
+fn choose(world: &mut World, args: &LsArgs) -> Result<Chosen, Failure> {
+    let whole = |sessions| Chosen { sessions, is_part: false };
     if args.all {
-        return world.sessions();
+        return world.sessions().map(whole);
     }
     if let Some(project) = &args.project {
-        return project::named(world, project);
+        return project::named(world, project).map(whole);
     }
-    if let Some(found) = project::here(world)? {
-        return Ok(found);
+    if let Some(sessions) = project::here(world)? {
+        return Ok(Chosen { sessions, is_part: true });
     }
     world.out.note(&format!(
         "no sessions for `{}`: showing those of all projects",
         world.cwd.display()
     ))?;
-    world.sessions()
+    world.sessions().map(whole)
 }
 
 fn row<'a>(

@@ -268,7 +268,7 @@ fn send(
         Err(trouble) => Err(undelivered(&trouble)),
         Ok(()) if tally.refused > 0 => {
             let folder = receiver_dir.spool.refused_folder().display().to_string();
-            let hint = format!("they are in `{folder}`; the next `quipu ship` tries them again");
+            let hint = format!("they are in `{folder}`; run it again to try them again");
             let message = format!("the receiver refused {}", count(tally.refused as u64, "span"));
             Err(Failure::undelivered(message, Some(&hint)))
         }
@@ -314,7 +314,7 @@ fn say(world: &mut World, report: &Report) -> Result<(), Failure> {
 pub(super) fn undelivered(trouble: &Trouble) -> Failure {
     let hint = match trouble {
         Trouble::Receiver(Stop::Down(_)) => {
-            "the spans are kept and sent first next time; `quipu ship` continues where it stopped"
+            "the spans are kept and sent first next time: run it again to continue where it stopped"
         }
         Trouble::Receiver(Stop::Denied(_)) => "set the keys, and run it again: nothing is lost",
         Trouble::Receiver(Stop::Wrong(_)) => {

@@ -103,7 +103,7 @@ impl<'a> ChangeReport<'a> {
         let page = &mut Page::new(&mut world.out);
         let mut head = vec![Span::new(BOLD, shown(&self.head))];
         if self.is_dry {
-            head.push(Span::plain(": nothing is written"));
+            head.push(Span::plain(": what would be done"));
         }
         page.line(&head)?;
         for (name, text, style) in self.rows() {
@@ -111,18 +111,7 @@ impl<'a> ChangeReport<'a> {
         }
         self.deeds(page)?;
         self.findings(page)?;
-        if !self.along.is_empty() {
-            let text = shown(&self.along.join(", "));
-            page.paragraph(&Lead::hanging(Span::named("copied")), &[Span::plain(text)])?;
-        }
-        if !self.left.is_empty() {
-            let text = format!("{} (not copied)", self.left.join(", "));
-            page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
-        }
-        for skipped in &self.skipped {
-            let lead = Lead::hanging(Span::new(WARN, "  skipped  "));
-            page.paragraph(&lead, &[Span::plain(shown(skipped))])?;
-        }
+        self.files(page)?;
         // Lines to copy: they stay on one line.
         let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
         for (name, text) in [
@@ -134,15 +123,45 @@ impl<'a> ChangeReport<'a> {
                 page.line(&[Span::named(name), Span::plain(shown(text))])?;
             }
         }
+        if self.is_dry {
+            world.out.note(DRY)?;
+        }
         Ok(())
     }
 
-    /// What was done, one line per kind.
+    /// What happens to the files that belong to the session.
+    fn files(&self, page: &mut Page<'_>) -> Result<(), Failure> {
+        if !self.along.is_empty() {
+            let files = self.along.join(", ");
+            let (name, text) = if self.is_dry {
+                ("plan", format!("would copy {files}"))
+            } else {
+                ("copied", files)
+            };
+            page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(shown(&text))])?;
+        }
+        if !self.left.is_empty() {
+            let not = if self.is_dry { "would not be copied" } else { "not copied" };
+            let text = format!("{} ({not})", self.left.join(", "));
+            page.paragraph(&Lead::hanging(Span::named("left")), &[Span::plain(shown(&text))])?;
+        }
+        for skipped in &self.skipped {
+            let (name, would) = if self.is_dry { ("plan", "would skip ") } else { ("skipped", "") };
+            let lead = Lead::hanging(Span::new(WARN, format!("  {name:<9}")));
+            page.paragraph(&lead, &[Span::plain(shown(&format!("{would}{skipped}")))])?;
+        }
+        Ok(())
+    }
+
+    /// What was done, or would be, one line per kind.
     fn deeds(&self, page: &mut Page<'_>) -> Result<(), Failure> {
         let mut kinds: Vec<(String, Vec<u64>)> = Vec::new();
         for deed in &self.proof.deeds {
-            let code = deed.code.map_or(String::new(), |code| format!("{code}: "));
-            let text = format!("{code}{}", deed.text);
+            let text = match deed.code {
+                Some(code) => format!("{code}: {}", deed.text),
+                None if self.is_dry => format!("would be {}", deed.text),
+                None => deed.text.clone(),
+            };
             match kinds.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, lines)) => lines.extend(deed.line),
                 None => kinds.push((text, deed.line.into_iter().collect())),
@@ -185,18 +204,24 @@ impl<'a> ChangeReport<'a> {
         let Proof { before, after, written, same, new_tokens, .. } = self.proof;
         let number = |number: usize| grouped(number as u64);
         let sent = |side: &Snapshot| {
-            format!("{} messages, ~{} tokens", number(side.messages), grouped(side.tokens))
+            format!("{} API messages, ~{} tokens", number(side.messages), grouped(side.tokens))
         };
+        let is_same = *same >= before.messages && *same >= after.messages;
         let saved = match before.tokens.checked_sub(after.tokens) {
+            // The file is smaller, and people expect that the context is.
+            Some(0) if is_same && self.verb == Verb::Strip => {
+                ": what is removed is never sent to the model, so its context does not get smaller"
+                    .to_owned()
+            }
             Some(0) => String::new(),
-            Some(saved) => format!(": ~{} tokens saved", grouped(saved)),
+            Some(saved) => format!(": ~{} tokens less", grouped(saved)),
             None => format!(": ~{} tokens more", grouped(after.tokens - before.tokens)),
         };
-        let cache = if *same >= before.messages && *same >= after.messages {
+        let cache = if is_same {
             "nothing is lost: all messages are sent as before".to_owned()
         } else {
             format!(
-                "lost from message {} on: ~{} tokens are sent again, once",
+                "lost from API message {} on: ~{} tokens are sent again, once",
                 number(same + 1),
                 grouped(*new_tokens)
             )
@@ -247,7 +272,11 @@ impl<'a> ChangeReport<'a> {
         let number = |number: usize| grouped(number as u64);
         let (before, after) = (self.proof.before.reach, self.proof.after.reach);
         let gone = before.recorded.saturating_sub(after.recorded);
-        let [is, was] = if gone == 1 { ["is", "was"] } else { ["are", "were"] };
+        let [is, was] = match gone {
+            _ if self.is_dry => ["would be", "would be"],
+            1 => ["is", "was"],
+            _ => ["are", "were"],
+        };
         let why = match self.verb {
             _ if gone == 0 => String::new(),
             Verb::Repair => format!(" ({} that no request can carry {is} left out)", number(gone)),
@@ -256,13 +285,13 @@ impl<'a> ChangeReport<'a> {
         };
         if before.sent == before.recorded && after.sent == after.recorded {
             return format!(
-                "all {} messages → all {}{why}",
+                "all {} recorded messages → all {}{why}",
                 number(before.recorded),
                 number(after.recorded)
             );
         }
         format!(
-            "{} of {} messages → {} of {}{why}",
+            "{} of {} recorded messages → {} of {}{why}",
             number(before.sent),
             number(before.recorded),
             number(after.sent),
@@ -303,6 +332,9 @@ fn noun(thing: Thing) -> &'static str {
         thing => thing.name(),
     }
 }
+
+/// The last line of a dry run.
+const DRY: &str = "nothing was written: run it again without `--dry-run` to do this";
 
 /// How much of a title is printed: enough to recognise the session.
 const LONGEST_TITLE: usize = 120;

@@ -415,6 +415,7 @@ fn no_key_no_address_no_room() {
     let show = |lab: &Lab, output: &Output| lab.clean(&lab.env.show(output));
     let output = lab.command(&["Hello"]).env_remove("ANTHROPIC_API_KEY").output().unwrap();
     writeln!(out, "{}", show(&lab, &output)).unwrap();
+    assert!(!lab.env.path(".claude").exists(), "a session was begun without a key");
     let nobody = "http://127.0.0.1:9";
     let output = lab
         .command(&["Hello"])

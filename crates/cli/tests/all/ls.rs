@@ -166,6 +166,30 @@ fn json_is_one_object_a_session() {
 }
 
 #[test]
+fn a_word_selects_rows() {
+    let env = Env::with_sessions();
+    let ids = |word: &str| -> Vec<String> {
+        let output = env.output(&["ls", "--all", "--json", word]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let rows = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        rows.map(|row: serde_json::Value| row["id"].as_str().unwrap()[..8].to_owned()).collect()
+    };
+    assert_eq!(ids("LAB session"), ["0b204f87"]);
+    assert_eq!(ids("file work"), ["95e0b7f2", "badc0ffe"]);
+    assert_eq!(ids("c5b9"), ["c5b9db19"]);
+    assert!(ids("dev/demo").len() > 5, "a part of the folder");
+    let nothing = "no sessions with `zebra`";
+    assert_eq!(env.run(&["ls", "--all", "zebra"]), format!("exit 0\n--- stderr\n{nothing}\n"));
+    // A folder without sessions is no reason to look in all: that was done.
+    let elsewhere = env.run(&["ls", "zebra"]);
+    assert!(elsewhere.ends_with(&format!("{nothing}\n")), "{elsewhere}");
+    let name = transcript_slug(env.path("").to_string_lossy().trim_end_matches('/'));
+    env.put(&format!(".claude/projects/{name}/12345678-aaaa.jsonl"), "{}\n");
+    let here = env.run(&["ls", "zebra"]);
+    assert!(here.ends_with(&format!("{nothing}; `--all` looks in all projects\n")), "{here}");
+}
+
+#[test]
 fn the_files_of_a_session() {
     let env = Env::with_sessions();
     let id = "c5b9db19-a9fa-42b7-9f6b-0b8b73532119";

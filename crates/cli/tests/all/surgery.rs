@@ -499,7 +499,7 @@ fn presets_are_a_ladder_on_one_turn() {
     // An estimate, but of the right size.
     let help = env.run(&["strip", "short.jsonl", "--results", "--older-than", "0", "--dry-run"]);
     let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("~8,958 tokens saved"), "{help}");
+    assert!(flat.contains("~8,958 tokens less"), "{help}");
     let all = env.run(&["strip", "short.jsonl", "--results", "--older-than", "1", "--dry-run"]);
     assert!(all.contains("in the last 1 turn, which `--older-than 1` keeps"), "{all}");
 }

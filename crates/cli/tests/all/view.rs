@@ -98,8 +98,17 @@ fn a_document_for_others() {
     assert!(!text.contains("Turn 2"), "{text}");
     assert!(env.run(&["export", "md", path, "--last", "1"]).contains("## Turn 2"));
     let again = env.run(&["export", "md", path, "-o", out]);
-    assert!(again.starts_with("exit 1\n") && again.contains("exists"), "{again}");
+    let refused = "exit 2\n--- stderr\nerror: `[HOME]/talk.md` already exists\n\
+                   hint: use another name, or `--force` to overwrite it\n";
+    assert_eq!(again, refused);
     assert_eq!(std::fs::read_to_string(out).unwrap(), text);
+    assert_eq!(env.run(&["export", "md", path, "--last", "1", "-o", out, "--force"]), "exit 0\n");
+    assert!(std::fs::read_to_string(out).unwrap().contains("## Turn 2"));
+    // The session itself is never the place for a document about it.
+    let itself = env.run(&["export", "md", path, "-o", path, "--force"]);
+    assert!(itself.contains("that is the session's own file"), "{itself}");
+    let stdout = env.run(&["export", "md", path, "--last", "1", "-o", "-"]);
+    assert!(stdout.contains("## Turn 2") && !env.path("-").exists(), "{stdout}");
     let shown = env.run(&["show", path, "--last", "1"]);
     assert!(shown.contains("second") && !shown.contains("Plan"), "{shown}");
 }

@@ -147,7 +147,8 @@ pub struct Deed {
     pub code: Option<Code>,
     /// The number of the line that it is about.
     pub line: Option<u64>,
-    /// One sentence that describes it.
+    /// What is done. Without a code it begins with a participle, `removed: …`, so that it can
+    /// follow "would be".
     pub text: String,
 }
 

@@ -132,6 +132,30 @@ fn only_regular_files_are_sessions() {
     assert_eq!(belongings(&session).last().unwrap().thing, Thing::History);
 }
 
+/// A slug is compared with the names that are there: it never leads out of the folder.
+#[test]
+fn a_plan_belongs_to_the_session_with_its_slug() {
+    let (folder, home) = home();
+    let root = folder.path();
+    let named = |slug: &str, text: &str| {
+        format!(r#"{{"type":"user","uuid":"u","slug":"{slug}","message":{{"slug":"{text}"}}}}"#)
+            + "\n"
+    };
+    let lines = [line("aaaa2222"), named("calm-kelp", "no-slug"), named("../settings", "x")];
+    put(root, "projects/-p/aaaa2222.jsonl", &lines.concat());
+    put(root, "settings.md", "outside");
+    for name in ["calm-kelp.md", "calm-kelp.txt", "no-slug.md", "other.md"] {
+        put(root, &format!("plans/{name}"), "# Plan");
+    }
+    let plans = |id: &str| -> Vec<PathBuf> {
+        let session = find(std::slice::from_ref(&home), id).unwrap();
+        let all = belongings(&session).into_iter().filter(|one| one.thing == Thing::Plan);
+        all.map(|one| one.path).collect()
+    };
+    assert_eq!(plans("aaaa2222"), [root.join("plans/calm-kelp.md")]);
+    assert!(plans("aaaa1111").is_empty());
+}
+
 #[test]
 fn sub_agents_of_all_layouts_are_found() {
     let (_folder, home) = home();

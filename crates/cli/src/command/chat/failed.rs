@@ -32,6 +32,9 @@ impl From<PrepareError> for Failure {
             PrepareError::Permit(error) => return error.into(),
             PrepareError::Checkpoints(_) => "leave out `enable_file_checkpointing`",
             PrepareError::KeyHelper(_) => "set `ANTHROPIC_API_KEY`",
+            PrepareError::NoKey => {
+                "set `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, or try `--offline`"
+            }
         };
         Failure::usage(message, Some(hint))
     }

@@ -110,8 +110,12 @@ pub(super) fn carry_out(
             return Err(Failure::kept(message, hint));
         }
     }
-    if changes.is_empty() || consent.dry_run {
+    if changes.is_empty() {
         return Ok(());
+    }
+    if consent.dry_run {
+        let text = "nothing was written: run it again without `--dry-run` to write this";
+        return Ok(world.out.note(text)?);
     }
     if !consent.yes {
         match world.out.ask("Write this?")? {

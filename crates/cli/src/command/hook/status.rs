@@ -137,7 +137,7 @@ fn delivery(world: &mut World, receiver: Option<&Receiver>, waits: &Waits) -> Re
     if waits.batches > 0 {
         let batches = count(waits.batches as u64, "batch of spans|batches of spans");
         let bytes = size(waits.bytes);
-        let text = format!("{batches}, {bytes}: the next hook or `quipu ship` tries again");
+        let text = format!("{batches}, {bytes}: the next hook or `quipu ship --all` tries again");
         row(page, "waiting", WARN, &text)?;
     }
     if let (Some(why), Some(folder)) = (waits.refused.first(), &waits.refused_folder) {

@@ -35,7 +35,7 @@ pub(super) fn tree(
     let telling = receiver.as_ref().map_or(&nobody, |receiver| &receiver.telling);
     let mut known = Known::new(receiver.as_ref().map(|receiver| &receiver.dir), args.repeat());
     let ids = ids(world, &args.receiver);
-    let (mut origins, mut quiet) = (Origins::default(), 0);
+    let (mut origins, mut quiet, mut has_spans) = (Origins::default(), 0, false);
     for session in sessions {
         let agents = origins.agents(session);
         let closing = Closing::by_time(session, &agents, world.now);
@@ -78,6 +78,7 @@ pub(super) fn tree(
                 quiet += 1;
                 continue;
             }
+            has_spans |= !drawn.nodes.is_empty();
             drawn.draw(world, &session.id)?;
             let rest = [
                 (there, "already there"),
@@ -92,6 +93,12 @@ pub(super) fn tree(
     }
     if quiet > 0 {
         world.out.note(&format!("nothing to send of {}", count(quiet, "session")))?;
+    }
+    // Samples are not sent.
+    if has_spans && !world.has_samples() {
+        let to = if receiver.is_none() { " and with `--to URL`" } else { "" };
+        let text = format!("nothing was sent: run it again without `--dry-run`{to} to send this");
+        world.out.note(&text)?;
     }
     Ok(())
 }

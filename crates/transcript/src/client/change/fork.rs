@@ -123,7 +123,7 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         change.did(
             None,
             Some(conversation.table.row(*last).line),
-            "the last record now has the newest time",
+            "given the newest time: the last record",
         );
     }
     Ok(change)

@@ -82,8 +82,8 @@ codes! {
     ForeignRecord "foreign-record" "`quipu repair` changes the types to `user` and `assistant`";
     NoUuid "no-uuid" "`quipu repair` gives each record an id and a parent";
     MissingParent "missing-parent"
-        "`quipu repair` makes the message before it its parent; or look for the lost record in a \
-         backup or a fork";
+        "`quipu repair` links it to the message before it in the file; or look for the missing \
+         record in a backup or a fork";
     ParentLoop "parent-loop" "`quipu repair` breaks the cycle";
     SecondRoot "second-root"
         "if both parts belong together, `quipu repair` makes the second continue from the end of \

@@ -287,14 +287,10 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
         }
         Reason::Cut => {
             let first = found.rows.iter().find(|row| Some(**row) > found.boundary);
-            return (
-                Code::MissingParent,
-                format!(
-                    "everything before line {} is cut off: {}",
-                    first.map_or(0, |row| table.row(*row).line),
-                    first.map_or_else(String::new, |row| parent(case, *row))
-                ),
-            );
+            let line = first.map_or(0, |row| table.row(*row).line);
+            let why = first.map(|row| parent(case, *row, &format!("the parent of line {line}")));
+            let why = why.unwrap_or_default();
+            return (Code::MissingParent, format!("{why}, so nothing before line {line} is sent"));
         }
         Reason::OtherBranch if case.is_named() && rules.leaf_is_named() => {
             (Code::WrongLeaf, "a `last-prompt` record names another branch")
@@ -327,20 +323,20 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
     (code, text.to_owned())
 }
 
-/// Why the client does not find the parent of a record.
-fn parent(case: &Case, row: RowId) -> String {
+/// Why the client does not find the parent of a record; `parent` is what to call it.
+fn parent(case: &Case, row: RowId, parent: &str) -> String {
     let table = &case.conversation.table;
     let found = table.row(row).parent.and_then(|parent| case.conversation.graph.row_of(parent));
     match found.map(|parent| table.row(parent)) {
-        None => "its parent is not in the file".to_owned(),
+        None => format!("{parent} (the record that it follows) is not in the file"),
         Some(found) if found.placed != Placed::Alone => {
             format!(
-                "its parent shares line {} with other data, and the client does not read it",
+                "{parent} shares line {} with other data, and the client does not read it",
                 found.line
             )
         }
         Some(found) => {
-            format!("its parent, line {}, is a record that the client does not follow", found.line)
+            format!("{parent}, line {}, is a record that the client does not follow", found.line)
         }
     }
 }
@@ -359,7 +355,7 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
     for note in &found.notes {
         match note {
             Note::Missing { row, bridged } => {
-                let why = parent(case, *row);
+                let why = parent(case, *row, "its parent");
                 let (severity, text) = match bridged {
                     Some(to) if case.is_damaged_between(*to, *row) => (
                         Severity::Loss,

@@ -5,7 +5,9 @@
 //! published descriptions, in `subagents` beside it. If the folder does not show which session they
 //! belong to, the session id in their first records does.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -67,6 +69,8 @@ named! {
         FileHistory = "file-history",
         /// A todo list.
         Todos = "todos",
+        /// The plan that was made in plan mode.
+        Plan = "plan",
         /// An entry in the project's `sessions-index.json`.
         IndexRow = "index-row",
         /// Prompts in `history.jsonl`.
@@ -164,7 +168,7 @@ fn session_of(path: &Path) -> Option<String> {
 /// Everything that belongs to a session, the session first.
 ///
 /// For a session in a home, this is more than for one that is given by its path alone: the copies
-/// of edited files, the todo lists and the prompt history are in the home.
+/// of edited files, the todo lists, the plans and the prompt history are in the home.
 pub fn belongings(session: &Session) -> Vec<Belonging> {
     let plain = |thing, path| Belonging { thing, path, agent: None };
     let mut found = vec![plain(Thing::Transcript, session.path.clone())];
@@ -201,12 +205,45 @@ pub fn belongings(session: &Session) -> Vec<Belonging> {
                 add(Thing::Todos, path);
             }
         }
+        for path in plans(session, &root.join("plans")) {
+            add(Thing::Plan, path);
+        }
         let history = root.join("history.jsonl");
         if mentions(&history, &session.id) {
             add(Thing::History, history);
         }
     }
     found
+}
+
+/// The plans in a folder that have the name of a slug of the session. The names of the folder are
+/// compared with the slugs, so that no path is made from what a record says.
+fn plans(session: &Session, folder: &Path) -> Vec<PathBuf> {
+    let mut found = listing(folder).files;
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    // Most homes have no plans: then the session is not read.
+    if !found.is_empty() {
+        let slugs = slugs(&session.path);
+        found.retain(|path| {
+            path.file_stem().and_then(OsStr::to_str).is_some_and(|name| slugs.contains(name))
+        });
+    }
+    found
+}
+
+/// The readable names that a client gave to a session. They begin at any record, and may change.
+fn slugs(path: &Path) -> HashSet<String> {
+    let mut slugs = HashSet::new();
+    let Ok(file) = files::open(path) else { return slugs };
+    let mut lines = Lines::new(file);
+    let member = memmem::Finder::new("\"slug\"");
+    while let Ok(Some(line)) = lines.next_line() {
+        if matches!(line.body, Body::Held(bytes) if member.find(bytes).is_some()) {
+            let named = line.records().filter_map(|record| record.entry?.text("slug"));
+            slugs.extend(named.map(Cow::into_owned));
+        }
+    }
+    slugs
 }
 
 /// Whether a line of a file contains the id. Ids are long and random, so its position does not
