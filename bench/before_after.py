@@ -4,8 +4,8 @@
     bench/before_after.py --before PROGRAM --after PROGRAM --receiver PROGRAM [--rounds 5] [--megabytes 300]
 
 Runs both programs in turn, round after round, over the same files with a warm cache: from the start of
-`chat` to its first request, `hook stop` until it returns, `strip`, `check`, `inventory`, and `ship` without
-and with redaction. What takes milliseconds is run twenty times a round, and the middle one counts; what
+`chat` to its first request, `hook stop` until it returns, `strip`, `check`, `inventory`, `ls`, `turns`,
+`tree`, `show`, `history`, and `ship` without and with redaction. What takes milliseconds is run twenty times a round, and the middle one counts; what
 takes tens of them seven times, in turn with the other, and the quickest counts. The order of the two
 changes with every round. `--receiver` is testkit's (`cargo build --release -p testkit
 --example receiver`). Everything it makes is under target/bench. Prints the middle of the rounds and the
@@ -142,6 +142,11 @@ def main():
         "strip": (lambda program: timed([program, "strip", str(session), "--preset", "extreme", "-o", str(PLACE / "out.jsonl"), "--force"], env), 1.05, SEVERAL),
         "check": (lambda program: timed([program, "check", str(session)], env, codes=(0, 10, 11)), 1.05, SEVERAL),
         "inventory": (lambda program: timed([program, "--home", str(home), "inventory", "--all"], env), 1.05, SEVERAL),
+        "ls": (lambda program: timed([program, "--home", str(home), "ls", "--all"], env), 1.05, SEVERAL),
+        "turns": (lambda program: timed([program, "turns", str(session)], env), 1.05, SEVERAL),
+        "tree": (lambda program: timed([program, "tree", str(session)], env), 1.05, SEVERAL),
+        "show": (lambda program: timed([program, "show", str(session)], env), 1.05, SEVERAL),
+        "history": (lambda program: timed([program, "history", str(session), "--json"], env), 1.05, SEVERAL),
         "ship": (lambda program: backfill(program, receiver, home, []), 1.05, 1),
         "ship --redact": (lambda program: backfill(program, receiver, home, ["--redact"]), 1.25, 1),
     }
