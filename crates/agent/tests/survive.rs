@@ -145,6 +145,7 @@ fn cut_at_every_byte_it_goes_on() {
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let first_prompt = lines[0].len() + lines[1].len();
     let mut tried = 0;
+    let mut before = None;
     for cut in 0..=bytes.len() {
         fs::File::create(&path).unwrap().write_all(&bytes[..cut]).unwrap();
         let resumed = resume::open(&path, None).unwrap();
@@ -159,9 +160,12 @@ fn cut_at_every_byte_it_goes_on() {
         let kept = bytes[..cut].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         // A line that only lacks its newline is complete.
         let kept = if bytes.get(cut) == Some(&b'\n') { cut } else { kept };
-        fs::File::create(&path).unwrap().write_all(&bytes[..kept]).unwrap();
-        let without = resume::open(&path, None).unwrap().unwrap();
-        assert_eq!(resumed.messages, without.messages, "cut at {cut}");
+        if before.as_ref().is_none_or(|(end, _)| *end != kept) {
+            fs::File::create(&path).unwrap().write_all(&bytes[..kept]).unwrap();
+            before = Some((kept, resume::open(&path, None).unwrap().unwrap().messages));
+        }
+        let (_, without) = before.as_ref().unwrap();
+        assert_eq!(&resumed.messages, without, "cut at {cut}");
         tried += 1;
     }
     assert!(tried > 3_000, "{tried}");

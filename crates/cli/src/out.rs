@@ -185,9 +185,8 @@ impl serde_json::ser::Formatter for Harmless {
 
 /// Writes JSON text with harmful characters escaped; its meaning stays the same.
 pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result<()> {
-    let is_plain = |c: char| matches!(c, '\n' | '\t') || !is_harmful(c);
     let mut rest = text;
-    while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_plain(*c)) {
+    while let Some((at, c)) = next_harmful(rest) {
         out.write_all(&rest.as_bytes()[..at])?;
         if c == '\r' {
             // It can only be between values, where a space means the same.
@@ -200,6 +199,20 @@ pub(crate) fn harmless<W: ?Sized + Write>(out: &mut W, text: &str) -> io::Result
         rest = &rest[at + c.len_utf8()..];
     }
     out.write_all(rest.as_bytes())
+}
+
+/// The next harmful character, and its place. Newlines and tabs are not harmful in JSON.
+fn next_harmful(text: &str) -> Option<(usize, char)> {
+    let is_odd = |byte: &u8| !matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let mut at = 0;
+    loop {
+        at += text.as_bytes()[at..].iter().position(is_odd)?;
+        let c = text[at..].chars().next()?;
+        if is_harmful(c) {
+            return Some((at, c));
+        }
+        at += c.len_utf8();
+    }
 }
 
 /// Passes on the contents of a file. To a file or a program: unchanged, or with bytes that are not

@@ -12,6 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::out::{DIM, Out};
+use crate::text::columns;
 
 /// A piece of text in one style.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl<'a> Page<'a> {
 }
 
 pub(crate) fn width(spans: &[Span]) -> usize {
-    spans.iter().map(|span| span.text.width()).sum()
+    spans.iter().map(|span| columns(&span.text)).sum()
 }
 
 /// Wraps words into lines of that width.
@@ -160,7 +161,7 @@ pub(crate) fn wrap(spans: &[Span], room: usize) -> Vec<Vec<Span>> {
                     lines.push(Vec::new());
                     used = 0;
                 }
-                used += piece.width();
+                used += columns(&piece);
                 if let Some(line) = lines.last_mut() {
                     line.push(Span::new(span.style, piece));
                 }
@@ -211,7 +212,8 @@ fn clusters(word: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Whether a line may end between two clusters of a word.
 fn can_part(before: &str, after: &str) -> bool {
     let is_any = |set: &str, c: Option<char>| c.is_some_and(|c| set.contains(c));
-    !before.is_empty()
+    // ASCII has no wide characters.
+    !(before.is_empty() || before.is_ascii() && after.is_ascii())
         && (before.width() > 1 || after.width() > 1)
         && !is_any(OPENING, before.chars().last())
         && !is_any(CLOSING, after.chars().next())
@@ -226,7 +228,7 @@ const CLOSING: &str = "、。，．・：；？！」』）】〕〉》｝］,.:
 
 /// Breaks a text into pieces; the first one goes after the part of a line that is already used.
 fn chop(text: &str, used: usize, room: usize) -> Vec<String> {
-    if used + text.width() <= room {
+    if used + columns(text) <= room {
         return vec![text.to_owned()];
     }
     let mut pieces = vec![String::new()];

@@ -14,7 +14,17 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text with control characters made visible: a terminal shows them and does not obey them.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(visible).collect()
+    if is_plain(text) { text.to_owned() } else { text.chars().map(visible).collect() }
+}
+
+/// How many columns of a terminal a printable text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// Whether there are only spaces and characters of ASCII that are seen, as in most texts.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// Whether a terminal would obey a character, or hide it.
@@ -86,7 +96,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// At most `width` columns of the text; a cut is marked.
 pub(crate) fn fit(text: &str, width: usize) -> String {
-    if text.width() <= width {
+    if columns(text) <= width {
         return text.to_owned();
     }
     let mut used = 0;

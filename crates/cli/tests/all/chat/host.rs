@@ -142,8 +142,10 @@ fn whoever_interrupts_is_answered_and_may_go_on() {
 #[test]
 fn messages_come_on_lines() {
     let mut lab = Lab::says(&[]);
+    // It runs until what is said meanwhile has arrived.
+    let wait = "until grep -qr 'H[u]rry' ~/.claude/projects; do sleep 0.1; done; echo slept";
     lab.server = Server::start(vec![
-        vec![call("c1", "Bash", &json!({"command": "sleep 1; echo slept"}))],
+        vec![call("c1", "Bash", &json!({"command": wait}))],
         vec![text("Slept, and heard you.")],
         vec![text("Second.")],
     ])
