@@ -155,7 +155,8 @@ impl Look<'_> {
 /// The turns of a conversation.
 #[derive(Debug)]
 pub struct Turns {
-    /// The turns of the live branch, which the newest client continues.
+    /// The turns of the live branch: the one that the newest client continues, unless
+    /// [`Conversation::resume_as`] named another version.
     pub live: Vec<Turn>,
     /// The turns of the other chains of the main conversation: abandoned branches.
     pub dead: Vec<(ChainId, Vec<Turn>)>,

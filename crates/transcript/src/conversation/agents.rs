@@ -82,7 +82,7 @@ named! {
     }
 }
 
-/// Who made a call.
+/// Whose turn or call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The session.

@@ -55,7 +55,7 @@ pub struct Show {
 /// Whether what is not the conversation itself is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// In one line, or not at all.
+    /// In one line, or not at all: the default.
     #[default]
     Folded,
     /// Completely.
@@ -65,7 +65,7 @@ pub enum Detail {
 /// Whether the model's thinking is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
-    /// It is not shown.
+    /// It is not shown: the default.
     #[default]
     Hidden,
     /// It is shown.

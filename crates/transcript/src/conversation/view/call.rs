@@ -21,7 +21,7 @@ pub struct Call {
     pub id: Option<String>,
     /// The name of the tool.
     pub tool: String,
-    /// Its input in a few words.
+    /// What its input is about: a path, a pattern, a command. Commands can have several lines.
     pub about: String,
     /// Its input.
     pub input: Raw,
@@ -50,7 +50,8 @@ pub struct CallResult {
     pub error: bool,
     /// The time from the call to the result, in milliseconds.
     pub duration_ms: Option<i64>,
-    /// The outcome in a few words.
+    /// The outcome in a few words. `None` for tools whose outcome says little or is shown
+    /// otherwise: what `Write` and `Edit` did is in [`Call::file`].
     pub outcome: Option<String>,
     /// The result as the model got it.
     pub content: Vec<Piece>,
@@ -121,6 +122,8 @@ impl Call {
     }
 
     /// The outcome in a few words each: what changed, whether there is a result, what it says.
+    /// None if the result is an error or says nothing in short: then its
+    /// [text](CallResult::text) is what there is to show.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if let Some(file) = self.file.as_ref().filter(|file| file.action != Action::Read) {

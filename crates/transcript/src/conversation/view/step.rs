@@ -41,7 +41,8 @@ pub struct MessageView {
     pub uuid: Option<String>,
     /// When it was sent.
     pub time: Option<String>,
-    /// What was typed, without what the client or an editor adds.
+    /// What was typed, without what the client or an editor adds; for other
+    /// [roles](MessageView::role), the summary, or the output of a command with its colours.
     pub text: String,
     /// All blocks of the message.
     pub content: Vec<Piece>,
@@ -92,7 +93,7 @@ pub struct Answer {
 pub struct BlockView {
     /// The number of its line in the file.
     pub line: u64,
-    /// Its contents.
+    /// Its contents; `None` if the block is of no known form.
     #[serde(flatten)]
     pub piece: Option<Piece>,
     /// Whether the answer is an error of the API.
@@ -225,7 +226,8 @@ fn block(
 }
 
 impl Item {
-    /// Whether it is shown at that level of detail.
+    /// Whether it is shown at that level of detail. By default, reminders, thinking and what says
+    /// nothing are not.
     pub fn is_shown(&self, show: Show) -> bool {
         let is_full = show.detail == Detail::Full;
         match self {
