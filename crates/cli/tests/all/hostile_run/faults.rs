@@ -27,7 +27,7 @@ fn g5_nothing_is_done_that_nobody_reads() {
     // nothing is said.
     for (name, args, reads) in [("events", &stream[..], true), ("a text", &[][..], false)] {
         let lab = Lab::new(&[
-            &[bash("c1", "echo $$ >one; sleep 1.5")],
+            &[bash("c1", "echo $$ >one; sleep 60")],
             &[bash("c2", "touch two")],
             &[text("Done.")],
         ]);
@@ -44,12 +44,8 @@ fn g5_nothing_is_done_that_nobody_reads() {
         }
         until("the first command", || lab.path("one").exists());
         drop(out);
-        let begin = Instant::now();
-        assert_eq!(ended(&mut child, Duration::from_secs(10)), Some(141), "{name}");
-        assert!(
-            begin.elapsed() < Duration::from_millis(1_200),
-            "{name}: the command was waited for"
-        );
+        // It ends long before the command would.
+        assert_eq!(ended(&mut child, Duration::from_secs(20)), Some(141), "{name}");
         thread::sleep(Duration::from_millis(300));
         assert_eq!(lab.server.requests().len(), 1, "{name}");
         assert!(!lab.path("two").exists(), "{name}");
