@@ -143,7 +143,8 @@ fn whoever_interrupts_is_answered_and_may_go_on() {
 fn messages_come_on_lines() {
     let mut lab = Lab::says(&[]);
     // It runs until what is said meanwhile has arrived.
-    let wait = "until grep -qr 'H[u]rry' ~/.claude/projects; do sleep 0.1; done; echo slept";
+    let wait =
+        "touch ~/runs; until grep -qr 'H[u]rry' ~/.claude/projects; do sleep 0.1; done; echo slept";
     lab.server = Server::start(vec![
         vec![call("c1", "Bash", &json!({"command": wait}))],
         vec![text("Slept, and heard you.")],
@@ -163,7 +164,12 @@ fn messages_come_on_lines() {
     for text in BufReader::new(child.stdout.take().unwrap()).lines() {
         let event: Value = serde_json::from_str(&text.unwrap()).unwrap();
         let more = match event["type"].as_str().unwrap() {
-            "assistant" if events.len() == 2 => Some(format!("\n{}", line("Hurry."))),
+            "assistant" if events.len() == 2 => {
+                while !lab.env.path("runs").exists() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Some(format!("\n{}", line("Hurry.")))
+            }
             "result" if input.is_some() => Some(line("Next.")),
             _ => None,
         };
