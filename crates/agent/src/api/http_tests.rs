@@ -86,8 +86,10 @@ fn signs_of_life_are_no_answer() {
     for again in ["event: ping\ndata: {\"type\": \"ping\"}\n\n", ":", &delta("text", "")] {
         let first = format!("{START}\n\n{TEXT}\n\n");
         let patience = Patience { idle: Duration::from_millis(400), longest: LONG };
+        let begin = Instant::now();
         let (error, _) = asked(&first, again, Duration::from_millis(50), patience);
         assert_eq!(error.why, Why::Idle, "{again}: {error}");
+        assert!(begin.elapsed() < LONG / 4, "{again}");
     }
 }
 
