@@ -134,8 +134,10 @@ fn whole() -> (tempfile::TempDir, Vec<u8>) {
     let (code, asked, printed) = turn(&root, Log::at(&log), Resumed::default(), SCRIPT, NOW);
     assert_eq!((code, asked.len(), printed.as_str()), (0, 3, "Done.\n"));
     assert_eq!(fs::read_to_string(root.join("a.txt")).unwrap(), "two\n");
-    assert_eq!(fs::read_to_string(root.join("made.txt")).unwrap(), "ü\n");
-    (folder, fs::read(log).unwrap())
+    let bytes = fs::read(log).unwrap();
+    let made = fs::read_to_string(root.join("made.txt"));
+    assert_eq!(made.ok().as_deref(), Some("ü\n"), "{}", String::from_utf8_lossy(&bytes));
+    (folder, bytes)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::io::{self, BufReader, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use prost::Message;
@@ -165,7 +165,7 @@ impl Receiver {
     /// Starts a receiver on this port, so that a test can start one where there was none; 0 is any
     /// free port.
     pub fn at(port: u16, keep: Keep, limits: Limits, faults: Vec<Fault>) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", port))?;
+        let listener = listen_at(port)?;
         let port = listener.local_addr()?.port();
         let state = State {
             faults: faults.into(),
@@ -227,6 +227,22 @@ impl Drop for Receiver {
         for connection in self.shared.state().connections.iter().filter_map(Weak::upgrade) {
             // It may have been closed in the meantime.
             drop(connection.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+/// A port that was free a moment ago may be the near end of somebody's connection now: that passes.
+fn listen_at(port: u16) -> io::Result<TcpListener> {
+    let begun = Instant::now();
+    loop {
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && begun.elapsed() < Duration::from_secs(60) =>
+            {
+                thread::sleep(Duration::from_millis(50));
+            }
+            bound => return bound,
         }
     }
 }

@@ -31,7 +31,11 @@ fn a_text_with_line_numbers() {
     assert_eq!(output, "     1→# Demo\n     2→\n     3→A small widget counter.\n     4→");
     assert_eq!(
         detail,
-        r##"{"type":"text","file":{"filePath":"/demo/README.md","content":"# Demo\n\nA small widget counter.\n","numLines":4,"startLine":1,"totalLines":4}}"##
+        concat!(
+            r##"{"type":"text","file":{"filePath":"/demo/README.md","##,
+            r##""content":"# Demo\n\nA small widget counter.\n","numLines":4,"startLine":1,"##,
+            r##""totalLines":4}}"##,
+        )
     );
     assert_eq!(bench.site.seen.state(&path), State::Known);
 }
@@ -44,7 +48,11 @@ fn some_lines_of_a_large_text() {
     assert_eq!(output, "   100→row lorem ipsum\n   101→row lorem ipsum");
     assert_eq!(
         detail,
-        r#"{"type":"text","file":{"filePath":"/demo/big.txt","content":"row lorem ipsum\nrow lorem ipsum","numLines":2,"startLine":100,"totalLines":40001}}"#
+        concat!(
+            r#"{"type":"text","file":{"filePath":"/demo/big.txt","#,
+            r#""content":"row lorem ipsum\nrow lorem ipsum","numLines":2,"startLine":100,"#,
+            r#""totalLines":40001}}"#,
+        )
     );
     let (output, detail) =
         bench.run(run, &json!({"file_path": "/demo/big.txt", "offset": 40_001.0}));
@@ -54,7 +62,9 @@ fn some_lines_of_a_large_text() {
         bench.refusal(run, &input("big.txt")),
         (
             false,
-            "File is too large to read whole (625 KB, at most 256 KB). Use offset and limit to read a part, or Grep to search it.".into()
+            "File is too large to read whole (625 KB, at most 256 KB). Use offset and \
+                limit to read a part, or Grep to search it."
+                .into()
         )
     );
     assert_eq!(
@@ -71,7 +81,8 @@ fn two_thousand_lines_are_shown() {
     let bench = TestSite::new();
     bench.file("long.txt", "x\n".repeat(2_500));
     let (output, detail) = bench.run(run, &input("long.txt"));
-    let more = "\n  2000→x\n\n<system-reminder>These are lines 1 to 2000 of 2501: use offset for more.</system-reminder>";
+    let more = "\n  2000→x\n\n<system-reminder>These are lines 1 to 2000 of 2501: use offset for \
+        more.</system-reminder>";
     assert!(output.ends_with(more), "{output}");
     assert!(detail.ends_with(r#""numLines":2000,"startLine":1,"totalLines":2501}}"#), "{detail}");
 }
@@ -106,7 +117,10 @@ fn there_may_be_nothing_to_show() {
     assert_eq!(output, "<system-reminder>The file is empty.</system-reminder>");
     assert_eq!(
         detail,
-        r#"{"type":"text","file":{"filePath":"/demo/empty.txt","content":"","numLines":1,"startLine":1,"totalLines":1}}"#
+        concat!(
+            r#"{"type":"text","file":{"filePath":"/demo/empty.txt","content":"","numLines":1,"#,
+            r#""startLine":1,"totalLines":1}}"#,
+        )
     );
     bench.file("short.txt", "a\nb\n");
     let (output, detail) = bench.run(run, &part("short.txt", 9, 5));
@@ -168,7 +182,12 @@ fn a_picture() {
     assert_eq!(
         detail,
         format!(
-            r#"{{"type":"image","file":{{"base64":"{data}","type":"image/png","originalSize":33,"dimensions":{{"originalWidth":16,"originalHeight":9,"displayWidth":16,"displayHeight":9}}}}}}"#
+            concat!(
+                r#"{{"type":"image","file":{{"base64":"{data}","type":"image/png","#,
+                r#""originalSize":33,"dimensions":{{"originalWidth":16,"originalHeight":9,"#,
+                r#""displayWidth":16,"displayHeight":9}}}}}}"#,
+            ),
+            data = data
         )
     );
 }
@@ -204,7 +223,12 @@ fn a_document() {
     assert_eq!(
         output,
         format!(
-            r#"[{{"type":"text","text":"PDF file read: /demo/paper.pdf (0KB)"}},{{"type":"document","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}]"#
+            concat!(
+                r#"[{{"type":"text","text":"PDF file read: /demo/paper.pdf (0KB)"}},"#,
+                r#"{{"type":"document","source":{{"type":"base64","#,
+                r#""media_type":"application/pdf","data":"{data}"}}}}]"#,
+            ),
+            data = data
         )
     );
     assert_eq!(
@@ -231,7 +255,8 @@ fn a_notebook() {
             {"cell_type": "code", "metadata": {}, "source": "1/0", "execution_count": 3, "outputs": [
                 {"output_type": "stream", "name": "stdout", "text": ["hello\n"]},
                 {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": ["<Figure>"]}},
-                {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "division", "traceback": ["line 1", "line 2"]},
+                {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "division",
+                 "traceback": ["line 1", "line 2"]},
             ]},
         ],
         "metadata": {"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5,
@@ -240,11 +265,21 @@ fn a_notebook() {
     let (output, detail) = bench.run(run, &input("a.ipynb"));
     assert_eq!(
         output,
-        "<cell id=\"intro\"><cell_type>markdown</cell_type># Title\ntext</cell id=\"intro\">\n<cell id=\"cell-1\">1/0</cell id=\"cell-1\">\nhello\n<Figure>\n[image/png]\nZeroDivisionError: division\nline 1\nline 2"
+        "<cell id=\"intro\"><cell_type>markdown</cell_type># Title\ntext</cell \
+            id=\"intro\">\n<cell id=\"cell-1\">1/0</cell id=\"cell-1\">\nhello\n<Figure>\n\
+            [image/png]\nZeroDivisionError: division\nline 1\nline 2"
     );
     assert_eq!(
         detail,
-        r##"{"type":"notebook","file":{"filePath":"/demo/a.ipynb","cells":[{"cellType":"markdown","source":"# Title\ntext","cell_id":"intro"},{"cellType":"code","source":"1/0","execution_count":3,"cell_id":"cell-1","language":"python","outputs":[{"output_type":"stream","text":"hello\n"},{"output_type":"display_data","text":"<Figure>\n[image/png]"},{"output_type":"error","text":"ZeroDivisionError: division\nline 1\nline 2"}]}]}}"##
+        concat!(
+            r##"{"type":"notebook","file":{"filePath":"/demo/a.ipynb","##,
+            r##""cells":[{"cellType":"markdown","source":"# Title\ntext","cell_id":"intro"},"##,
+            r##"{"cellType":"code","source":"1/0","execution_count":3,"cell_id":"cell-1","##,
+            r##""language":"python","outputs":[{"output_type":"stream","text":"hello\n"},"##,
+            r##"{"output_type":"display_data","text":"<Figure>\n[image/png]"},"##,
+            r##"{"output_type":"error","##,
+            r##""text":"ZeroDivisionError: division\nline 1\nline 2"}]}]}}"##,
+        )
     );
     bench.file("b.ipynb", "{}");
     let (_, message) = bench.refusal(run, &input("b.ipynb"));

@@ -237,12 +237,21 @@ fn hostile_session(cwd: &Path, id: &str, tracked: &Value) -> String {
         "snapshot": {"messageId": first, "trackedFileBackups": tracked, "timestamp": "2026-11-01T00:00:00.000Z"},
     });
     [
-        record(json!({"type": "user", "uuid": first, "parentUuid": null, "message": {"role": "user", "content": "Hello"}})),
+        record(json!({
+            "type": "user", "uuid": first, "parentUuid": null,
+            "message": {"role": "user", "content": "Hello"},
+        })),
         format!("{snapshot}\n"),
-        record(json!({"type": "assistant", "uuid": "aaaaaaaa-0000-4000-8000-000000000002", "parentUuid": first, "message": {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": [text("Hi.")],
-            "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
-        }})),
+        record(json!({
+            "type": "assistant", "uuid": "aaaaaaaa-0000-4000-8000-000000000002",
+            "parentUuid": first,
+            "message": {
+                "id": "msg_1", "type": "message", "role": "assistant",
+                "model": "claude-sonnet-5-5", "content": [text("Hi.")],
+                "stop_reason": null, "stop_sequence": null,
+                "usage": {"input_tokens": 1, "output_tokens": 1},
+            },
+        })),
     ]
     .concat()
 }
@@ -430,13 +439,21 @@ fn endless(first: &str, again: &str, pause: Duration) -> String {
 
 #[test]
 fn e13_an_answer_without_an_end_is_given_up() {
-    let start = r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
+    let start = concat!(
+        r#"data: {"type":"message_start","message":{"id":"msg_1","type":"message","#,
+        r#""role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"#,
+        r#""stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#,
+    );
     let open = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-    let tool = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"Write","input":{}}}"#;
+    let tool = concat!(
+        r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","#,
+        r#""id":"c1","name":"Write","input":{}}}"#,
+    );
     let long = "x".repeat(100_000);
     let delta = |kind: &str, member: &str, text: &str| {
         format!(
-            "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"{kind}\",\"{member}\":\"{text}\"}}}}\n\n"
+            "data: {{\"type\":\"content_block_delta\",\"index\":0,\
+                \"delta\":{{\"type\":\"{kind}\",\"{member}\":\"{text}\"}}}}\n\n"
         )
     };
     let block = format!(

@@ -128,9 +128,22 @@ fn what_comes_while_the_model_works_joins_its_turn() {
         .raw(r#"{"type":"queue-operation","operation":"enqueue","content":"and that"}"#)
         .raw(r#"{"type":"queue-operation","operation":"remove"}"#)
         .says("b", "n", "m2", "done")
-        .record("user", "note", "b", r#""origin":{"kind":"task-notification"},"message":{"role":"user","content":"<task-notification>"}"#)
+        .record(
+            "user",
+            "note",
+            "b",
+            concat!(
+                r#""origin":{"kind":"task-notification"},"message":{"role":"user","#,
+                r#""content":"<task-notification>"}"#,
+            ),
+        )
         .says("c", "note", "m3", "seen")
-        .record("user", "peer", "c", r#""origin":{"kind":"peer"},"message":{"role":"user","content":"hello"}"#);
+        .record(
+            "user",
+            "peer",
+            "c",
+            r#""origin":{"kind":"peer"},"message":{"role":"user","content":"hello"}"#,
+        );
     insta::assert_snapshot!(turns(&script), @r"
     plain, new_session, answered
       said 1 (plain)
@@ -183,7 +196,11 @@ fn after_a_compaction_the_summary_opens_the_turn_if_nobody_else_does() {
 
 #[test]
 fn pairs_prefer_the_record_that_they_hang_on_and_every_result_is_somewhere() {
-    let mixed = r#""message":{"role":"user","content":[{"type":"text","text":"note"},{"type":"tool_result","tool_use_id":"t","content":"three"},{"type":"tool_result","tool_use_id":"nowhere"}]}"#;
+    let mixed = concat!(
+        r#""message":{"role":"user","content":[{"type":"text","text":"note"},"#,
+        r#"{"type":"tool_result","tool_use_id":"t","content":"three"},{"type":"tool_result","#,
+        r#""tool_use_id":"nowhere"}]}"#,
+    );
     let script = Script::new()
         .prompt("p", "-", "go")
         .call("a", "p", "m1", "t", "Read")
@@ -204,9 +221,19 @@ fn pairs_prefer_the_record_that_they_hang_on_and_every_result_is_somewhere() {
 
 #[test]
 fn a_turn_fails_ends_with_a_tool_or_goes_on() {
-    let error = r#""isApiErrorMessage":true,"message":{"id":"e","role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"stop_reason":"stop_sequence"}"#;
-    let ends = r#""toolEndsTurn":true,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}"#;
-    let server = r#"{"type":"server_tool_use","id":"w","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"w","content":[]}"#;
+    let error = concat!(
+        r#""isApiErrorMessage":true,"message":{"id":"e","role":"assistant","#,
+        r#""model":"<synthetic>","content":[{"type":"text","text":"API Error"}],"#,
+        r#""stop_reason":"stop_sequence"}"#,
+    );
+    let ends = concat!(
+        r#""toolEndsTurn":true,"message":{"role":"user","content":[{"type":"tool_result","#,
+        r#""tool_use_id":"t","content":"ok"}]}"#,
+    );
+    let server = concat!(
+        r#"{"type":"server_tool_use","id":"w","name":"web_search","input":{}},"#,
+        r#"{"type":"web_search_tool_result","tool_use_id":"w","content":[]}"#,
+    );
     let script = Script::new()
         .prompt("p", "-", "go")
         .record("assistant", "a", "p", error)
@@ -230,7 +257,10 @@ fn a_turn_fails_ends_with_a_tool_or_goes_on() {
 
 #[test]
 fn the_seeds_find_what_they_say() {
-    let final_call = r#""message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t2","name":"Read","input":{}}],"stop_reason":"tool_use","usage":{"output_tokens":480}}"#;
+    let final_call = concat!(
+        r#""message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t2","#,
+        r#""name":"Read","input":{}}],"stop_reason":"tool_use","usage":{"output_tokens":480}}"#,
+    );
     let script = Script::new()
         .prompt("p", "-", "go")
         .call("a1", "p", "m1", "t1", "Read")
@@ -239,8 +269,21 @@ fn the_seeds_find_what_they_say() {
         .result("r2", "a2", "t2", "two")
         .wait(301)
         .prompt("q", "r2", "again")
-        .record("user", "w", "q", r#""isMeta":true,"message":{"role":"user","content":[{"type":"text","text":"x"}]}"#)
-        .record("user", "i", "w", r#""permissionMode":"default","message":{"role":"user","content":[{"type":"text","text":"<ide_opened_file>f</ide_opened_file>"}]}"#);
+        .record(
+            "user",
+            "w",
+            "q",
+            r#""isMeta":true,"message":{"role":"user","content":[{"type":"text","text":"x"}]}"#,
+        )
+        .record(
+            "user",
+            "i",
+            "w",
+            concat!(
+                r#""permissionMode":"default","message":{"role":"user","content":[{"type":"text","#,
+                r#""text":"<ide_opened_file>f</ide_opened_file>"}]}"#,
+            ),
+        );
     let reference = reference::read(Lines::new(script.text().as_bytes())).unwrap();
     // By stop reasons: the record without a stop reason is dropped, and its call with it.
     assert_eq!(
@@ -296,8 +339,15 @@ fn without_ids_the_last_word_is_what_stands_behind_the_last_result() {
 fn seed_002_consumes_its_own_example() {
     let script = Script::new()
         .raw(r#"{ "sessionId": "sess1", "type": "user", "content": "read a file" }"#)
-        .raw(r#"{ "message": { "id": "m1", "role": "assistant", "content": [{ "type": "tool_use", "id": "t1", "name": "Read", "input": { "path": "/" } }] } }"#)
-        .raw(r#"{ "type": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "file data" }] }"#)
+        .raw(concat!(
+            r#"{ "message": { "id": "m1", "role": "assistant","#,
+            r#" "content": [{ "type": "tool_use", "id": "t1", "name": "Read","#,
+            r#" "input": { "path": "/" } }] } }"#,
+        ))
+        .raw(concat!(
+            r#"{ "type": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1","#,
+            r#" "content": "file data" }] }"#,
+        ))
         .raw(r#"{ "message": { "id": "m2", "role": "assistant", "content": [{ "type": "text", "text": "done" }] } }"#);
     let two = reference::read(Lines::new(script.text().as_bytes())).unwrap().cc_langfuse;
     assert_eq!((two.turns.len(), two.consumed, two.turns[0].results), (1, 4, 1));

@@ -25,21 +25,27 @@ fn gist(json: &str) -> String {
 #[test]
 fn seed_000() {
     assert_eq!(
-        gist(
-            r#"{"uuid":"msg_1","parentUuid":"msg_0","sessionId":"s","type":"human","timestamp":1738160130123,"version":"1.0.128","message":{"type":"message","content":"Create"}}"#
-        ),
+        gist(concat!(
+            r#"{"uuid":"msg_1","parentUuid":"msg_0","sessionId":"s","type":"human","#,
+            r#""timestamp":1738160130123,"version":"1.0.128","message":{"type":"message","#,
+            r#""content":"Create"}}"#,
+        )),
         r#"User "msg_1" after "msg_0" at 1738160130123 [Text] human"#
     );
     assert_eq!(
-        gist(
-            r#"{"uuid":"msg_3","parentUuid":"msg_2","type":"tool_result","timestamp":1738160136789,"message":{"type":"message","content":[{"type":"tool_result","tool_use_id":"t","content":"ok","is_error":false}]}}"#
-        ),
+        gist(concat!(
+            r#"{"uuid":"msg_3","parentUuid":"msg_2","type":"tool_result","#,
+            r#""timestamp":1738160136789,"message":{"type":"message","#,
+            r#""content":[{"type":"tool_result","tool_use_id":"t","content":"ok","#,
+            r#""is_error":false}]}}"#,
+        )),
         r#"User "msg_3" after "msg_2" at 1738160136789 [ToolResult]"#
     );
     assert_eq!(
-        gist(
-            r#"{"uuid":"c","parentUuid":null,"type":"compact_prelude","timestamp":1,"message":{"type":"message","content":"Previous"},"isDeleted":true}"#
-        ),
+        gist(concat!(
+            r#"{"uuid":"c","parentUuid":null,"type":"compact_prelude","timestamp":1,"#,
+            r#""message":{"type":"message","content":"Previous"},"isDeleted":true}"#,
+        )),
         r#"CompactPrelude "c" after "" at 1 [Text]"#
     );
     let recap =
@@ -51,14 +57,20 @@ fn seed_000() {
 #[test]
 fn seed_001() {
     assert_eq!(
-        gist(
-            r#"{"parentUuid":"6","uuid":"7","type":"user","message":{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":"Found 20 files..."}]},"toolUseResult":{"mode":"files_with_matches","filenames":["a"],"numFiles":20,"appliedLimit":20}}"#
-        ),
+        gist(concat!(
+            r#"{"parentUuid":"6","uuid":"7","type":"user","message":{"role":"user","#,
+            r#""content":[{"tool_use_id":"t","type":"tool_result","#,
+            r#""content":"Found 20 files..."}]},"#,
+            r#""toolUseResult":{"mode":"files_with_matches","filenames":["a"],"#,
+            r#""numFiles":20,"appliedLimit":20}}"#,
+        )),
         r#"User "7" after "6" at 0 [ToolResult]"#
     );
-    let boundary = entry(
-        r#"{"type":"system","subtype":"compact_boundary","content":"Conversation compacted","logicalParentUuid":"c","compactMetadata":{"trigger":"manual","preTokens":166503}}"#,
-    );
+    let boundary = entry(concat!(
+        r#"{"type":"system","subtype":"compact_boundary","#,
+        r#""content":"Conversation compacted","logicalParentUuid":"c","#,
+        r#""compactMetadata":{"trigger":"manual","preTokens":166503}}"#,
+    ));
     assert_eq!(boundary.kind(), Kind::System);
     assert_eq!(boundary.subtype().unwrap(), "compact_boundary");
     let metadata = boundary.get("compactMetadata").unwrap();
@@ -76,9 +88,11 @@ fn seed_002() {
         r#"User "" after "" at 1736935200000 [Text] human"#
     );
     assert_eq!(
-        gist(
-            r#"{"message":{"id":"m1","role":"assistant","timestamp":"2025-01-15T10:00:05Z","content":[{"type":"text","text":"hi"},{"type":"tool_use","id":"t1","name":"Read","input":{}}]}}"#
-        ),
+        gist(concat!(
+            r#"{"message":{"id":"m1","role":"assistant","#,
+            r#""timestamp":"2025-01-15T10:00:05Z","content":[{"type":"text","text":"hi"},"#,
+            r#"{"type":"tool_use","id":"t1","name":"Read","input":{}}]}}"#,
+        )),
         r#"Assistant "" after "" at 1736935205000 [Text, ToolUse]"#
     );
     assert_eq!(
@@ -105,18 +119,23 @@ fn seed_002() {
 
 #[test]
 fn seeds_003_and_004() {
-    let progress = entry(
-        r#"{"type":"progress","data":{"type":"waiting_for_task","taskDescription":"d","taskType":"local_bash"},"toolUseID":"t"}"#,
-    );
+    let progress = entry(concat!(
+        r#"{"type":"progress","data":{"type":"waiting_for_task","taskDescription":"d","#,
+        r#""taskType":"local_bash"},"toolUseID":"t"}"#,
+    ));
     assert_eq!(
         (progress.kind(), progress.subtype().unwrap().as_ref()),
         (Kind::Progress, "waiting_for_task")
     );
     assert_eq!(entry(r#"{"type":"pr-link","prNumber":3}"#).kind(), Kind::PrLink);
     assert_eq!(
-        gist(
-            r#"{"parentUuid":null,"cwd":"e:\\work\\x","type":"user","message":{"role":"user","content":[{"type":"text","text":"<ide_selection>lines 78</ide_selection>"},{"type":"text","text":"do it"}]},"uuid":"u","timestamp":"2026-02-18T02:00:41.489Z","permissionMode":"acceptEdits"}"#
-        ),
+        gist(concat!(
+            r#"{"parentUuid":null,"cwd":"e:\\work\\x","type":"user","#,
+            r#""message":{"role":"user","content":[{"type":"text","#,
+            r#""text":"<ide_selection>lines 78</ide_selection>"},{"type":"text","#,
+            r#""text":"do it"}]},"uuid":"u","timestamp":"2026-02-18T02:00:41.489Z","#,
+            r#""permissionMode":"acceptEdits"}"#,
+        )),
         r#"User "u" after "" at 1771380041489 [Text, Text] human"#
     );
 }

@@ -25,10 +25,16 @@ const AWKWARD: &[&str] = &[
     "{\n    \"comma\": 1\n  , \"first\": 2\n}\n",
     "{ \"hooks\": { \"Stop\": [ { \"hooks\": [ { \"type\": \"command\", \"command\": \"x\" } ] } ] } }\n",
     "{\"hooks\":{\"PreToolUse\":[{\"matcher\":\"Write|Edit\",\"hooks\":[]}]},\"after\":{}}\n",
-    "{\n  \"hooks\": {\n    \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"x\"}]}]\n  },\n\n  \"after\": 1\n}\n",
-    "{\n  \"hooks\": {\n    \"SessionEnd\": [\n      {\n        \"matcher\": \"clear\",\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"say \\\"bye\\\"\"\n          }\n        ]\n      }\n    ],\n    \"Stop\": [{\n      \"hooks\": []\n    }]\n  }\n}\n",
-    "{\n  \"hooks\": {\"\\u0053top\": [\n    {\"hooks\": [{\"type\": \"command\", \"command\": \"quipu hook stop | tee x\"}]}\n  ]}\n}\n",
-    "{\n  \"hooks\": {\"Other\": {\"not\": \"a list\"}, \"Stop\": [1, null, {\"hooks\": \"no list\"}, {\"hooks\": [\"x\"]}]}\n}\n",
+    "{\n  \"hooks\": {\n    \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \
+        \"x\"}]}]\n  },\n\n  \"after\": 1\n}\n",
+    "{\n  \"hooks\": {\n    \"SessionEnd\": [\n      {\n        \"matcher\": \"clear\",\
+        \n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \
+        \"command\": \"say \\\"bye\\\"\"\n          }\n        ]\n      }\n    ],\n    \
+        \"Stop\": [{\n      \"hooks\": []\n    }]\n  }\n}\n",
+    "{\n  \"hooks\": {\"\\u0053top\": [\n    {\"hooks\": [{\"type\": \"command\", \
+        \"command\": \"quipu hook stop | tee x\"}]}\n  ]}\n}\n",
+    "{\n  \"hooks\": {\"Other\": {\"not\": \"a list\"}, \"Stop\": [1, null, {\"hooks\": \
+        \"no list\"}, {\"hooks\": [\"x\"]}]}\n}\n",
     "{\"env\":{\"hooks\":{\"Stop\":[]}}}",
 ];
 
@@ -92,7 +98,8 @@ fn empty_values_are_not_kept() {
 
 #[test]
 fn it_looks_like_what_is_around_it() {
-    let tabs = "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{ \"hooks\": [] }\n\t\t],\n\t\t\"SubagentStop\": [{\"hooks\": []}]\n\t}\n}\n";
+    let tabs = "{\n\t\"hooks\": {\n\t\t\"Stop\": [\n\t\t\t{ \"hooks\": [] }\n\t\t],\n\
+        \t\t\"SubagentStop\": [{\"hooks\": []}]\n\t}\n}\n";
     assert_snapshot!(install(tabs, OWN).unwrap().replace('\t', "→"), @r#"
     {
     →"hooks": {
@@ -146,7 +153,8 @@ fn another_quipu_becomes_this_one_and_nothing_else_changes() {
     assert_eq!(install(text, OWN).unwrap(), expected);
     assert_eq!(
         uninstall(text, OWN).unwrap(),
-        "{\"hooks\": {\n        \"Stop\": [{\"matcher\": \"\", \"hooks\": [{\"type\": \"command\", \"command\": \"other\"}]}]\n    }}"
+        "{\"hooks\": {\n        \"Stop\": [{\"matcher\": \"\", \"hooks\": [{\"type\": \
+            \"command\", \"command\": \"other\"}]}]\n    }}"
     );
 }
 
