@@ -8,8 +8,8 @@ behave alike no change is looked for: to look closer, ask more versions first.
 """
 from collections import Counter, defaultdict
 
-from . import run
-from .outcome import of_client, same
+from . import kept, run
+from .outcome import alike, of_client
 
 
 LEADERS = 2
@@ -30,15 +30,19 @@ class Search:
         self.versions, self.cases = versions, cases
         self.place = {version: at for at, version in enumerate(versions)}
         self.skipped, self.outcomes = set(), {}
+        stored = kept.load()
+        for case in cases:
+            for version, outcome in kept.outcomes(case, stored).items():
+                self.outcomes[case.name, version] = outcome
         for version in versions:
             self.learn(version)
 
     def learn(self, version):
         """Takes in the answers of a version that are kept."""
-        kept = {path.stem for path in (run.ANSWERS / version).glob("*.json")}
+        here = {path.stem for path in (run.ANSWERS / version).glob("*.json")}
         for case in self.cases:
             key = case.name, version
-            if case.name in kept and key not in self.outcomes:
+            if case.name in here and key not in self.outcomes:
                 answer = run.known(version, case)
                 if answer:
                     self.outcomes[key] = of_client(case, answer)
@@ -54,7 +58,7 @@ class Search:
     def changes(self, case):
         """Neighbours among the asked versions that behave differently."""
         known = self.known(case)
-        return [(old, new) for (old, a), (new, b) in zip(known, known[1:]) if not same(a, b)]
+        return [(old, new) for (old, a), (new, b) in zip(known, known[1:]) if not alike(a, b)]
 
     def usable(self, old, new):
         """The versions between the two that can be asked."""

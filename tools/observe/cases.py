@@ -5,9 +5,11 @@ not one of the two sets of hand-made cases; the digest changes whenever a client
 
 - `edited`, `observed`: hand-made, in `../shared` and in the fixtures (equal where both have them)
 - `recorded`: sessions that real clients wrote, cut where a later step resumed them
+- `corpus`: genuine sessions from public places; only asked about if they are named
 """
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,13 +52,27 @@ def recorded(folder):
     return found
 
 
+def published(folder):
+    """The main sessions of the corpus, named after their places in it."""
+    found = []
+    for file in sorted(folder.rglob("*.jsonl")):
+        if file.name.startswith("agent-") or "subagents" in file.parts:
+            continue
+        place = file.relative_to(folder)
+        name = "corpus-" + hashlib.sha256(str(place).encode()).hexdigest()[:8]
+        is_id = re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", file.stem)
+        found.append(Case(name, "corpus", file, file.stem if is_id else SESSION))
+    return found
+
+
 def all_cases():
     """Every case once. Without `../shared`, those of the repository."""
     sets = [hand_made(SHARED / "recordings/edited", "edited"),
             hand_made(FIXTURES / "edited", "edited"),
             hand_made(SHARED / "observed", "observed"),
             hand_made(FIXTURES / "observed", "observed"),
-            recorded(SHARED / "recordings")]
+            recorded(SHARED / "recordings"),
+            published(SHARED / "corpus")]
     found = {}
     for case in (case for cases in sets for case in cases):
         known = found.setdefault(case.name, case)
@@ -68,7 +84,9 @@ def all_cases():
 
 def chosen(names, groups):
     """The cases with these names (a trailing `*` stands for anything) in these groups."""
-    cases = [case for case in all_cases() if not groups or case.group in groups]
+    usual = ["edited", "observed", "recorded"]
+    wanted = groups or (usual if not names else [*usual, "corpus"])
+    cases = [case for case in all_cases() if case.group in wanted]
     if not names:
         return cases
     def fits(case):

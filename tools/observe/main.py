@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from . import cases, fresh, published, run, show
+from . import cases, compare, kept, published, run, show
 from .between import Search
 from .outcome import of_client, of_ours, same
 
@@ -17,10 +17,12 @@ USAGE = """\
 ./observe VERSION…             where these versions differ from our rules, as a table
 ./observe --spread N           the same for N published versions, evenly spread
 ./observe --between A B        the first version that behaves differently, for each case
+./observe --write              keep the answers of this machine in the repository
 
 Installs one version at a time under target/observe, resumes each case in it with a new prompt
 against a scripted API on loopback, and compares what it sends with `quipu history --as VERSION`.
-Answers are kept in target/observe/answers: a run can be interrupted, and a second one is free."""
+Answers are kept in target/observe/answers: a run can be interrupted, and a second one is free.
+Those in crates/testkit/fixtures/answers.json count too, and the tests compare with them."""
 
 
 def arguments(argv):
@@ -29,17 +31,18 @@ def arguments(argv):
     parser.add_argument("versions", nargs="*", metavar="VERSION")
     parser.add_argument("--between", nargs=2, metavar=("A", "B"))
     parser.add_argument("--spread", type=int, metavar="N")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--case", action="append", default=[], metavar="NAME",
                         help="only this case; a trailing * stands for anything; repeatable")
     parser.add_argument("--group", action="append", default=[],
-                        choices=["edited", "observed", "recorded"], help="only these; repeatable")
+                        choices=["edited", "observed", "recorded", "corpus"], help="only these; repeatable")
     parser.add_argument("--quipu", default=str(cases.ROOT / "target/release/quipu"),
                         metavar="PATH", help="our program (default: target/release/quipu)")
     parser.add_argument("--kept", action="store_true", help="only answers that are kept; ask none")
     parser.add_argument("--workers", type=int, default=2, help="clients at a time (default: 2)")
     args = parser.parse_args(argv)
-    if bool(args.versions) + bool(args.between) + bool(args.spread) != 1:
-        parser.error("name versions, or --between A B, or --spread N")
+    if bool(args.versions) + bool(args.between) + bool(args.spread) + args.write != 1:
+        parser.error("name versions, or --between A B, or --spread N, or --write")
     return args
 
 
@@ -47,39 +50,46 @@ def note(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def compare(version, chosen, answers, quipu, applied):
+def outcomes(version, chosen, args, applied):
+    """What a version makes of the cases: {name: outcome}. Asks only for what is not kept."""
+    known = kept.load()
+    found = {case.name: kept.outcomes(case, known).get(version) for case in chosen}
+    missing = [case for case in chosen if found[case.name] is None or run.known(version, case)]
+    if args.kept:
+        answers = {case.name: run.known(version, case) for case in missing}
+    else:
+        answers = run.ask(version, missing, args.workers, note)
+    for case in missing:
+        if answers[case.name]:
+            found[case.name] = of_client(case, answers[case.name], applied)
+    return {name: outcome for name, outcome in found.items() if outcome}
+
+
+def differing(version, chosen, found, quipu):
     """The cases of a version that differ: (case, what, client, ours)."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for case in chosen:
-            answer = answers.get(case.name)
-            if answer is None:
-                continue
+        for case in (case for case in chosen if case.name in found):
             path = Path(folder) / f"{case.session}.jsonl"
             path.write_bytes(case.data())
-            sent = of_client(case, answer, applied)
             ours = of_ours(quipu, case, version, path)
-            if not same(sent, ours):
-                rows.append((case.name, *show.difference(sent, ours)))
+            if not same(found[case.name], ours):
+                rows.append((case.name, *show.difference(found[case.name], ours)))
     return rows
 
 
 def compare_all(versions, chosen, args):
-    applied, counts, all_rows = fresh.Applied(), [], []
+    applied, counts, all_rows = compare.Applied(), [], []
     for version in versions:
-        if args.kept:
-            answers = {case.name: run.known(version, case) for case in chosen}
-        else:
-            try:
-                answers = run.ask(version, chosen, args.workers, note)
-            except RuntimeError as error:
-                note(str(error))
-                counts.append((version, 0, "-", "-"))
-                continue
-        asked = sum(answer is not None for answer in answers.values())
-        rows = compare(version, chosen, answers, args.quipu, applied)
+        try:
+            found = outcomes(version, chosen, args, applied)
+        except RuntimeError as error:
+            note(str(error))
+            counts.append((version, 0, "-", "-"))
+            continue
+        rows = differing(version, chosen, found, args.quipu)
         all_rows += [(version, *row) for row in rows]
-        counts.append((version, asked, asked - len(rows), len(rows)))
+        counts.append((version, len(found), len(found) - len(rows), len(rows)))
     print(show.table(["version", "case", "what", "client", "ours"], all_rows))
     print()
     causes = Counter((version, what.split(": ", 1)[-1]) for version, _, what, *_ in all_rows)
@@ -98,7 +108,9 @@ def compare_between(first, last, chosen, args):
     search = Search(published.between(first, last), chosen)
     if not args.kept:
         for version in (first, last):
-            run.ask(version, chosen, args.workers, note)
+            unknown = [case for case in chosen if not search.outcome(case, version)]
+            run.ask(version, unknown, args.workers, note)
+            search.learn(version)
         search.narrow(args.workers, note)
     rows = []
     for case in chosen:
@@ -114,10 +126,14 @@ def compare_between(first, last, chosen, args):
 
 def main(argv):
     args = arguments(argv)
-    if not Path(args.quipu).is_file() and not args.between:
+    if not Path(args.quipu).is_file() and not args.between and not args.write:
         raise SystemExit(f"there is no {args.quipu}: cargo build --release, or --quipu PATH")
     if not cases.SHARED.is_dir():
         note(f"There is no {cases.SHARED}: only the cases in {cases.FIXTURES} are used.")
+    if args.write:
+        hand_made = cases.chosen([], ["edited", "observed"])
+        print("kept: {} cases, {} answers".format(*kept.write(hand_made)))
+        return 0
     chosen = cases.chosen(args.case, args.group)
     try:
         if args.between:

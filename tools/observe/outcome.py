@@ -7,8 +7,14 @@ What must stay true: a client that sends something and then ends with an error h
 import json
 import subprocess
 
-from .compare import OPEN, Form, blocks
-from .session import Session
+from .compare import comparable
+
+OPEN = "<system-reminder>"
+
+
+def blocks(content):
+    """A message's content as a list."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
 
 
 def last_said(messages):
@@ -19,7 +25,6 @@ def last_said(messages):
 
 
 def of_client(case, answer, applied=None):
-    form = Form(Session(case.data()), applied)
     talks = [r for r in answer["requests"] if r["tools"] or len(r["messages"] or []) > 1]
     if answer["code"] == "timeout":
         return {"outcome": "refused", "how": "hangs"}
@@ -32,10 +37,10 @@ def of_client(case, answer, applied=None):
     messages, model = talks[0]["messages"], talks[0]["model"]
     end = (last_said(messages) or [""])[-1]
     if end.rstrip().endswith(case.prompt):
-        return {"outcome": "sent", "messages": form.of(messages), "model": model}
+        return {"outcome": "sent", "messages": comparable(case, messages, applied), "model": model}
     if "summary" in end.lower():
         return {"outcome": "compacts", "model": model}
-    return {"outcome": "other", "messages": form.of(messages), "model": model}
+    return {"outcome": "other", "messages": comparable(case, messages, applied), "model": model}
 
 
 def of_ours(quipu, case, version, path, applied=None):
@@ -50,7 +55,7 @@ def of_ours(quipu, case, version, path, applied=None):
     said = json.loads(run.stdout.decode("utf-8", "surrogatepass"))
     if said.get("compacts"):
         return {"outcome": "compacts"}
-    return {"outcome": "sent", "messages": Form(Session(case.data()), applied).of(said["messages"])}
+    return {"outcome": "sent", "messages": comparable(case, said["messages"], applied)}
 
 
 def same(one, other):
@@ -59,3 +64,8 @@ def same(one, other):
     if one["outcome"] != other["outcome"]:
         return False
     return one["outcome"] in ("refused", "compacts") or one["messages"] == other["messages"]
+
+
+def alike(one, other):
+    """Whether two outcomes are the same, and ask the same model."""
+    return same(one, other) and one.get("model") == other.get("model")

@@ -68,9 +68,9 @@ def difference(sent, ours):
         sides = [f"{side['outcome']} {cut(side.get('how', ''), 60)}".strip()
                  for side in (sent, ours)]
         return f"{sent['outcome']} / {ours['outcome']}", *sides
-    found = first_difference(sent["messages"], ours["messages"])
+    found = first_difference(sent.get("messages", []), ours.get("messages", []))
     if not found:
-        return "nothing", "", ""
+        return "model", sent.get("model"), ours.get("model")
     at, one, other = found
     return f"message {at}: {what_differs(one, other)}", message(one), message(other)
 

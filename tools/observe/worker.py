@@ -48,7 +48,9 @@ def prepare(home, cwd, job):
     (cwd / "README.md").write_text(README)
     config = home / ".claude"
     config.mkdir()
-    project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    # The oldest versions need a list of tools.
+    project = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True,
+               "allowedTools": []}
     state = json.dumps({"hasCompletedOnboarding": True, "projects": {str(cwd): project},
                         "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []}})
     for folder in (home, config):

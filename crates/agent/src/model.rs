@@ -46,12 +46,6 @@ pub fn thinking_tokens(wish: Option<u64>, max_tokens: u64) -> Option<u64> {
     wish.filter(|tokens| *tokens >= 1_024 && *tokens < max_tokens)
 }
 
-/// Whether a model accepts messages of the role `system`: those of the fifth generation do.
-pub(crate) fn takes_system(model: &str) -> bool {
-    let mut numbers = model.split('-').filter_map(|part| part.parse::<u32>().ok());
-    numbers.next().is_some_and(|generation| (5..1_000).contains(&generation))
-}
-
 /// The most tokens that an answer may have.
 pub fn output_tokens(model: &str) -> u64 {
     let most = known(model).and_then(|price| price.max_output_tokens);

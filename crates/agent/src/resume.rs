@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use transcript::client::history::{self, Note, Refusal, Role, Rules};
+use transcript::client::history::{self, Note, Refusal, Role, Rules, takes_system};
 use transcript::conversation::Conversation;
 use transcript::conversation::table::{Id, Row, RowId};
 use transcript::format::content::BlockKind;
@@ -61,7 +61,7 @@ pub fn open(path: &Path, model: Option<&str>) -> io::Result<Result<Resumed, Refu
     let is_gap = |note: &Note| matches!(note, Note::Missing { .. });
     let is_damaged = conversation.table.damaged > 0 || found.notes.iter().any(is_gap);
     let seen = seen(&found.messages, &conversation)?;
-    let (messages, made) = messages(found.messages, model::takes_system(&found.model));
+    let (messages, made) = messages(found.messages, takes_system(&found.model));
     let leaf = found.leaf.map(|leaf| conversation.table.row(leaf));
     let times = conversation.table.rows().iter().filter_map(|row| row.time);
     let slug = match found.leaf {

@@ -47,6 +47,8 @@ pub(crate) struct World {
     /// Finds secrets.
     redactor: Arc<Redactor>,
     user: Option<PathBuf>,
+    /// The folders that a shell looks for programs in.
+    programs: Vec<PathBuf>,
     /// The id that tests want a new session to have.
     id: Option<String>,
     /// Variables that were removed from the environment.
@@ -100,6 +102,7 @@ impl World {
             named_by,
             found: None,
             user: user_home(),
+            programs: programs(),
             id: env("QUIPU_ID"),
             state,
             ship: config.ship,
@@ -107,6 +110,11 @@ impl World {
             handed,
             redactor,
         })
+    }
+
+    /// The folders that a shell looks for programs in.
+    pub(crate) fn programs(&self) -> &[PathBuf] {
+        &self.programs
     }
 
     /// The homes that exist. They are looked for when they are first needed: a path that the user
@@ -401,13 +409,16 @@ fn pager(global: &Global) -> String {
     }
     let named = env("QUIPU_PAGER").or_else(|| env("PAGER"));
     named.unwrap_or_else(|| {
-        let folders = env("PATH").unwrap_or_default();
-        if std::env::split_paths(&folders).any(|folder| folder.join("less").is_file()) {
+        if programs().iter().any(|folder| folder.join("less").is_file()) {
             "less".to_owned()
         } else {
             String::new()
         }
     })
+}
+
+fn programs() -> Vec<PathBuf> {
+    std::env::split_paths(&env("PATH").unwrap_or_default()).collect()
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the environment")]

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at what was written")]
 
 pub mod api;
+pub mod comparable;
 pub mod damage;
 pub mod messages;
 pub mod mutate;
@@ -56,7 +57,9 @@ pub fn shared(name: &str) -> Option<PathBuf> {
 /// All available real transcripts: samples, fixtures, and the shared recordings and corpus.
 pub fn real_files() -> Vec<RealFile> {
     let mut folders = vec![root().join("samples/home/projects"), fixtures()];
-    folders.extend(["recordings", "corpus"].into_iter().filter_map(shared));
+    // All of `../shared/observed` is among the fixtures.
+    let names = ["recordings", "recordings-2", "corpus"];
+    folders.extend(names.into_iter().filter_map(shared));
     files_under(&folders)
 }
 
@@ -67,7 +70,7 @@ pub fn own_files() -> Vec<RealFile> {
 
 /// The transcripts in these folders, by path. Other JSONL files beside them are skipped by name.
 pub fn files_under(folders: &[PathBuf]) -> Vec<RealFile> {
-    let others = ["requests.jsonl", "history.jsonl", "stdout.jsonl"];
+    let others = ["requests.jsonl", "history.jsonl", "stdout.jsonl", "hooks.jsonl"];
     let mut found = Vec::new();
     let mut open = folders.to_vec();
     while let Some(folder) = open.pop() {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use transcript::client::check::{
-    Code, Context, Finding, Reach, Report, Severity, Verdict, check_with as examine,
+    Code, Context, Finding, Reach, Report, Severity, Verdict, VersionRange, check_with as examine,
 };
+use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, agents, is_agent};
 use transcript::format::secret::Mask;
 use transcript::format::time::Time;
@@ -20,7 +21,7 @@ use crate::select::{self, Which};
 use crate::survey::{self, Surveyed, headline, short_id};
 use crate::table::{Column, Table};
 use crate::text::{age, count, fit, line_list, one_line, quoted, short_number, shown};
-use crate::version::As;
+use crate::version::{self, As, Asked};
 use crate::world::World;
 
 /// Up to this many sessions, each is reported in full; more are listed in a table.
@@ -46,7 +47,8 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> {
-    let rules = args.r#as.rules()?;
+    let asked = args.r#as.asked(world)?;
+    let rules = asked.rules;
     let mut files = select::files(world, &args.which)?;
     // Sub-agents are checked with their sessions; alone only if the user names one.
     let named: Vec<&Path> = args.which.session.iter().map(Path::new).collect();
@@ -93,9 +95,9 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         let has_secret = report.findings.iter().any(|finding| finding.code == Code::Secret);
         secrets += u64::from(has_secret);
         if args.json {
-            world.out.json(&Json::new(path, &args.r#as.version, &report))?;
+            world.out.json(&Json::new(path, &asked, &report))?;
         } else if files.len() <= EACH {
-            describe(world, path, &args.r#as.version, &report)?;
+            describe(world, path, &asked, &report)?;
         } else {
             let one = survey::of_file(path);
             let lost = report.reach.lost;
@@ -135,7 +137,8 @@ fn short(verdict: Verdict) -> &'static str {
 }
 
 /// Prints a report for people: the verdict, one paragraph per code, and what to do next.
-fn describe(world: &mut World, path: &Path, asked: &str, report: &Report) -> Result<(), Failure> {
+fn describe(world: &mut World, path: &Path, asked: &Asked, report: &Report) -> Result<(), Failure> {
+    let installed = of_installed(world, asked, report);
     let one = survey::of_file(path);
     let id = one.as_ref().map(|one| one.session.id.clone()).unwrap_or_default();
     let cwd = one.as_ref().and_then(|one| one.seen.as_ref().ok()?.cwd.clone());
@@ -154,13 +157,17 @@ fn describe(world: &mut World, path: &Path, asked: &str, report: &Report) -> Res
         Verdict::Rejected | Verdict::Refused => BAD,
     };
     let mut verdict = vec![Span::new(style, report.verdict.words()), Span::plain(summary(report))];
-    let rules = if asked == report.version {
-        format!("  (as {asked})")
+    let version = &asked.version;
+    let rules = if asked.is_observed {
+        format!("  (as {version})")
     } else {
-        format!("  (as {asked}, with the rules of {})", report.version)
+        format!("  (as {version}, with the rules of {})", report.version)
     };
     verdict.push(Span::new(DIM, rules));
     page.paragraph(&Lead::spaces(2), &verdict)?;
+    if let Some(installed) = installed {
+        page.paragraph(&Lead::spaces(2), &[Span::new(WARN, installed)])?;
+    }
     if let Some(context) = &report.context {
         page.paragraph(&Lead::spaces(2), &[Span::plain(of_context(context))])?;
     }
@@ -176,6 +183,14 @@ fn describe(world: &mut World, path: &Path, asked: &str, report: &Report) -> Res
         page.line(&[Span::new(DIM, format!("  {name:<8}")), Span::plain(shown(&command))])?;
     }
     Ok(page.blank()?)
+}
+
+/// What the installed client does, if its verdict is another one.
+fn of_installed(world: &World, asked: &Asked, report: &Report) -> Option<String> {
+    let version = version::installed(world.programs()).filter(|one| *one != asked.version)?;
+    let verdict = report.verdict_of(Rules::of(&version)?)?;
+    let words = verdict.words();
+    (verdict != report.verdict).then(|| format!("the installed {version}: {words}"))
 }
 
 /// The title or first prompt, without secrets: a report may be passed on.
@@ -290,6 +305,7 @@ struct Json<'a> {
     path: String,
     r#as: &'a str,
     rules: &'a str,
+    observed: bool,
     verdict: &'a str,
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
@@ -297,6 +313,7 @@ struct Json<'a> {
     context: Option<&'a Context>,
     findings: Vec<JsonFinding<'a>>,
     versions: Vec<JsonVersion<'a>>,
+    ranges: &'a [VersionRange],
 }
 
 #[derive(Serialize)]
@@ -317,7 +334,7 @@ struct JsonVersion<'a> {
 }
 
 impl<'a> Json<'a> {
-    fn new(path: &Path, asked: &'a str, report: &'a Report) -> Self {
+    fn new(path: &Path, asked: &'a Asked, report: &'a Report) -> Self {
         let finding = |finding: &'a Finding| JsonFinding {
             code: finding.code.name(),
             severity: finding.severity.name(),
@@ -331,7 +348,8 @@ impl<'a> Json<'a> {
             v: JSON_VERSION,
             id: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             path: path.to_string_lossy().into_owned(),
-            r#as: asked,
+            r#as: &asked.version,
+            observed: asked.is_observed,
             rules: &report.version,
             verdict: report.verdict.name(),
             leaf: report.leaf.as_ref().and_then(|(_, id)| id.as_deref()),
@@ -344,6 +362,7 @@ impl<'a> Json<'a> {
                 .iter()
                 .map(|(version, verdict)| JsonVersion { version, verdict: verdict.name() })
                 .collect(),
+            ranges: &report.ranges,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use transcript::client::history::{self, History, Message, Note, Refusal};
+use transcript::client::history::{self, Limit, Message, Note, Refusal};
 use transcript::conversation::Conversation;
 use transcript::conversation::table::{BlockId, Id, RowId};
 
@@ -13,7 +13,7 @@ use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
 use crate::select;
 use crate::text::{count, grouped, one_line};
-use crate::version;
+use crate::version::{self, Asked};
 use crate::world::World;
 
 /// Show the messages that Claude Code would send if it resumed the session now
@@ -26,8 +26,8 @@ pub(crate) struct HistoryArgs {
     /// The session
     #[arg(default_value = "last")]
     session: String,
-    /// The client version whose rules apply; `file-order`: every message in the order of the file,
-    /// for comparison
+    /// The client version whose rules apply, or `installed`; `file-order`: every message in the
+    /// order of the file, for comparison
     #[arg(long = "as", value_name = "VERSION", default_value = "2.1.325")]
     version: String,
     /// The prompt to continue with; includes whatever the client writes before it
@@ -44,15 +44,21 @@ const FILE_ORDER: &str = "file-order";
 pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failure> {
     let session = select::session(world, &args.session)?;
     let then = args.then.as_deref();
+    let mut asked = None;
+    let mut limit = None;
     let (conversation, messages, notes, leaf) = if args.version == FILE_ORDER {
         let conversation = Conversation::open(&session.path)?;
         let messages = history::in_file_order(&conversation, then)?;
         (conversation, messages, Vec::new(), None)
     } else {
-        let rules = version::rules(&args.version, "a version like 2.1.325, or `file-order`")?;
+        let hint = "a version like 2.1.325, `installed`, or `file-order`";
+        let Asked { rules, .. } = *asked.insert(version::asked(world, &args.version, hint)?);
         let conversation = history::open(&session.path, rules)?;
         match history::history(&conversation, rules, then)? {
-            Ok(History { messages, notes, leaf, .. }) => (conversation, messages, notes, leaf),
+            Ok(found) => {
+                limit = found.limit;
+                (conversation, found.messages, found.notes, found.leaf)
+            }
             Err(refusal) => {
                 return Err(Failure::refused(&why(&conversation, refusal), &rules.name()));
             }
@@ -62,7 +68,11 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
     if args.json {
         let head = Head {
             v: JSON_VERSION,
-            r#as: &args.version,
+            r#as: asked.as_ref().map_or(FILE_ORDER, |asked| &asked.version),
+            rules: asked.as_ref().map(|asked| asked.rules.name()),
+            observed: asked.as_ref().map(|asked| asked.is_observed),
+            compacts: limit.as_ref().is_some_and(Limit::is_reached),
+            context: limit.as_ref(),
             leaf: leaf.and_then(|row| conversation.table.text(conversation.table.row(row).uuid)),
             leaf_line: leaf.map(|row| conversation.line(row)).transpose()?,
             notes: &notes,
@@ -93,6 +103,7 @@ fn why(conversation: &Conversation, refusal: Refusal) -> String {
         Refusal::Input(row) => {
             format!("it ends with a call at {} whose input has an unexpected type", line(row))
         }
+        Refusal::Null(line) => format!("line {line} is `null`, and the client exits on it"),
         Refusal::Loop(row) => {
             format!("the parent links form a cycle at {}; the client never returns", line(row))
         }
@@ -162,6 +173,9 @@ fn sentence(conversation: &Conversation, note: &Note) -> String {
         Note::RepeatedCall { block } => {
             format!("{}: a call whose id was used before is not sent", of(block))
         }
+        Note::Created { kind, count } => {
+            format!("texts are created for {} of type {kind}", number(count, "attachment"))
+        }
         Note::MadeResults { count: results } => format!("{} made up", number(results, "result")),
     }
 }
@@ -170,6 +184,10 @@ fn sentence(conversation: &Conversation, note: &Note) -> String {
 struct Head<'a> {
     v: u32,
     r#as: &'a str,
+    rules: Option<String>,
+    observed: Option<bool>,
+    compacts: bool,
+    context: Option<&'a Limit>,
     leaf: Option<&'a str>,
     leaf_line: Option<u64>,
     notes: &'a [String],

@@ -22,7 +22,7 @@ use crate::world::World;
 pub(crate) struct RepairArgs {
     /// The session
     session: String,
-    /// The client version that will resume the session
+    /// The client version that will resume the session, or `installed`
     #[arg(long = "for", value_name = "VERSION", default_value = "2.1.325")]
     version: String,
     /// Change the session's own file; a backup is kept first, and `quipu undo` restores it
@@ -33,7 +33,8 @@ pub(crate) struct RepairArgs {
 }
 
 pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure> {
-    let rules = version::rules(&args.version, "a version like 2.1.325")?;
+    let hint = "a version like 2.1.325, or `installed`";
+    let rules = version::asked(world, &args.version, hint)?.rules;
     let session = select::session_to_change(world, &args.session)?;
     let read = Read::open(&session, rules)?;
     let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;

@@ -32,7 +32,7 @@ pub(crate) struct TreeArgs {
 }
 
 pub(crate) fn tree(world: &mut World, args: &TreeArgs) -> Result<(), Failure> {
-    let rules = args.r#as.rules()?;
+    let rules = args.r#as.asked(world)?.rules;
     let session = select::session(world, &args.session)?;
     let mut family = WithAgents::open(&session)?;
     family.main.resume_as(rules);

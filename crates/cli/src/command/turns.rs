@@ -45,7 +45,7 @@ pub(crate) struct TurnsArgs {
 }
 
 pub(crate) fn turns(world: &mut World, args: &TurnsArgs) -> Result<(), Failure> {
-    let rules = args.r#as.rules()?;
+    let rules = args.r#as.asked(world)?.rules;
     let session = select::session(world, &args.session)?;
     let mut family = WithAgents::open(&session)?;
     family.main.resume_as(rules);

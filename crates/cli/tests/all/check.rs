@@ -129,3 +129,55 @@ fn samples_resume_fully() {
     let broken: Vec<_> = verdicts.iter().filter(|(_, verdict)| verdict != "full").collect();
     assert_eq!(broken, [&("e9ada63f".to_owned(), "loss".to_owned())]);
 }
+
+/// The installed client, found beside the program without running it, and versions that nobody
+/// observed.
+#[test]
+fn the_installed_version_and_versions_that_nobody_observed() {
+    let env = Env::bare();
+    env.put("case.jsonl", fixture("parallel_siblings"));
+    let client = env.put("share/claude/versions/2.1.45", "#!/bin/sh\ntouch was-run\n");
+    std::fs::create_dir(env.path("bin")).unwrap();
+    std::os::unix::fs::symlink(&client, env.path("bin/claude")).unwrap();
+    let mut text = String::new();
+    for (args, has_client) in [
+        (&["check", "case.jsonl"][..], true),
+        (&["check", "case.jsonl", "--as", "installed"], true),
+        (&["check", "case.jsonl", "--as", "installed"], false),
+        (&["check", "case.jsonl", "--as", "9.9.9"], false),
+        (&["history", "case.jsonl", "--as", "installed", "--json"], true),
+    ] {
+        let mut command = env.command(args);
+        command.env("PATH", if has_client { env.path("bin") } else { env.path("nowhere") });
+        let shown = env.show(&command.output().unwrap());
+        let shown: String = shown.chars().take(900).collect();
+        writeln!(text, "### {args:?} {has_client}\n{shown}").unwrap();
+    }
+    assert!(!env.path("was-run").exists());
+    assert_snapshot!(text);
+}
+
+/// The ranges of a report cover all published versions, one after the other.
+#[test]
+fn ranges_have_no_gaps() {
+    let env = Env::bare();
+    env.put("case.jsonl", fixture("parallel_siblings"));
+    let output = env.output(&["check", "case.jsonl", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ranges = report["ranges"].as_array().unwrap();
+    assert_eq!(ranges[0]["from"], "1.0.128");
+    assert_eq!(ranges.last().unwrap()["to"], "2.1.325");
+    assert_eq!(report["observed"], true);
+    for version in report["versions"].as_array().unwrap() {
+        let output = env.output(&[
+            "check",
+            "case.jsonl",
+            "--json",
+            "--as",
+            version["version"].as_str().unwrap(),
+        ]);
+        let one: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(one["verdict"], version["verdict"], "{version}");
+        assert_eq!(one["ranges"], report["ranges"], "{version}");
+    }
+}

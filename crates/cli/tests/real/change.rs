@@ -159,11 +159,12 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
         return Outcome::Nothing;
     }
     let path = project.join(format!("{session}.jsonl"));
+    let before = fs::read(&path).unwrap();
     let ours = predicted(&path, version);
     let sent = resumed_in(&lab, start, session);
     match (sent, ours) {
         (None, None) => Outcome::Refused,
-        (Some(sent), Some(ours)) => match difference(&sent, &ours) {
+        (Some(sent), Some(ours)) => match difference(&before, &sent, &ours) {
             None => verdicts(&lab, &path, version),
             Some(text) => Outcome::Wrong(text),
         },

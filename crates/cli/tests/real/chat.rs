@@ -13,7 +13,7 @@ use testkit::api::{Reply, Server};
 use transcript::conversation::place::slug;
 
 use crate::lab::{Lab, clients, write};
-use crate::resume::{SESSION, difference, env, predicted, resumed};
+use crate::resume::{SESSION, difference, difference_in_speech, env, predicted, resumed};
 
 const SCENARIOS: [&str; 12] = [
     "a_text",
@@ -113,7 +113,7 @@ fn resumes(version: &str, start: &[PathBuf], sessions: &[Vec<u8>]) -> Option<Str
         let path = folder.path().join(format!("{SESSION}.jsonl"));
         write(&path, bytes);
         match (resumed(start, bytes), predicted(&path, version)) {
-            (Some(sent), Some(ours)) => difference(&sent, &ours),
+            (Some(sent), Some(ours)) => difference(bytes, &sent, &ours),
             (sent, _) => Some(format!(
                 "the client {}",
                 if sent.is_some() { "resumes it" } else { "sends nothing" }
@@ -131,7 +131,7 @@ fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
     });
     sessions.into_iter().find_map(|file| {
         match (resumed(newest, &file.bytes), resumed(&ours(), &file.bytes)) {
-            (Some(sent), Some(ours)) => difference(&sent, &ours),
+            (Some(sent), Some(ours)) => difference_in_speech(&sent, &ours),
             (None, None) => None,
             (sent, _) => Some(format!(
                 "only {} goes on",

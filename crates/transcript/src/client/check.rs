@@ -30,13 +30,14 @@ pub use reach::Reach;
 pub(crate) use reach::{is_replacing, is_voice};
 
 use crate::client::history::{
-    self, AttachmentCache, History, OBSERVED, Refusal, Rules, outline_with,
+    self, AttachmentCache, History, Limit, Range, Refusal, Rules, outline_with, parse_version,
+    ranges_for, version_name,
 };
 use crate::conversation::Conversation;
 use crate::conversation::agents::{Body, WithAgents};
 use crate::conversation::place::{Agent, Session, agents};
 use crate::conversation::price;
-use crate::conversation::table::{BlockId, BlockRow, Filling, Id, RowId};
+use crate::conversation::table::{BlockId, Id, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::secret::Redactor;
@@ -64,8 +65,34 @@ pub struct Report {
     pub context: Option<Context>,
     /// Everything that is wrong, worst first.
     pub findings: Vec<Finding>,
-    /// The verdict of each observed version, oldest first.
+    /// The verdicts of some versions that differ much, oldest first.
     pub versions: Vec<(String, Verdict)>,
+    /// The verdicts of all published versions, oldest first.
+    pub ranges: Vec<VersionRange>,
+}
+
+impl Report {
+    /// The verdict of a published version.
+    pub fn verdict_of(&self, rules: Rules) -> Option<Verdict> {
+        let range = self.ranges.iter().find(|range| {
+            let from = parse_version(&range.from);
+            let to = parse_version(&range.to);
+            from.is_some_and(|from| from <= rules.version)
+                && to.is_some_and(|to| rules.version <= to)
+        });
+        range.map(|range| range.verdict)
+    }
+}
+
+/// Published versions, one after the other, with the same verdict.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct VersionRange {
+    /// The first version.
+    pub from: String,
+    /// The last version.
+    pub to: String,
+    /// Their verdict.
+    pub verdict: Verdict,
 }
 
 /// How much of a model's context window the conversation takes.
@@ -77,6 +104,9 @@ pub struct Context {
     pub model: String,
     /// How many tokens that model reads at most; `None` if the model is not known.
     pub window: Option<u64>,
+    /// From how many tokens on the version compacts the conversation before it continues; `None` if
+    /// it never does.
+    pub compacts_from: Option<u64>,
 }
 
 impl Context {
@@ -93,7 +123,7 @@ impl Context {
             let tokens = answer.usage.as_ref()?.usage.total();
             let model = table.text(answer.model)?.to_owned();
             let window = price::known(&model).and_then(|price| price.max_input_tokens);
-            (tokens > 0).then_some(Context { tokens, model, window })
+            (tokens > 0).then_some(Context { tokens, model, window, compacts_from: None })
         })
     }
 }
@@ -138,6 +168,7 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
+    limit: Option<Limit>,
     leaf: Option<RowId>,
     pub(crate) reach: Reach,
     pub(crate) findings: Vec<Finding>,
@@ -269,54 +300,42 @@ pub fn check_with(
     let mut shared = Findings::new(&case.conversation.table);
     judge::records(&case, rules, &mut shared)?;
     let shared = shared.into_list();
-    let judged = judge_all(&case, rules, Verdict::of(&shared))?;
+    let judged = judge_all(&case, rules)?;
     report(case, agents, rules, now, shared, judged)
 }
 
-/// The verdicts of all observed versions. Versions that behave alike share one result. Two threads:
-/// there is not enough work for more.
-fn judge_all(case: &Case, asked: Rules, shared: Verdict) -> crate::Result<Vec<(Rules, Judged)>> {
-    let mut linked = case.conversation.table.rows().iter().filter(|row| row.uuid.is_some());
-    let is_timed = linked.all(|row| row.time.is_some());
-    let is_odd = |part: &BlockRow| part.filling == Filling::OddContent;
-    let is_plain = is_timed && !case.conversation.table.blocks().iter().any(is_odd);
-    let is_alike = |rules: &Rules| is_plain && *rules != asked && ALIKE.contains(&rules.version);
+/// The verdicts of all published versions. Versions that read the session alike share one result.
+/// Two threads: there is not enough work for more.
+fn judge_all(case: &Case, asked: Rules) -> crate::Result<Vec<(Range, Judged)>> {
+    let ranges = ranges_for(&case.conversation.table);
     // The newest versions take the longest, so they come first. Each thread takes the next one in
     // line.
-    let all = OBSERVED.into_iter().rev().filter(|rules| !is_alike(rules));
-    let next = Mutex::new(all);
+    let next = Mutex::new(ranges.into_iter().rev());
     let cache = AttachmentCache::default();
     let judge = || {
         let mut judged = Vec::new();
         loop {
-            let rules = next.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(rules) = rules else { return Ok(judged) };
+            let range = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(range) = range else { return Ok(judged) };
+            let rules = if range.contains(asked.version) { asked } else { range.rules };
             let found = outline_with(&case.conversation, rules, Some("..."), &cache)?;
             let found = found.as_ref().map_err(|refusal| *refusal);
-            judged.push((rules, judge::judge(case, rules, found, shared)?));
+            let mut of_records = Findings::new(&case.conversation.table);
+            judge::records(case, rules, &mut of_records)?;
+            let of_records = Verdict::of(&of_records.into_list());
+            judged.push((range, judge::judge(case, rules, found, of_records)?));
         }
     };
     thread::scope(|scope| {
         let other = scope.spawn(judge);
-        let mut judged: Vec<(Rules, Judged)> = judge()?;
+        let mut judged: Vec<(Range, Judged)> = judge()?;
         let panicked = |_| Err(io::Error::other("a worker thread panicked").into());
-        let others: crate::Result<Vec<(Rules, Judged)>> = other.join().unwrap_or_else(panicked);
+        let others: crate::Result<Vec<(Range, Judged)>> = other.join().unwrap_or_else(panicked);
         judged.extend(others?);
-        // The versions that behave alike get a copy.
-        let like =
-            judged.iter().find(|(rules, _)| rules.version == LIKE).map(|(_, like)| like.clone());
-        for rules in OBSERVED.into_iter().filter(is_alike) {
-            judged.extend(like.clone().map(|like| (rules, like)));
-        }
-        judged.sort_by_key(|(rules, _)| rules.version);
+        judged.sort_by_key(|(range, _)| range.rules.version);
         Ok(judged)
     })
 }
-
-/// Versions that continue as 2.0.76 does, if all records have times and no call has contents on
-/// which only 2.0.76 exits. Their other differences do not matter here.
-const ALIKE: [[u32; 3]; 2] = [[2, 0, 42], [2, 0, 50]];
-const LIKE: [u32; 3] = [2, 0, 76];
 
 fn report(
     case: Case,
@@ -324,24 +343,42 @@ fn report(
     rules: Rules,
     now: Option<Time>,
     shared: Vec<Finding>,
-    judged: Vec<(Rules, Judged)>,
+    judged: Vec<(Range, Judged)>,
 ) -> crate::Result<Report> {
-    let versions: Vec<(String, Verdict)> =
-        judged.iter().map(|(rules, judged)| (rules.name(), judged.verdict)).collect();
+    let verdict = |version| {
+        let known = judged.iter().find(|(range, _)| range.contains(version));
+        known.map(|(_, judged)| judged.verdict)
+    };
+    let versions = Rules::landmarks().into_iter();
+    let versions = versions.filter_map(|rules| Some((rules.name(), verdict(rules.version)?)));
+    let versions: Vec<(String, Verdict)> = versions.collect();
+    let ranges = by_verdict(&judged, |judged| judged.verdict);
+    let ranges = ranges.into_iter().map(|((from, to), verdict)| VersionRange { from, to, verdict });
+    let ranges = ranges.collect();
     let others = others(&judged, rules);
-    let Some((_, judged)) = judged.into_iter().find(|(known, _)| *known == rules) else {
-        return Err(
-            io::Error::other("these are not the rules of an observed client version").into()
-        );
+    let asked = judged.into_iter().find(|(range, _)| range.contains(rules.version));
+    let Some((_, judged)) = asked else {
+        return Err(io::Error::other("these are not the rules of a published version").into());
     };
     // A client that refuses a session may still have determined where to resume it.
     let leaf = judged.leaf.or_else(|| history::leaf(&case.conversation.table, rules)).map(|leaf| {
         let row = case.conversation.table.row(leaf);
         (row.line, case.conversation.table.text(row.uuid).map(str::to_owned))
     });
+    let compacts_from = judged.limit.as_ref().and_then(|limit| limit.compacts_from);
     let context = Context::of(&case.conversation, rules);
+    let context = context.map(|context| Context { compacts_from, ..context });
     let mut more = Findings::new(&case.conversation.table);
     surroundings::around(&case, rules, now, &mut more);
+    if let Some(limit) = judged.limit.as_ref().filter(|limit| limit.is_reached()) {
+        let (tokens, model) = (limit.tokens, &limit.model);
+        let from = limit.compacts_from.unwrap_or_default();
+        let text = format!(
+            "the conversation takes {tokens} tokens; from {from} on, the client compacts it first \
+             (for {model}), or refuses it if compaction is off"
+        );
+        more.add(Code::ContextLimit, Severity::Note, None, text);
+    }
     if let Some(text) = others {
         more.add(Code::OtherVersions, Severity::Note, None, text);
     }
@@ -358,7 +395,7 @@ fn report(
     findings.sort_by(Finding::order);
     let verdict = Verdict::of(&findings);
     let (version, reach) = (rules.name(), judged.reach);
-    Ok(Report { verdict, version, leaf, reach, context, findings, versions })
+    Ok(Report { verdict, version, leaf, reach, context, findings, versions, ranges })
 }
 
 /// Findings about the sub-agents of a session.
@@ -374,15 +411,35 @@ fn of_agents(case: Case, agents: Vec<Agent>) -> Vec<Finding> {
     findings.into_list()
 }
 
+/// The first and last version of each run of ranges with the same outcome.
+fn by_verdict<T: PartialEq>(
+    judged: &[(Range, Judged)],
+    outcome: impl Fn(&Judged) -> T,
+) -> Vec<((String, String), T)> {
+    let mut found: Vec<((String, String), T)> = Vec::new();
+    for (range, judged) in judged {
+        let last = version_name(range.last);
+        match found.last_mut().filter(|(_, known)| *known == outcome(judged)) {
+            Some(((_, to), _)) => *to = last,
+            None => found.push(((range.rules.name(), last), outcome(judged))),
+        }
+    }
+    found
+}
+
 /// What the other versions would do differently, as one sentence.
-fn others(judged: &[(Rules, Judged)], rules: Rules) -> Option<String> {
+fn others(judged: &[(Range, Judged)], rules: Rules) -> Option<String> {
     let outcome = |judged: &Judged| (judged.verdict, judged.reach.lost);
-    let (_, baseline) = judged.iter().find(|(known, _)| *known == rules)?;
+    let (_, baseline) = judged.iter().find(|(range, _)| range.contains(rules.version))?;
     let mut groups: Vec<((Verdict, usize), Vec<String>)> = Vec::new();
-    for (known, found) in judged.iter().filter(|(_, found)| outcome(found) != outcome(baseline)) {
-        match groups.iter_mut().find(|(known, _)| *known == outcome(found)) {
-            Some((_, names)) => names.push(known.name()),
-            None => groups.push((outcome(found), vec![known.name()])),
+    for ((from, to), found) in by_verdict(judged, outcome) {
+        if found == outcome(baseline) {
+            continue;
+        }
+        let name = if from == to { from } else { format!("{from} to {to}") };
+        match groups.iter_mut().find(|(known, _)| *known == found) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((found, vec![name])),
         }
     }
     let phrases = groups.into_iter().map(|((verdict, lost), names)| {

@@ -9,33 +9,45 @@
 
 mod attachment;
 mod block;
+mod changes;
 mod file_order;
+mod filter;
+mod kinds;
+mod line;
 mod merge;
+mod model;
 mod normalize;
+mod published;
 mod rules;
 mod tail;
 mod tools;
+mod traits;
 mod tree;
+
+use std::collections::BTreeMap;
 
 use hashbrown::HashSet;
 
 pub(crate) use block::CallId;
 pub use block::SentBlock;
+pub use changes::{CHANGES, Change};
 pub use file_order::in_file_order;
+pub use model::{Limit, takes_system};
 pub(crate) use normalize::without_suffix;
-pub(crate) use rules::parse_version;
-pub use rules::{OBSERVED, Rules};
+pub(crate) use published::ranges_for;
+pub use published::{Range, ranges};
+pub use rules::{NullLine, Rules, Siblings};
+pub(crate) use rules::{parse_version, version_name};
 pub use tail::open;
+pub use tools::{RENAMED, Renamed};
 pub(crate) use tree::leaf;
 
-use crate::conversation::table::{BlockId, Id, Ids, Row, RowId, Table};
-use crate::conversation::{Conversation, Look};
-use crate::format::content::BlockKind;
-use crate::format::entry::{Entry, Kind};
-use crate::format::input::Input;
+use crate::conversation::Conversation;
+use crate::conversation::table::{BlockId, Id, Ids, RowId};
+use crate::format::entry::Kind;
 pub(crate) use attachment::AttachmentCache;
-use attachment::Sent;
-use rules::Fill;
+use attachment::{Sending, System};
+use line::Line;
 use tree::Tree;
 
 /// What a client would send.
@@ -53,6 +65,8 @@ pub struct History {
     pub boundary: Option<RowId>,
     /// The model that continues, if the client takes it from the file.
     pub model: String,
+    /// How long the conversation is; `None` if no answer says so.
+    pub limit: Option<Limit>,
 }
 
 /// One message.
@@ -66,9 +80,9 @@ pub struct Message {
     model: Option<Id>,
     /// The content was a plain string in a single record.
     is_string: bool,
-    /// The message is a text of an attachment after an answer.
-    is_attachment: bool,
     is_joined: bool,
+    /// Nothing is joined to it: it is a text of an attachment, and another one follows.
+    is_alone: bool,
     /// How many results are at the front; `None` until they have been moved there.
     front: Option<usize>,
 }
@@ -81,8 +95,8 @@ impl Message {
             id: AnswerName::Of(None),
             model: None,
             is_string: false,
-            is_attachment: false,
             is_joined: false,
+            is_alone: false,
             front: None,
         }
     }
@@ -213,6 +227,13 @@ pub enum Note {
         /// Its block in the file.
         block: Option<BlockId>,
     },
+    /// Texts are created for attachments, in words of our own.
+    Created {
+        /// The type of the attachments.
+        kind: &'static str,
+        /// How many attachments.
+        count: usize,
+    },
     /// Results are made up for calls that have none.
     MadeResults {
         /// How many results.
@@ -233,15 +254,9 @@ pub enum Refusal {
     Loop(RowId),
     /// A call has an input of a type on which the client exits.
     Input(RowId),
+    /// This line is `null`, and the client exits on it.
+    Null(u64),
 }
-
-const OPEN: &str = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. Check whether it took effect before relying on it or running it again.]";
-const NO_RESPONSE: &str = "No response requested.";
-const CONTINUE: &str = "Continue from where you left off.";
-const NOTIFICATION: &str = "[SYSTEM NOTIFICATION - NOT USER INPUT]";
-
-/// The model that the newest client uses if the one in the file is no longer offered.
-const DEFAULT_MODEL: &str = "claude-opus-5-5";
 
 /// The messages that a client would send, if `then` is the next prompt. The outer error is a read
 /// error, the inner one a refusal by the client.
@@ -314,18 +329,24 @@ fn build(
         Ok(chain) => chain,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    // Gaps outside the chain do not matter.
-    let on: HashSet<RowId> = chain.rows.iter().copied().collect();
-    notes.retain(|note| !matches!(note, Note::Missing { row, .. } if !on.contains(row)));
+    // Gaps outside the chain do not matter, nor do those before what a compaction keeps.
+    let on: HashSet<RowId> = chain.rows.iter().copied().chain(chain.boundary).collect();
+    notes.retain(|note| match note {
+        Note::Missing { row, bridged } => {
+            on.contains(row) && bridged.is_none_or(|to| on.contains(&to))
+        }
+        _ => true,
+    });
+    let sending = Sending::new(rules);
     let is_told = |row: RowId| {
-        cache.is_some_and(|cache| Line::is_told(table.row(row)) || cache.has(row, rules))
+        cache.is_some_and(|cache| Line::is_told(table.row(row)) || cache.has(row, sending))
     };
     let untold: Vec<_> = chain.rows.iter().copied().filter(|row| !is_told(*row)).collect();
     let read = conversation.look_all(&untold, |look, row| {
         if Line::is_plain(row, table) {
             return Line::of_blocks(row, table, look, rules);
         }
-        look.record(row, |entry| Line::read(row, table, entry, rules))
+        look.record(row, |entry| Line::read(row, table, entry, rules, sending))
     })?;
     let mut read = read.into_iter().peekable();
     let mut lines = Vec::with_capacity(chain.rows.len());
@@ -333,22 +354,28 @@ fn build(
         let line = read.next_if(|line| line.row == Some(*row));
         let mut line = line.unwrap_or_else(|| Line::outline(*row, table, rules));
         if let Some(cache) = cache.filter(|_| line.kind == Kind::Attachment) {
-            line.sent = cache.in_short(*row, rules, line.sent);
+            line.sent = cache.in_short(*row, sending, line.sent);
         }
         lines.push(line);
     }
-    let name = chosen.unwrap_or_else(|| model(&lines, &table.ids));
+    filter::filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
+    let (of_file, is_default) = model::of(&lines, &table.ids, rules.version);
+    let name = chosen.unwrap_or(of_file);
+    for line in lines.iter_mut().filter(|line| line.is_result()) {
+        tools::refer(&mut line.blocks, rules, takes_system(name));
+    }
+    notes.extend(created(&lines, takes_system(name) && rules.sends_system));
+    let limit = Limit::of(&lines, table, name, is_default && chosen.is_none(), rules.version);
     let model = Model { name, ids: &table.ids };
-    filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
     let ends = |line: &&Line| line.blocks.iter().any(|block| rules.ends_on(block.filling()));
     if let Some(row) = lines.iter().find(ends).and_then(|line| line.row) {
         return Ok(Err(Refusal::Input(row)));
     }
     if let Some(prompt) = then {
-        fill(&mut lines, rules, &mut notes);
+        filter::fill(&mut lines, rules, &mut notes);
         lines.push(Line::made(Kind::User, vec![SentBlock::text(prompt)], true));
     }
-    let messages = merge::merge(lines, rules);
+    let messages = merge::merge(lines, rules, takes_system(name));
     let messages = normalize::repair(messages, rules, &model, &mut notes);
     Ok(Ok(History {
         messages,
@@ -357,346 +384,18 @@ fn build(
         rows: chain.rows,
         boundary: chain.boundary,
         model: model.name.to_owned(),
+        limit,
     }))
 }
 
-/// One record with its content.
-#[derive(Clone, Debug)]
-struct Line {
-    row: Option<RowId>,
-    kind: Kind,
-    input: Option<Input>,
-    id: AnswerName,
-    model: Option<Id>,
-    blocks: Vec<SentBlock>,
-    is_string: bool,
-    /// The record represents an API error.
-    is_error: bool,
-    is_local_command: bool,
-    sent: Vec<Sent>,
-}
-
-impl Line {
-    /// What the table knows about a record.
-    fn known(row: RowId, table: &Table) -> Line {
-        let known = table.row(row);
-        let mut line = Line::made(known.kind, Vec::new(), known.is_string);
-        line.row = Some(row);
-        line.input = known.input;
-        line.id = AnswerName::Of(known.message);
-        if let Some(answer) = known.answer.map(|answer| table.answer(answer)) {
-            line.model = answer.model;
-            line.is_error = answer.is_error && table.text(answer.model) == Some("<synthetic>");
-        }
-        line
-    }
-
-    /// Whether the table knows enough about a record for an outline.
-    fn is_told(row: &Row) -> bool {
-        // Of system events, only commands have content.
-        let is_silent = row.kind == Kind::System && row.input.is_none();
-        is_silent
-            || (!matches!(row.kind, Kind::Attachment | Kind::System)
-                && row.input != Some(Input::Preface))
-    }
-
-    fn outline(row: RowId, table: &Table, rules: Rules) -> Line {
-        let mut line = Line::known(row, table);
-        let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
-        line.blocks = parts.map(|(id, part)| SentBlock::outline(part).of(id, part)).collect();
-        line.without_images(rules);
-        line
-    }
-
-    /// Whether only the blocks of a record matter, and each can be read on its own.
-    fn is_plain(row: RowId, table: &Table) -> bool {
-        let mut parts = table.blocks_of(row);
-        match table.row(row).kind {
-            Kind::Assistant => parts.all(|part| table.range(part).is_some()),
-            // Task notifications are recognized by a member beside the message. For results, that
-            // does not matter.
-            Kind::User => {
-                let is_told = match table.row(row).input {
-                    Some(Input::Summary | Input::Notification) | None => false,
-                    Some(Input::ToolResult) => {
-                        parts.clone().all(|part| table.block(part).kind == BlockKind::ToolResult)
-                    }
-                    Some(_) => true,
-                };
-                is_told && parts.all(|part| table.range(part).is_some())
-            }
-            _ => false,
+/// How many attachments of each type a text is created for.
+fn created(lines: &[Line], takes_system: bool) -> impl Iterator<Item = Note> {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for sent in lines.iter().filter_map(|line| line.sent.first()) {
+        let is_sent = !takes_system || sent.system != System::Dropped;
+        if let Some(kind) = sent.kind.filter(|_| is_sent) {
+            *counts.entry(kind).or_default() += 1;
         }
     }
-
-    fn of_blocks(
-        row: RowId,
-        table: &Table,
-        look: &mut Look<'_>,
-        rules: Rules,
-    ) -> crate::Result<Line> {
-        let mut line = Line::known(row, table);
-        for id in table.blocks_of(row) {
-            let block = look.block(id, SentBlock::read)?;
-            line.blocks.extend(block.map(|block| block.of(id, table.block(id))));
-        }
-        line.without_images(rules);
-        line.fit(rules);
-        Ok(line)
-    }
-
-    fn read(row: RowId, table: &Table, entry: &Entry<'_>, rules: Rules) -> Line {
-        let mut line = Line::known(row, table);
-        if let Some(message) = entry.message() {
-            let parts = table.blocks_of(row).map(|id| (id, table.block(id)));
-            let blocks = message.blocks().map(SentBlock::read).zip(parts);
-            line.blocks = blocks.map(|(block, (id, part))| block.of(id, part)).collect();
-        }
-        match line.kind {
-            Kind::Attachment => line.sent = attachment::sent(entry, rules),
-            Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
-                line.is_local_command = true;
-                line.is_string = true;
-                line.blocks = vec![SentBlock::text(&entry.text("content").unwrap_or_default())];
-            }
-            _ => {}
-        }
-        line.without_images(rules);
-        // The newest client tells the model that this is not user input.
-        let origin = entry.get("origin").and_then(|origin| origin.get("kind"));
-        if rules.marks_notifications && origin.is_some_and(|kind| kind.is("task-notification")) {
-            for block in &mut line.blocks {
-                if let Some(text) = block.words() {
-                    *block =
-                        block.with_text(&attachment::reminder(&format!("{NOTIFICATION}\n{text}")));
-                }
-            }
-        }
-        line.fit(rules);
-        line
-    }
-
-    /// Changes the blocks as the client does.
-    fn fit(&mut self, rules: Rules) {
-        let blocks = std::mem::take(&mut self.blocks).into_iter();
-        let blocks =
-            blocks.map(
-                |block| if rules.replaces_surrogates { block.without_surrogates() } else { block },
-            );
-        self.blocks = blocks.map(|block| tools::fitted(block, rules)).collect();
-        self.blocks.extend(tools::loaded(&self.blocks, rules));
-    }
-
-    fn without_images(&mut self, rules: Rules) {
-        let images = self.blocks.iter_mut().filter(|block| block.kind() == BlockKind::Image);
-        for block in images.filter(|_| rules.drops_images) {
-            *block = SentBlock::text("[image]");
-        }
-    }
-
-    fn made(kind: Kind, blocks: Vec<SentBlock>, is_string: bool) -> Line {
-        Line {
-            row: None,
-            kind,
-            input: None,
-            id: AnswerName::Of(None),
-            model: None,
-            blocks,
-            is_string,
-            is_error: false,
-            is_local_command: false,
-            sent: Vec::new(),
-        }
-    }
-
-    fn is_result(&self) -> bool {
-        self.kind == Kind::User
-            && self.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult)
-    }
-
-    /// Whether an answer contains anything except thinking and blanks.
-    fn speaks(&self) -> bool {
-        self.blocks.iter().any(|block| !block.is_thinking() && !block.is_blank())
-    }
-
-    fn calls(&self) -> impl Iterator<Item = CallId> {
-        self.blocks
-            .iter()
-            .filter(|block| block.kind() == BlockKind::ToolUse)
-            .filter_map(SentBlock::call)
-    }
-}
-
-/// The model that continues: that of the last answer, if it is still offered.
-fn model<'a>(lines: &[Line], ids: &'a Ids) -> &'a str {
-    let answers = lines.iter().rev().filter(|line| line.kind == Kind::Assistant);
-    let models = answers.filter_map(|line| line.model).map(|model| ids.text(model));
-    let last = models.into_iter().find(|model| *model != "<synthetic>");
-    last.filter(|model| is_offered(model)).unwrap_or(DEFAULT_MODEL)
-}
-
-/// Whether the newest client offers a model: 4.5 and later.
-fn is_offered(model: &str) -> bool {
-    let Some(name) = model.strip_prefix("claude-") else { return false };
-    let mut parts = name.split('-');
-    let family = parts.next().unwrap_or_default();
-    let numbers: Vec<u32> =
-        parts.map_while(|part| part.parse().ok().filter(|number| *number < 1_000)).collect();
-    matches!(family, "sonnet" | "opus" | "haiku") && numbers.len() <= 2 && numbers >= vec![4, 5]
-}
-
-/// Omits what must not be sent, and closes calls at the end if a prompt follows.
-fn filter(
-    lines: &mut Vec<Line>,
-    rules: Rules,
-    is_followed: bool,
-    ids: &Ids,
-    notes: &mut Vec<Note>,
-) {
-    let results = |lines: &[Line]| -> HashSet<CallId> {
-        let blocks =
-            lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
-        blocks
-            .filter(|block| block.kind() == BlockKind::ToolResult)
-            .filter_map(SentBlock::call)
-            .collect()
-    };
-    let mut answered = results(lines);
-    // From this index on, calls are sent even if they have no result.
-    let mut unfinished = usize::MAX;
-    if rules.closes_calls && is_followed {
-        unfinished = unfinished_from(lines, &answered).unwrap_or(unfinished);
-        let made = closing(lines, &answered, ids);
-        if !made.is_empty() {
-            let answer = lines.iter().rfind(|line| line.kind == Kind::Assistant);
-            let answer = answer.and_then(|line| line.row);
-            notes.push(Note::ClosedCalls { count: made.len(), answer });
-        }
-        lines.extend(made);
-        answered = results(lines);
-    }
-    let note = |line: &Line, notes: &mut Vec<Note>| {
-        notes.extend(line.row.map(|row| Note::OpenCall { row }));
-    };
-    let mut kept = (0..lines.len()).map(|at| at >= unfinished);
-    lines.retain_mut(|line| {
-        let is_kept = kept.next().unwrap_or(false);
-        if line.kind != Kind::Assistant || (is_kept && line.calls().next().is_some()) {
-            return true;
-        }
-        let open = line.calls().filter(|id| !answered.contains(id)).count();
-        if open == 0 {
-            return rules.open_drops_record || !line.blocks.is_empty();
-        }
-        if rules.open_drops_record {
-            let all = open == line.calls().count();
-            if all {
-                note(line, notes);
-            }
-            return !all;
-        }
-        note(line, notes);
-        line.blocks.retain(|block| {
-            block.kind() != BlockKind::ToolUse
-                || block.call().is_some_and(|id| answered.contains(&id))
-        });
-        !line.blocks.is_empty()
-    });
-    if rules.drops_thinking_only {
-        let thinks =
-            |line: &Line| !line.blocks.is_empty() && line.blocks.iter().all(SentBlock::is_thinking);
-        let more: HashSet<AnswerName> = lines
-            .iter()
-            .filter(|line| line.kind == Kind::Assistant && !thinks(line))
-            .map(|line| line.id)
-            .collect();
-        lines.retain(|line| {
-            let goes = line.kind == Kind::Assistant && thinks(line) && !more.contains(&line.id);
-            notes.extend(line.row.filter(|_| goes).map(|row| Note::Empty { row }));
-            !goes
-        });
-    }
-    if rules.drops_blank {
-        lines.retain(|line| {
-            let goes = line.kind == Kind::Assistant
-                && !line.blocks.is_empty()
-                && line.blocks.iter().all(SentBlock::is_blank);
-            notes.extend(line.row.filter(|_| goes).map(|row| Note::Empty { row }));
-            !goes
-        });
-    }
-}
-
-/// The index where the last turn begins, if the session ends inside it: apart from unanswered calls
-/// and answers without content, the last line is a result.
-fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>) -> Option<usize> {
-    let is_open = |line: &Line| {
-        line.calls().next().is_some() && line.calls().all(|id| !answered.contains(&id))
-    };
-    let is_said = |line: &&Line| match line.kind {
-        Kind::User => true,
-        Kind::Assistant => line.speaks() && !is_open(line),
-        _ => false,
-    };
-    lines.iter().rev().find(is_said).filter(|last| last.is_result())?;
-    let asks = |line: &Line| line.kind == Kind::User && !line.is_result();
-    Some(lines.iter().rposition(asks).map_or(0, |at| at + 1))
-}
-
-/// Made-up results for the open calls of the last answer, if no user message follows it.
-fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids) -> Vec<Line> {
-    let is_answer = |line: &Line| line.kind == Kind::Assistant && line.speaks();
-    let Some(last) = lines.iter().rposition(is_answer) else {
-        return Vec::new();
-    };
-    let spoken = lines[last..].iter().any(|line| line.kind == Kind::User && !line.is_result());
-    if spoken {
-        return Vec::new();
-    }
-    let of_last =
-        lines.iter().filter(|line| line.kind == Kind::Assistant && line.id == lines[last].id);
-    let open = of_last.flat_map(Line::calls).filter(|id| !answered.contains(id));
-    open.map(|id| Line::made(Kind::User, vec![SentBlock::made_result(id, ids, OPEN, false)], false))
-        .collect()
-}
-
-/// Inserts what the client writes between the end of the conversation and the next prompt: after
-/// the last message, before lines that are not part of the conversation.
-fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
-    let last_of =
-        |lines: &[Line], kinds: &[Kind]| lines.iter().rposition(|line| kinds.contains(&line.kind));
-    let at = match rules.fill {
-        Fill::Last => lines.len().checked_sub(1),
-        Fill::LastSaid => last_of(lines, &[Kind::User, Kind::Assistant, Kind::Attachment]),
-        Fill::LastSpoken if ends_in_commands(lines) => None,
-        Fill::LastSpoken => last_of(lines, &[Kind::User, Kind::Assistant])
-            .or_else(|| last_of(lines, &[Kind::Attachment])),
-    };
-    let Some(mut at) = at else { return };
-    let is_attachment = lines[at].kind == Kind::Attachment && rules.fill != Fill::Last;
-    if lines[at].kind != Kind::User && !is_attachment {
-        return;
-    }
-    if rules.says_continue && (is_attachment || lines[at].is_result()) {
-        at = lines.len();
-        lines.push(Line::made(Kind::User, vec![SentBlock::text(CONTINUE)], true));
-    }
-    let mut filler = Line::made(Kind::Assistant, vec![SentBlock::text(NO_RESPONSE)], false);
-    filler.id = AnswerName::Filler;
-    lines.insert(at + 1, filler);
-    notes.push(Note::Filled);
-}
-
-/// Whether the user's last lines are local commands that begin with their caveat. After these, the
-/// newest client inserts no filler.
-fn ends_in_commands(lines: &[Line]) -> bool {
-    let is_command = |line: &Line| {
-        line.kind != Kind::Assistant
-            && (line.kind != Kind::User
-                || matches!(line.input, Some(Input::Command | Input::Output | Input::Preface)))
-    };
-    lines.iter().rev().take_while(|line| is_command(line)).any(|line| {
-        let words = line.blocks.first().and_then(SentBlock::words).unwrap_or_default();
-        line.kind == Kind::User && words.starts_with("<local-command-caveat>")
-    })
+    counts.into_iter().map(|(kind, count)| Note::Created { kind, count })
 }

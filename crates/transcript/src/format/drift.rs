@@ -142,12 +142,18 @@ impl Drift {
 
     /// Examines the value of a member, as its place requires.
     fn value(&mut self, value: Json<'_>, into: &str, name: &str, depth: usize) {
-        let (for_object, for_list) = into.split_once(',').unwrap_or((into, into));
+        let mut ways = into.split(',');
+        let for_object = ways.next().unwrap_or(into);
+        let for_list = ways.next().unwrap_or(for_object);
+        // Elements that do not say what they are.
+        let for_untyped = ways.next().unwrap_or(for_list);
         match value.shape() {
             _ if into == "~" => {}
-            Shape::Array if depth > 0 => {
-                value.elements().for_each(|one| self.value(one, for_list, name, depth - 1));
-            }
+            Shape::Array if depth > 0 => value.elements().for_each(|one| {
+                let has_type = one.get("type").is_some();
+                let into = if has_type { for_list } else { for_untyped };
+                self.value(one, into, name, depth - 1);
+            }),
             Shape::Object => self.object(value, for_object, name, depth),
             _ => {}
         }

@@ -14,6 +14,7 @@ fn known_records_are_silent() {
         r#"{"type":"assistant","message":{"content":[{"type":"tool_use","input":{"anything":{"at":"all"}}}]}}"#,
         r#"{"type":"file-history-snapshot","snapshot":{"trackedFileBackups":{"any/path":{"version":1}}}}"#,
         r#"{"type":"user","toolUseResult":[{"type":"text","text":"from MCP"}]}"#,
+        r#"{"type":"user","toolUseResult":[{"server":"s","uri":"u","name":"n","mimeType":"m"}]}"#,
         r#"{"message":{"role":"assistant","content":"flat"}}"#,
         r#"{"type":"human","message":{"content":"human"},"isDeleted":true}"#,
     ] {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use sessions::{Made, session};
 use transcript::client::check::{Code, Report, Verdict, check};
-use transcript::client::history::{OBSERVED, Rules};
+use transcript::client::history::{Rules, ranges};
 use transcript::conversation::place::{Session, is_agent};
 
 fn write(path: &Path, bytes: &[u8]) {
@@ -111,7 +111,7 @@ fn every_file_gets_a_verdict() {
     let mut counts = [0; 4];
     for file in testkit::real_files() {
         let session = Session::at(&file.path).unwrap();
-        for rules in [OBSERVED[0], OBSERVED[5], Rules::newest()] {
+        for rules in [Rules::landmarks()[0], Rules::landmarks()[5], Rules::newest()] {
             let report = check(&session, rules, None).unwrap();
             let reach = report.reach;
             assert_eq!(
@@ -127,6 +127,30 @@ fn every_file_gets_a_verdict() {
         }
     }
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+}
+
+/// Versions that are taken for alike have the verdict of each one alone, also on damaged files.
+#[test]
+fn versions_that_are_alike_have_one_verdict() {
+    let mut rng = testkit::Rng::new(18);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.jsonl");
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for file in testkit::own_files().iter().filter(|file| file.bytes.len() < 20_000) {
+        for bytes in [file.bytes.clone(), testkit::damage::damage(&file.bytes, &mut rng).bytes] {
+            write(&path, &bytes);
+            let session = Session::at(&path).unwrap();
+            let together = check(&session, Rules::newest(), None).unwrap();
+            let rules = rng.pick(ranges()).rules;
+            let alone = check(&session, rules, None).unwrap();
+            count += 1;
+            if alone.verdict_of(rules) != together.verdict_of(rules) {
+                let verdicts = (alone.verdict_of(rules), together.verdict_of(rules));
+                wrong.push(format!("{} {} {verdicts:?}", file.path.display(), rules.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Damage of every kind: a verdict, no panic, and the secret is never printed.
@@ -148,8 +172,7 @@ fn damaged_files_get_a_verdict() {
             format!("\n{{\"type\":\"user\",\"text\":\"{secret}\"}}\n").as_bytes(),
         );
         write(&path, &bytes);
-        let report =
-            check(&Session::at(&path).unwrap(), rng.pick(&OBSERVED).to_owned(), None).unwrap();
+        let report = check(&Session::at(&path).unwrap(), rng.pick(ranges()).rules, None).unwrap();
         let text = describe(&report);
         assert!(!text.contains(secret), "round {round}");
         assert!(text.contains("github-token"), "round {round}: {text}");

@@ -23,6 +23,14 @@ fn records(file: &RealFile) -> Option<Vec<Range<usize>>> {
     (healthy && !found.is_empty()).then_some(found)
 }
 
+/// A record of an unknown type, without an id, directly behind what a member begins with: nothing
+/// tells it from a content block.
+fn is_like_a_value(bytes: &[u8], start: usize, record: &[u8]) -> bool {
+    let record: serde_json::Value = serde_json::from_slice(record).unwrap_or_default();
+    let is_glued = matches!(bytes[..start].last(), Some(b':' | b',' | b'['));
+    is_glued && record["type"] == "mystery"
+}
+
 /// `longest` is the longest line that is kept in memory; others are condensed.
 fn check(file: &RealFile, seed: u64, longest: usize) {
     let Some(records) = records(file) else { return };
@@ -39,6 +47,9 @@ fn check(file: &RealFile, seed: u64, longest: usize) {
     }
     for range in records {
         if let Some(start) = damaged.place(&range) {
+            if is_like_a_value(&damaged.bytes, start, &file.bytes[range.clone()]) {
+                continue;
+            }
             assert_eq!(
                 given.get(&start),
                 Some(&(range.len() as u64)),

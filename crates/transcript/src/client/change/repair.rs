@@ -23,7 +23,7 @@ use hashbrown::HashMap;
 
 use super::{Change, Subject, Written};
 use crate::client::check::{Code, Judged, Severity};
-use crate::client::history::{OBSERVED, Rules};
+use crate::client::history::Rules;
 use crate::conversation::Conversation;
 use crate::conversation::table::RowId;
 use crate::format::entry::{Entry, Kind};
@@ -190,7 +190,7 @@ fn helps(now: &Subject, after: &Subject, rules: Rules) -> crate::Result<bool> {
         bad.map(|finding| finding.more + 1).sum::<u64>()
     };
     let mut helps = false;
-    for (age, other) in OBSERVED.into_iter().rev().enumerate() {
+    for (age, other) in Rules::landmarks().into_iter().rev().enumerate() {
         let (old, new) = if other == rules {
             (now.judged()?.clone(), after.judged()?.clone())
         } else {

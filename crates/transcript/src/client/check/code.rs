@@ -160,6 +160,7 @@ codes! {
         "nothing, unless an older client resumes the session: older clients go by the time";
     ProjectName "project-name" "work in a folder with a shorter path";
     Secret "secret" "revoke it if others can read the file";
+    ContextLimit "context-limit" "`/compact` it, or `quipu strip` it, before it goes on";
     OtherVersions "other-versions" "`quipu check --as VERSION` reports the details";
 }
 

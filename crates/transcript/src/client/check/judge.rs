@@ -9,7 +9,7 @@ use super::finding::Findings;
 use super::reach::{Lost, Reach, Reason, is_replacing, reach};
 use super::request::request;
 use super::{Case, Judged, Verdict};
-use crate::client::history::{History, Note, Refusal, Rules};
+use crate::client::history::{History, Note, NullLine, Refusal, Rules};
 use crate::conversation::graph::Link;
 use crate::conversation::table::{Placed, RowId};
 use crate::format::content::BlockKind;
@@ -29,11 +29,12 @@ pub(super) fn judge(
 ) -> crate::Result<Judged> {
     let mut findings = Findings::new(&case.conversation.table);
     lines(case, rules, &mut findings);
-    let (mut leaf, mut counted) = (None, Reach::default());
+    let (mut leaf, mut counted, mut limit) = (None, Reach::default(), None);
     match found {
         Err(refusal) => refused(case, refusal, &mut findings),
         Ok(found) => {
             leaf = found.leaf;
+            limit.clone_from(&found.limit);
             counted = losses(case, found, rules, &mut findings)?;
             notes(case, found, &mut findings);
             if !has_summary(case, found, &mut findings)? {
@@ -44,7 +45,7 @@ pub(super) fn judge(
     }
     let findings = findings.into_list();
     let verdict = Verdict::of(&findings).max(shared);
-    Ok(Judged { verdict, leaf, reach: counted, findings })
+    Ok(Judged { verdict, limit, leaf, reach: counted, findings })
 }
 
 fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
@@ -65,6 +66,9 @@ fn refused(case: &Case, refusal: Refusal, findings: &mut Findings<'_>) {
             row(at),
             "a tool call has a path or contents that are not a string, and the client exits on it",
         ),
+        Refusal::Null(line) => {
+            (Code::NullLine, Some(line), "the line is `null`, and the client exits on it")
+        }
         Refusal::Loop(at) => (
             Code::ParentLoop,
             row(at),
@@ -111,12 +115,12 @@ fn lines(case: &Case, rules: Rules, findings: &mut Findings<'_>) {
             What::Bare => {
                 findings.add(Code::NotAnObject, Severity::Note, line, "JSON, but not an object");
             }
-            What::Null if rules.null_ends => {
+            What::Null if rules.null_line == NullLine::Ends => {
                 let text = "the line is `null`; the client stops reading here";
                 findings.add(Code::NullLine, Severity::Warning, line, text);
             }
             What::Null => {
-                let text = "the line is `null`; clients from 2.1.29 to 2.1.100 stop reading here";
+                let text = "the line is `null`; some older clients stop reading here, or exit";
                 findings.add(Code::NullLine, Severity::Note, line, text);
             }
             _ => {}
@@ -435,7 +439,11 @@ fn notes(case: &Case, found: &History, findings: &mut Findings<'_>) {
                     format!("tool calls sent with results that the client makes up: {count}");
                 findings.add(Code::OpenCall, Severity::Warning, None, text);
             }
-            Note::Compacted { .. } | Note::Kept { .. } | Note::Recovered { .. } | Note::Filled => {}
+            Note::Compacted { .. }
+            | Note::Kept { .. }
+            | Note::Recovered { .. }
+            | Note::Created { .. }
+            | Note::Filled => {}
         }
     }
     for row in found.rows.iter().filter(|row| table.row(**row).is_sidechain) {

@@ -7,7 +7,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::client::history::{History, Note, Rules, SentBlock};
+use crate::client::history::{History, Note, NullLine, Rules, SentBlock};
 use crate::conversation::Conversation;
 use crate::conversation::graph::{ChainId, Link, Start};
 use crate::conversation::table::{RowId, Table};
@@ -109,7 +109,9 @@ pub(super) fn reach(
             Fate::Lost(Reason::Foreign)
         } else if !rules.reads(row.placed) {
             Fate::Lost(Reason::Glued)
-        } else if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
+        } else if rules.null_line == NullLine::Ends
+            && table.null_line.is_some_and(|null| row.line > null)
+        {
             Fate::Lost(Reason::BehindNull)
         } else if row.uuid.is_none() {
             Fate::Lost(Reason::NoUuid)

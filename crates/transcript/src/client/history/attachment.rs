@@ -1,40 +1,60 @@
 //! What a client sends for an attachment.
 //!
-//! The newest client stores with each attachment what it sent. Older clients create the text again,
-//! for the types that they know. The product's own texts are abbreviated here; a comparison with a
-//! real client must leave reminders out.
+//! The newest clients store with each attachment what they sent. Without that, and in older ones,
+//! the text is created again, for the types that the client knows. The product's own words are not
+//! copied: a reminder has the type of the attachment on its first line, and then the session's
+//! content. Models that accept messages of the role `system` get it in such a message, without
+//! tags; others get it in a reminder.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 
+use super::kinds;
 use super::rules::{Attachments, Rules};
 use crate::conversation::table::RowId;
 use crate::format::content::blocks;
 use crate::format::entry::Entry;
 use crate::format::json::{Json, Object};
 
-/// One text of an attachment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One text or image of an attachment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) text: String,
-    /// It goes into the single message with the role `system` after the user's.
-    pub(super) to_system: bool,
+    /// A block with an image, instead of the text.
+    pub(super) image: Option<Vec<u8>>,
+    /// Whether it can be in the single message with the role `system` after the user's.
+    pub(super) system: System,
     /// It goes next to a tool result, never into it.
     pub(super) is_beside: bool,
+    /// The type of the attachment that it was created from; `None` if it was stored.
+    pub(super) kind: Option<&'static str>,
 }
 
-/// How a reminder begins.
+/// What becomes of a text if the model accepts messages of the role `system`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum System {
+    /// It stays a reminder of the user's.
+    #[default]
+    No,
+    /// It goes into such a message.
+    Yes,
+    /// It is not sent.
+    Dropped,
+}
+
+/// How a reminder begins and ends.
 const REMINDER: &str = "<system-reminder>";
+const END: &str = "</system-reminder>";
 
 impl Sent {
-    pub(super) fn is_reminder(&self) -> bool {
-        self.text.trim_start().starts_with(REMINDER)
-    }
-
-    /// Shortens the text so that it only shows whether it is a reminder, and whether it is blank.
+    /// Shortens the text so that it only shows whether it is a reminder, and whether it is blank;
+    /// of an image, only that it is one.
     pub(super) fn shorten(&mut self) {
-        if self.is_reminder() {
+        if self.image.is_some() {
+            self.image = Some(br#"{"type":"image"}"#.to_vec());
+        }
+        if is_reminder(&self.text) {
             self.text = String::from(REMINDER);
         } else if !self.text.trim_start().is_empty() {
             self.text = String::from("...");
@@ -42,41 +62,51 @@ impl Sent {
     }
 }
 
-/// Cache of what is sent for attachments, shortened. The key contains the rule for attachments,
-/// which many versions share.
+/// What decides what is sent for an attachment, apart from the attachment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sending {
+    attachments: Attachments,
+    /// The types that the client knows.
+    known: kinds::Known,
+}
+
+impl Sending {
+    pub(super) fn new(rules: Rules) -> Sending {
+        Sending { attachments: rules.attachments, known: kinds::known(rules.version) }
+    }
+}
+
+/// Cache of what is sent for attachments, shortened. Many versions send the same.
 #[derive(Debug, Default)]
-pub(crate) struct AttachmentCache(Mutex<HashMap<(RowId, Attachments), Vec<Sent>>>);
+pub(crate) struct AttachmentCache(Mutex<HashMap<(RowId, Sending), Vec<Sent>>>);
 
 impl AttachmentCache {
     /// Whether an attachment need not be read.
-    pub(super) fn has(&self, row: RowId, rules: Rules) -> bool {
-        rules.attachments == Attachments::No || self.known().contains_key(&(row, rules.attachments))
+    pub(super) fn has(&self, row: RowId, sending: Sending) -> bool {
+        sending.attachments == Attachments::No || self.known().contains_key(&(row, sending))
     }
 
     /// What is sent for an attachment: the cached texts, or the ones just read.
-    pub(super) fn in_short(&self, row: RowId, rules: Rules, mut read: Vec<Sent>) -> Vec<Sent> {
+    pub(super) fn in_short(&self, row: RowId, sending: Sending, mut read: Vec<Sent>) -> Vec<Sent> {
         read.iter_mut().for_each(Sent::shorten);
-        self.known().entry((row, rules.attachments)).or_insert(read).clone()
+        self.known().entry((row, sending)).or_insert(read).clone()
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(RowId, Attachments), Vec<Sent>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<(RowId, Sending), Vec<Sent>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What is sent for an attachment, one entry per text.
-pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
+pub(super) fn sent(entry: &Entry<'_>, sending: Sending) -> Vec<Sent> {
     let Some(attachment) = entry.get("attachment").and_then(Json::object) else {
         return Vec::new();
     };
-    let rendered = entry.get("rendered").filter(|_| rules.attachments == Attachments::Rendered);
-    match (rules.attachments, rendered) {
+    let rendered = entry.get("rendered");
+    match (sending.attachments, rendered) {
         (Attachments::No, _) => Vec::new(),
-        (_, Some(rendered)) => stored(entry, &attachment, rendered),
-        (_, None) => {
-            let texts = known(&attachment, rules).into_iter();
-            texts.map(|text| Sent { text, to_system: false, is_beside: false }).collect()
-        }
+        (Attachments::Rendered, Some(rendered)) => stored(entry, &attachment, rendered),
+        _ => created(&attachment, sending),
     }
 }
 
@@ -84,79 +114,55 @@ pub(super) fn sent(entry: &Entry<'_>, rules: Rules) -> Vec<Sent> {
 fn stored(entry: &Entry<'_>, attachment: &Object<'_>, rendered: Json<'_>) -> Vec<Sent> {
     let is_system = entry.get("renderedRole").is_some_and(|role| role.is("system"));
     let is_queued = attachment.get("type").is_some_and(|name| name.is("queued_command"));
+    let system = if is_system && !is_queued { System::Yes } else { System::No };
     let is_beside = entry.flag("renderedBesideToolResult") || (is_system && is_queued);
     let mut found = Vec::new();
     for one in rendered.elements() {
         for block in one.get("content").into_iter().flat_map(blocks) {
             let text = block.text().unwrap_or_default();
-            let text = if is_system { untagged(&text).to_owned() } else { text.into_owned() };
-            found.push(Sent { text, to_system: is_system && !is_queued, is_beside });
+            let text = if is_system && is_queued { untagged(&text).into() } else { text };
+            found.push(Sent { text: text.into_owned(), system, is_beside, ..Sent::default() });
         }
     }
     found
 }
 
+/// Whether a text is a reminder.
+pub(super) fn is_reminder(text: &str) -> bool {
+    text.trim_start().starts_with(REMINDER)
+}
+
 /// The text of a reminder, without its tags.
-fn untagged(text: &str) -> &str {
+pub(super) fn untagged(text: &str) -> &str {
     let inner = text.trim().strip_prefix(REMINDER);
-    inner.and_then(|inner| inner.strip_suffix("</system-reminder>")).map_or(text, str::trim)
+    inner.and_then(|inner| inner.strip_suffix(END)).map_or(text, str::trim)
 }
 
 pub(super) fn reminder(text: &str) -> String {
-    format!("{REMINDER}\n{text}\n</system-reminder>")
+    format!("{REMINDER}\n{text}\n{END}")
 }
 
-/// The texts that a client creates for the attachment types that it knows.
-fn known(attachment: &Object<'_>, rules: Rules) -> Vec<String> {
-    let text = |name: &str| attachment.text(name).unwrap_or_default();
-    let words = |name: &str| {
-        let texts: Vec<_> = attachment
-            .get(name)
-            .into_iter()
-            .flat_map(blocks)
-            .filter_map(|block| {
-                block.text().or_else(|| block.json().text()).map(std::borrow::Cow::into_owned)
-            })
-            .collect();
-        texts.join("\n")
+/// What a client creates for the types that it knows.
+fn created(attachment: &Object<'_>, sending: Sending) -> Vec<Sent> {
+    let kind = attachment.text("type").unwrap_or_default();
+    let (parts, known, is_dropped) = kinds::parts(&kind, attachment, sending.known);
+    let has_image = parts.iter().any(|part| matches!(part, kinds::Part::Image(_)));
+    let system = match (is_dropped, has_image) {
+        (true, _) => System::Dropped,
+        // Images cannot go into a message of the role `system`, so their texts do not either.
+        (false, true) => System::No,
+        (false, false) => System::Yes,
     };
-    match text("type").as_ref() {
-        "queued_command" => {
-            let lead = if rules.version < [2, 1, 29] {
-                "The user sent the following message:"
-            } else {
-                "The user sent a new message while you were working:"
-            };
-            let prompt = words("prompt");
-            vec![reminder(&format!(
-                "{lead}\n{prompt}\n\nPlease address this message and continue with your tasks."
-            ))]
+    // What a user typed stays together with the images in it.
+    let is_beside = has_image && kind == "queued_command";
+    let one = |part| match part {
+        kinds::Part::Text(text) => {
+            let text = reminder(&format!("{kind}\n{text}"));
+            Sent { text, system, is_beside, image: None, kind: known }
         }
-        "hook_success" => {
-            let heard = matches!(text("hookEvent").as_ref(), "SessionStart" | "UserPromptSubmit");
-            let content = text("content");
-            if !heard || content.is_empty() {
-                return Vec::new();
-            }
-            vec![reminder(&format!("{} hook success: {content}", text("hookName")))]
+        kinds::Part::Image(block) => {
+            Sent { image: Some(block), is_beside: true, ..Sent::default() }
         }
-        "hook_additional_context" => {
-            vec![reminder(&format!(
-                "{} hook additional context: {}",
-                text("hookName"),
-                words("content")
-            ))]
-        }
-        "file" => {
-            let name = text("filename");
-            vec![
-                reminder(&format!(
-                    "Called the Read tool with the following input: {{\"file_path\":\"{name}\"}}"
-                )),
-                reminder(&format!("Result of calling the Read tool: {}", words("content"))),
-            ]
-        }
-        "skill_listing" => vec![reminder(&text("content"))],
-        _ => Vec::new(),
-    }
+    };
+    parts.into_iter().map(one).collect()
 }

@@ -45,7 +45,10 @@ impl SentBlock {
     /// A block as it is in the file; a string becomes a text block.
     pub(super) fn read(block: content::Block<'_>) -> SentBlock {
         if block.is_string() {
-            return SentBlock::text(&block.text().unwrap_or_default());
+            // Its own bytes: a text in memory cannot hold half of a surrogate pair.
+            let raw = [br#"{"type":"text","text":"#, block.json().raw(), b"}"].concat();
+            let filling = filling(&block.text().unwrap_or_default());
+            return SentBlock { filling, ..SentBlock::new(raw, BlockKind::Text) };
         }
         SentBlock::new(block.json().raw().to_vec(), block.kind())
     }
@@ -74,6 +77,11 @@ impl SentBlock {
     pub(super) fn text(text: &str) -> SentBlock {
         let raw = format!(r#"{{"type":"text","text":{}}}"#, quote(text));
         SentBlock { filling: filling(text), ..SentBlock::new(raw.into_bytes(), BlockKind::Text) }
+    }
+
+    /// A block with an image.
+    pub(super) fn image(raw: Vec<u8>) -> SentBlock {
+        SentBlock::new(raw, BlockKind::Image)
     }
 
     /// A text block that the client inserts into an answer.

@@ -3,29 +3,38 @@
 
 use hashbrown::HashMap;
 
-use super::attachment::Sent;
+use super::attachment::{Sent, System, is_reminder, reminder, untagged};
 use super::block::SentBlock;
-use super::rules::{ResultsFirst, Rules};
-use super::{AnswerName, Line, Message, Role};
+use super::line::Line;
+use super::rules::{Blanks, ResultsFirst, Rules};
+use super::{AnswerName, Message, Role};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 
 /// Turns records into messages.
-pub(super) fn merge(lines: Vec<Line>, rules: Rules) -> Vec<Message> {
+pub(super) fn merge(lines: Vec<Line>, rules: Rules, takes_system: bool) -> Vec<Message> {
     let mut merging = Merging {
         rules,
+        takes_system: takes_system && rules.sends_system,
         messages: Vec::new(),
         answers: HashMap::new(),
+        is_after_last: false,
         to_result: Vec::new(),
         to_system: Vec::new(),
         done: 0,
         open_from: 0,
     };
-    for line in moved_up(lines) {
+    let lines = moved_up(lines);
+    let last = lines.iter().rposition(|line| line.kind == Kind::Assistant);
+    for (at, line) in lines.into_iter().enumerate() {
         match line.kind {
-            Kind::Assistant if line.is_error && !rules.sends_errors => {}
+            Kind::Assistant if line.is_error && !rules.sends_errors => {
+                // The client's reminders for the new prompt come right after the last answer.
+                let is_reminded = rules.reminds_always || !merging.takes_system;
+                merging.is_after_last = is_reminded && Some(at) == last;
+            }
             Kind::Assistant => merging.answer(line),
-            Kind::Attachment => line.sent.into_iter().for_each(|sent| merging.attachment(sent)),
+            Kind::Attachment => merging.attachment(line.sent),
             Kind::User => merging.user(line.blocks, line.is_string),
             Kind::System if line.is_local_command && rules.sends_local_commands => {
                 merging.user(line.blocks, line.is_string);
@@ -59,12 +68,16 @@ fn moved_up(lines: Vec<Line>) -> Vec<Line> {
 
 struct Merging {
     rules: Rules,
+    /// The model is sent messages of the role `system`.
+    takes_system: bool,
     messages: Vec<Message>,
     /// For each answer, the index of its last message.
     answers: HashMap<AnswerName, usize>,
     /// How many messages were examined, and the first one that an answer may be joined to.
     done: usize,
     open_from: usize,
+    /// The last answer was an error, which is not sent, and reminders follow it.
+    is_after_last: bool,
     /// Reminders for the result at the end of the last message.
     to_result: Vec<String>,
     /// Texts for the message with the role `system` after the user's.
@@ -74,8 +87,10 @@ struct Merging {
 impl Merging {
     fn user(&mut self, blocks: Vec<SentBlock>, is_string: bool) {
         self.end_result();
+        let is_apart = std::mem::take(&mut self.is_after_last);
         if let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) {
-            join(last, blocks, self.rules);
+            let seams = self.rules.seams && !is_apart;
+            join(last, blocks, Rules { seams, ..self.rules });
             return;
         }
         let mut message = Message::new(Role::User, blocks);
@@ -86,36 +101,46 @@ impl Merging {
         self.messages.push(message);
     }
 
-    fn attachment(&mut self, sent: Sent) {
-        if sent.to_system {
-            self.to_system.push(sent.text);
-            return;
+    /// The texts of an attachment. Where they begin a message, each of them is one; what follows
+    /// is joined to the last.
+    fn attachment(&mut self, texts: Vec<Sent>) {
+        let is_begun = self.messages.last().is_some_and(|last| last.role == Role::User);
+        let mut begun: Option<usize> = None;
+        for sent in texts {
+            let block = match (sent.system, sent.image) {
+                (System::Yes, _) if self.takes_system => {
+                    self.to_system.push(untagged(&sent.text).to_owned());
+                    continue;
+                }
+                (System::Dropped, _) if self.takes_system => continue,
+                (_, Some(image)) => SentBlock::image(image),
+                (_, None) => SentBlock::text(&sent.text),
+            };
+            if !is_begun {
+                if let Some(before) = begun.replace(self.messages.len()) {
+                    self.messages[before].is_alone = true;
+                }
+                self.messages.push(Message::new(Role::User, vec![block]));
+                continue;
+            }
+            let is_inside = is_reminder(&sent.text) && !sent.is_beside;
+            self.add(block, sent.text, is_inside);
         }
-        let is_reminder = sent.is_reminder();
-        let Some(last) = self.messages.last_mut().filter(|last| last.role == Role::User) else {
-            let mut message = Message::new(Role::User, vec![SentBlock::text(&sent.text)]);
-            message.is_attachment = true;
-            self.messages.push(message);
-            return;
-        };
-        if last.is_attachment && last.blocks.len() == 1 && !last.is_joined {
-            // After an answer, each text is a message of its own.
-            let mut message = Message::new(Role::User, vec![SentBlock::text(&sent.text)]);
-            message.is_attachment = true;
-            self.messages.push(message);
-            return;
-        }
+    }
+
+    /// Adds a text of an attachment to the last message.
+    fn add(&mut self, block: SentBlock, text: String, is_inside: bool) {
+        let Some(last) = self.messages.last_mut() else { return };
         last.is_string = false;
-        let newest = self.rules.drops_blank_blocks;
+        let newest = self.rules.blanks == Blanks::All;
         let result = last.blocks.last().filter(|block| block.kind() == BlockKind::ToolResult);
-        let is_inside = is_reminder && !sent.is_beside;
         if result.is_some_and(|result| is_inside && result.takes_reminders(newest)) {
-            self.to_result.push(sent.text);
+            self.to_result.push(text);
             return;
         }
         self.end_result();
         if let Some(last) = self.messages.last_mut() {
-            last.blocks.push(SentBlock::text(&sent.text));
+            last.blocks.push(block);
         }
     }
 
@@ -148,7 +173,10 @@ impl Merging {
     fn open_from(&mut self) -> usize {
         let stops = |message: &Message| match message.role {
             Role::Assistant => !self.rules.joins_across,
-            Role::User => !message.blocks.iter().any(|block| block.kind() == BlockKind::ToolResult),
+            Role::User => {
+                let is_result = |block: &SentBlock| block.kind() == BlockKind::ToolResult;
+                !self.rules.joins_over_results || !message.blocks.iter().any(is_result)
+            }
             Role::System => false,
         };
         // An answer that stops the search may itself be the one to join.
@@ -172,10 +200,16 @@ impl Merging {
     fn end_system(&mut self) {
         self.end_result();
         let texts = std::mem::take(&mut self.to_system);
-        if !texts.is_empty() {
-            self.messages
-                .push(Message::new(Role::System, vec![SentBlock::text(&texts.join("\n\n"))]));
+        if texts.is_empty() {
+            return;
         }
+        // Only a message of the user can precede one of that role.
+        if self.messages.last().is_none_or(|last| last.role != Role::User) {
+            let block = SentBlock::text(&reminder(&texts.join("\n\n")));
+            self.messages.push(Message::new(Role::User, vec![block]));
+            return;
+        }
+        self.messages.push(Message::new(Role::System, vec![SentBlock::text(&texts.join("\n\n"))]));
     }
 }
 

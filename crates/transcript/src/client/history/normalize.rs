@@ -5,7 +5,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::block::{CallId, SentBlock};
 use super::merge::join;
-use super::rules::{Pairing, Rules};
+use super::rules::{Blanks, CallsLast, Pairing, Rules};
 use super::{AnswerName, Message, Model, Note, Role};
 use crate::conversation::table::Ids;
 use crate::format::content::BlockKind;
@@ -29,18 +29,25 @@ pub(super) fn repair(
     if rules.drops_thinking_only {
         drop_thinking_only(&mut messages, notes);
     }
-    if rules.drops_blank_blocks {
-        drop_blank_blocks(&mut messages);
+    if rules.blanks != Blanks::Sent {
+        drop_blank_blocks(&mut messages, rules.blanks);
+    }
+    if rules.blanks == Blanks::All {
         messages = joined(messages, rules);
     }
     if rules.drops_blank {
-        let sends_empty = !rules.drops_blank_blocks && rules.pairing == Pairing::Strict;
+        let sends_empty = rules.blanks != Blanks::All && rules.pairing == Pairing::Strict;
         for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
             if message.blocks.is_empty() {
                 message.blocks.push(SentBlock::filler(NOTHING));
             }
         }
         messages.retain(|message| sends_empty || !message.blocks.is_empty());
+    }
+    if rules.calls_last != CallsLast::No {
+        for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+            put_calls_last(&mut message.blocks, rules.calls_last);
+        }
     }
     match rules.pairing {
         Pairing::No => messages,
@@ -85,7 +92,28 @@ fn drop_thinking_only(messages: &mut Vec<Message>, notes: &mut Vec<Note>) {
     });
 }
 
-fn drop_blank_blocks(messages: &mut [Message]) {
+/// Moves calls behind the other blocks of an answer.
+fn put_calls_last(blocks: &mut Vec<SentBlock>, rule: CallsLast) {
+    let (mut front, mut calls, mut behind) = (Vec::with_capacity(blocks.len()), vec![], vec![]);
+    for block in blocks.drain(..) {
+        if block.kind() == BlockKind::ToolUse {
+            calls.push(block);
+        } else if rule == CallsLast::ExceptThinking
+            && !calls.is_empty()
+            && block.is_thinking()
+            && front.last().is_some_and(SentBlock::is_thinking)
+        {
+            behind.push(block);
+        } else {
+            front.push(block);
+        }
+    }
+    *blocks = front;
+    blocks.append(&mut calls);
+    blocks.append(&mut behind);
+}
+
+fn drop_blank_blocks(messages: &mut [Message], blanks: Blanks) {
     for message in messages {
         match message.role {
             Role::User if message.is_string => {}
@@ -96,23 +124,21 @@ fn drop_blank_blocks(messages: &mut [Message]) {
                     message.blocks.push(SentBlock::text(NOTHING));
                 }
             }
-            Role::Assistant => {
+            Role::Assistant if blanks == Blanks::All => {
                 message.blocks.retain(|block| !block.is_empty());
             }
-            Role::System => {}
+            Role::Assistant | Role::System => {}
         }
     }
 }
 
-/// Joins consecutive user messages again, except the texts of attachments after an answer.
+/// Joins consecutive user messages again.
 fn joined(messages: Vec<Message>, rules: Rules) -> Vec<Message> {
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
     for message in messages {
         match found.last_mut() {
             Some(last)
-                if last.role == Role::User
-                    && message.role == Role::User
-                    && !(last.is_attachment && message.is_attachment) =>
+                if last.role == Role::User && message.role == Role::User && !last.is_alone =>
             {
                 join(last, message.blocks, rules);
             }
@@ -190,7 +216,7 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
                 }
                 message.blocks.splice(0..0, missing);
                 if message.blocks.is_empty() && before > 0 {
-                    if !strict || (is_first && !rules.drops_blank_blocks) {
+                    if !strict || (is_first && rules.blanks != Blanks::All) {
                         continue;
                     }
                     message.blocks.push(SentBlock::text(if is_first { REMOVED } else { NOTHING }));

@@ -1,26 +1,29 @@
-//! The rules by which each client version rebuilds a conversation, as data.
+//! The rules by which a client version rebuilds a conversation.
 //!
-//! They come from observation of eight versions (the columns of the table in `docs/history.md`). A
-//! version in between follows the next newer column; a version newer than all follows the newest.
+//! Every rule is a member of [`Rules`]. Which version follows which rule is data: the rules of the
+//! oldest version here, and every change since then in [`CHANGES`], each with the case that shows
+//! it.
 
+use super::changes::CHANGES;
+use super::published;
 use crate::conversation::table::{Filling, Placed};
 
 /// The rules of one client version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a table of switches")]
 pub struct Rules {
-    /// The version that was observed.
+    /// The version that follows them.
     pub version: [u32; 3],
-    /// A line `null` ends the reading.
-    pub null_ends: bool,
+    /// What a line `null` does.
+    pub null_line: NullLine,
     /// If a line contains two objects, the first is read; otherwise none.
     pub reads_glued: bool,
     /// An unpaired surrogate is sent as U+FFFD; otherwise unchanged.
     pub replaces_surrogates: bool,
     /// If the file does not end with a newline, the client writes one first.
     pub ends_lines: bool,
-    /// Notifications are marked, so that the model can tell them from user input.
-    pub marks_notifications: bool,
+    /// How notifications are marked, so that the model can tell them from user input.
+    pub notices: Notices,
     /// `progress` records are links of the chain.
     pub progress_links: bool,
     /// A repeated id moves to its last place; otherwise it stays at its first.
@@ -29,8 +32,12 @@ pub struct Rules {
     pub bridge: Bridge,
     /// The record that the conversation continues from.
     pub leaf: Leaf,
+    /// A session without any message is resumed.
+    pub resumes_events: bool,
     /// When the client refuses the session because a time is missing.
     pub timeless: Timeless,
+    /// A record of a sidechain can be the leaf.
+    pub sidechain_leaf: bool,
     /// A `progress` record can be the leaf.
     pub progress_leaf: bool,
     /// A cycle of parent links is broken; otherwise the client hangs.
@@ -39,8 +46,8 @@ pub struct Rules {
     pub kept: Keeps,
     /// How lost siblings are recovered.
     pub siblings: Siblings,
-    /// Open calls at the end get a result, and open calls of an unfinished last turn are sent.
-    pub closes_calls: bool,
+    /// Which open calls at the end get a result.
+    pub closing: Closing,
     /// An open call drops its whole record; otherwise only its block.
     pub open_drops_record: bool,
     /// Answers with only thinking are dropped.
@@ -49,10 +56,15 @@ pub struct Rules {
     pub drops_blank: bool,
     /// Which record decides whether a filler is inserted before the next prompt.
     pub fill: Fill,
+    /// An answer that represents an API error does not count for that after a result or an
+    /// attachment.
+    pub looks_past_errors: bool,
     /// "Continue from where you left off." is inserted before the filler.
     pub says_continue: bool,
     /// Which attachments are sent.
     pub attachments: Attachments,
+    /// Models that accept messages of the role `system` get attachments in such messages.
+    pub sends_system: bool,
     /// Answers that represent API errors are sent.
     pub sends_errors: bool,
     /// `system/local_command` is sent as user text.
@@ -63,14 +75,24 @@ pub struct Rules {
     pub results_first: ResultsFirst,
     /// A newline is inserted where two texts are joined.
     pub seams: bool,
+    /// A reminder is inserted before the new prompt, whatever the model; for models that do not
+    /// accept messages of the role `system`, it always is.
+    pub reminds_always: bool,
+    /// Records of an answer are joined even if results are between them.
+    pub joins_over_results: bool,
     /// Records of an answer are joined even if answers with other ids are between them.
     pub joins_across: bool,
     /// Thinking of another model is dropped.
     pub drops_foreign_thinking: bool,
-    /// The plan is omitted from calls of `ExitPlanMode`.
-    pub drops_plans: bool,
-    /// Calls of `Task` are sent as calls of `Agent`.
-    pub renames_tasks: bool,
+    /// Whether the plan is sent in calls of `ExitPlanMode`.
+    pub plans: Plans,
+    /// Of calls of `Edit` with a list of edits, the members for a single edit are omitted.
+    pub drops_single_edits: bool,
+    /// Of calls of `SendMessage` with a recipient and a message, the members that had these names
+    /// before are omitted.
+    pub drops_old_messages: bool,
+    /// Whether calls go behind the other blocks of an answer.
+    pub calls_last: CallsLast,
     /// Which members of calls are sent.
     pub calls: Calls,
     /// Which references to tools are sent.
@@ -81,8 +103,8 @@ pub struct Rules {
     pub joins_suffixed: bool,
     /// Which inputs of calls make the client exit.
     pub inputs: Inputs,
-    /// Blank blocks are dropped, and consecutive messages are joined again.
-    pub drops_blank_blocks: bool,
+    /// Which blank blocks are dropped.
+    pub blanks: Blanks,
 }
 
 /// The parent of a record whose own parent is missing.
@@ -103,6 +125,9 @@ pub enum Leaf {
     NewestOrFirst,
     /// The newest of the records that have a time.
     Newest,
+    /// The last message or end in the file, or the last one below the record that `last-prompt`
+    /// names.
+    LastMessage,
     /// The last end in the file, or the last one below the record that `last-prompt` names.
     LastEnd,
 }
@@ -150,6 +175,8 @@ pub enum Fill {
     Last,
     /// The last user, assistant or attachment record.
     LastSaid,
+    /// The last user or assistant record.
+    LastMessage,
     /// The last user or assistant record, except local commands.
     LastSpoken,
 }
@@ -185,6 +212,74 @@ pub enum Calls {
     PlainWithCaller,
     /// Only these four members.
     Plain,
+}
+
+/// Whether the plan is sent in calls of `ExitPlanMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plans {
+    /// It is.
+    Sent,
+    /// It is omitted.
+    Omitted,
+    /// It is omitted, and so is the path of its file.
+    OmittedWithPath,
+}
+
+/// Whether calls go behind the other blocks of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallsLast {
+    /// They stay where they are.
+    No,
+    /// They do.
+    Yes,
+    /// They do, but thinking that would come to stand right behind other thinking stays behind
+    /// them.
+    ExceptThinking,
+}
+
+/// How notifications are marked, so that the model can tell them from user input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notices {
+    /// Not at all.
+    Plain,
+    /// By a line before them.
+    Marked,
+    /// By a line before them, in a reminder.
+    Reminders,
+}
+
+/// Which blank blocks are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blanks {
+    /// None.
+    Sent,
+    /// Those of the user.
+    OfUser,
+    /// Those of the user, and empty ones of answers; consecutive messages are joined again.
+    All,
+}
+
+/// Which open calls at the end get a result. Other open calls of an unfinished last turn are sent,
+/// too, and get a result that says that theirs is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// None: they are dropped.
+    No,
+    /// Those of the last answer, if the session ends inside a turn that has results.
+    InTurn,
+    /// Those of the last answer.
+    Always,
+}
+
+/// What a line `null` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NullLine {
+    /// Nothing.
+    Skipped,
+    /// It ends the reading.
+    Ends,
+    /// The client refuses the session.
+    Refused,
 }
 
 /// Which references to tools are sent.
@@ -225,144 +320,66 @@ pub enum Inputs {
     Edits,
 }
 
-/// 1.0.128, the oldest version that was observed.
-const V1_0_128: Rules = Rules {
+/// The rules of the oldest version that was observed.
+const FIRST: Rules = Rules {
     version: [1, 0, 128],
-    null_ends: false,
+    null_line: NullLine::Skipped,
     reads_glued: false,
     replaces_surrogates: false,
     ends_lines: false,
-    marks_notifications: false,
+    notices: Notices::Plain,
     progress_links: false,
     repeats_move: false,
     bridge: Bridge::No,
     leaf: Leaf::NewestOrFirst,
+    resumes_events: true,
     timeless: Timeless::Accepted,
+    sidechain_leaf: true,
     progress_leaf: false,
     breaks_loops: false,
     kept: Keeps::Nothing,
     siblings: Siblings::Lost,
-    closes_calls: false,
+    closing: Closing::No,
     open_drops_record: false,
     drops_thinking_only: false,
     drops_blank: false,
     fill: Fill::Last,
+    looks_past_errors: false,
     says_continue: false,
     attachments: Attachments::No,
+    sends_system: false,
     sends_errors: true,
     sends_local_commands: false,
     drops_images: false,
     results_first: ResultsFirst::Never,
     seams: false,
+    reminds_always: false,
+    joins_over_results: false,
     joins_across: false,
     drops_foreign_thinking: false,
-    drops_plans: false,
-    renames_tasks: false,
+    plans: Plans::Sent,
+    drops_single_edits: false,
+    drops_old_messages: false,
+    calls_last: CallsLast::No,
     calls: Calls::AsStored,
     references: References::AsStored,
     pairing: Pairing::No,
     joins_suffixed: false,
     inputs: Inputs::Any,
-    drops_blank_blocks: false,
+    blanks: Blanks::Sent,
 };
 
-const V2_0_42: Rules = Rules {
-    version: [2, 0, 42],
-    attachments: Attachments::Known,
-    results_first: ResultsFirst::Always,
-    inputs: Inputs::Paths,
-    ..V1_0_128
-};
-
-const V2_0_50: Rules = Rules { version: [2, 0, 50], sends_errors: false, ..V2_0_42 };
-
-const V2_0_76: Rules = Rules {
-    version: [2, 0, 76],
-    leaf: Leaf::Newest,
-    timeless: Timeless::LeafOrRoot,
-    drops_plans: true,
-    calls: Calls::Plain,
-    references: References::Dropped,
-    inputs: Inputs::Contents,
-    ..V2_0_50
-};
-
-const V2_1_29: Rules = Rules {
-    version: [2, 1, 29],
-    null_ends: true,
-    progress_links: true,
-    progress_leaf: true,
-    drops_thinking_only: true,
-    drops_plans: true,
-    calls: Calls::PlainWithCaller,
-    references: References::OfferedThenDropped,
-    pairing: Pairing::Loose,
-    inputs: Inputs::Contents,
-    ..V2_0_50
-};
-
-const V2_1_45: Rules = Rules {
-    version: [2, 1, 45],
-    breaks_loops: true,
-    open_drops_record: true,
-    drops_blank: true,
-    fill: Fill::LastSaid,
-    says_continue: true,
-    drops_images: true,
-    results_first: ResultsFirst::OnJoining,
-    ..V2_1_29
-};
-
-const V2_1_100: Rules = Rules {
-    version: [2, 1, 100],
-    bridge: Bridge::Any,
-    leaf: Leaf::Newest,
-    timeless: Timeless::Leaf,
-    progress_leaf: false,
-    kept: Keeps::Segment,
-    siblings: Siblings::ByTime,
-    sends_local_commands: true,
-    drops_images: false,
-    seams: true,
-    joins_across: true,
-    renames_tasks: true,
-    calls: Calls::Plain,
-    references: References::Dropped,
-    pairing: Pairing::Strict,
-    inputs: Inputs::Edits,
-    ..V2_1_45
-};
-
-const V2_1_325: Rules = Rules {
-    version: [2, 1, 325],
-    null_ends: false,
-    reads_glued: true,
-    replaces_surrogates: true,
-    ends_lines: true,
-    marks_notifications: true,
-    repeats_move: true,
-    bridge: Bridge::Main,
-    leaf: Leaf::LastEnd,
-    timeless: Timeless::LastSaid,
-    kept: Keeps::Messages,
-    siblings: Siblings::ByPlace,
-    closes_calls: true,
-    fill: Fill::LastSpoken,
-    says_continue: false,
-    attachments: Attachments::Rendered,
-    drops_foreign_thinking: true,
-    drops_plans: false,
-    calls: Calls::AsStored,
-    references: References::Offered,
-    joins_suffixed: true,
-    inputs: Inputs::Any,
-    drops_blank_blocks: true,
-    ..V2_1_100
-};
-
-/// All observed versions, oldest first.
-pub const OBSERVED: [Rules; 8] =
-    [V1_0_128, V2_0_42, V2_0_50, V2_0_76, V2_1_29, V2_1_45, V2_1_100, V2_1_325];
+/// The versions that a check names one by one, oldest first.
+const LANDMARKS: [[u32; 3]; 8] = [
+    [1, 0, 128],
+    [2, 0, 42],
+    [2, 0, 50],
+    [2, 0, 76],
+    [2, 1, 29],
+    [2, 1, 45],
+    [2, 1, 100],
+    published::NEWEST,
+];
 
 /// A version as numbers; `None` if the text is not a version.
 pub(crate) fn parse_version(text: &str) -> Option<[u32; 3]> {
@@ -372,17 +389,29 @@ pub(crate) fn parse_version(text: &str) -> Option<[u32; 3]> {
 }
 
 impl Rules {
-    /// The rules of a version: those of the next newer observed version, or the newest. `None` if
-    /// the text is not a version.
+    /// The rules of a published version.
+    pub(super) fn since(version: [u32; 3]) -> Rules {
+        let changes = CHANGES.iter().filter(|change| change.since <= version);
+        let mut rules = FIRST;
+        changes.for_each(|change| (change.set)(&mut rules));
+        Rules { version, ..rules }
+    }
+
+    /// The rules of a version. If it was not published, or is older or newer than all that were
+    /// observed, those of the next older one, or of the oldest: [`Rules::version`] says which.
+    /// `None` if the text is not a version.
     pub fn of(version: &str) -> Option<Rules> {
-        let wanted = parse_version(version)?;
-        let newer = OBSERVED.iter().find(|rules| rules.version >= wanted);
-        Some(*newer.unwrap_or(&V2_1_325))
+        Some(Rules::since(published::at(parse_version(version)?)))
+    }
+
+    /// The rules of some versions that differ much, oldest first.
+    pub fn landmarks() -> [Rules; 8] {
+        LANDMARKS.map(Rules::since)
     }
 
     /// The rules of the newest observed version.
     pub fn newest() -> Rules {
-        V2_1_325
+        Rules::since(published::NEWEST)
     }
 
     /// Whether only the usual members of calls are sent, for all calls.
@@ -411,12 +440,16 @@ impl Rules {
 
     /// Whether a `last-prompt` record can name the leaf.
     pub(crate) fn leaf_is_named(&self) -> bool {
-        self.leaf == Leaf::LastEnd
+        matches!(self.leaf, Leaf::LastMessage | Leaf::LastEnd)
     }
 
     /// The version as text, for example `2.1.325`.
     pub fn name(&self) -> String {
-        let [major, minor, patch] = self.version;
-        format!("{major}.{minor}.{patch}")
+        version_name(self.version)
     }
+}
+
+/// A version as text.
+pub(crate) fn version_name([major, minor, patch]: [u32; 3]) -> String {
+    format!("{major}.{minor}.{patch}")
 }

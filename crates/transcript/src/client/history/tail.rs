@@ -13,7 +13,7 @@ use std::thread;
 use hashbrown::HashSet;
 use memchr::memmem;
 
-use super::rules::{Leaf, Rules};
+use super::rules::Rules;
 use super::tree::{Tree, is_message};
 use crate::conversation::Conversation;
 use crate::conversation::table::Id;
@@ -27,7 +27,7 @@ use crate::format::json::Json;
 /// nothing that is sent depends on them.
 pub fn open(path: &Path, rules: Rules) -> crate::Result<Conversation> {
     // Clients that continue from the newest record have to see all times.
-    if rules.leaf == Leaf::LastEnd
+    if rules.leaf_is_named()
         && let Some(cut) = find_cut(path)?
         && let Some(conversation) = from(path, rules, &cut)?
     {

@@ -9,12 +9,32 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::block::SentBlock;
-use super::rules::{Calls, References, Rules};
+use super::rules::{Calls, Plans, References, Rules};
 use crate::format::content::BlockKind;
-use crate::format::json::{Json, Shape, quote};
+use crate::format::json::{Json, Object, Shape, quote};
 
-/// The tool that starts sub-agents: its old and its new name.
-const TASK: [&str; 2] = ["Task", "Agent"];
+/// A tool whose calls some versions send under another name.
+#[derive(Clone, Copy, Debug)]
+pub struct Renamed {
+    /// The name in the file.
+    pub old: &'static str,
+    /// The name that is sent.
+    pub new: &'static str,
+    /// The first version that does so.
+    pub since: [u32; 3],
+    /// The first version that no longer does.
+    pub until: [u32; 3],
+}
+
+const ALWAYS: [u32; 3] = [u32::MAX; 3];
+
+/// All tools that were renamed.
+pub const RENAMED: &[Renamed] = &[
+    Renamed { old: "Task", new: "Agent", since: [2, 1, 63], until: ALWAYS },
+    Renamed { old: "KillShell", new: "TaskStop", since: [2, 1, 51], until: [2, 1, 304] },
+    Renamed { old: "AgentOutputTool", new: "TaskOutput", since: [2, 1, 51], until: [2, 1, 277] },
+    Renamed { old: "BashOutput", new: "TaskOutput", since: [2, 1, 162], until: [2, 1, 277] },
+];
 
 const GONE: &str = "[Tool references removed - tools no longer available]";
 const NOT_ENABLED: &str = "[Tool references removed - tool search not enabled]";
@@ -40,41 +60,42 @@ const OLDER: &[&str] = &[
     "EnterPlanMode",
 ];
 
-/// The tools of 2.1.325, including those that it loads on demand.
+/// The tools of 2.1.325 when it prints one answer, including those that it loads on demand, and old
+/// names that it still knows. Without print mode, `AskUserQuestion`, `EnterPlanMode` and
+/// `ExitPlanMode` are there, too.
 const NEWEST: &[&str] = &[
     "Agent",
     "Bash",
-    "Edit",
-    "ListAgents",
-    "Read",
-    "ReportFindings",
-    "ScheduleWakeup",
-    "Skill",
-    "ToolSearch",
-    "Workflow",
-    "Write",
-    "AskUserQuestion",
     "CronCreate",
     "CronDelete",
     "CronList",
-    "EnterPlanMode",
+    "Edit",
     "EnterWorktree",
-    "ExitPlanMode",
     "ExitWorktree",
+    "KillShell",
+    "ListAgents",
     "Monitor",
     "NotebookEdit",
+    "Read",
+    "ReportFindings",
+    "ScheduleWakeup",
     "SendMessage",
-    "TaskCreate",
-    "TaskGet",
-    "TaskList",
+    "Skill",
+    "Task",
     "TaskStop",
-    "TaskUpdate",
+    "ToolSearch",
     "WebFetch",
     "WebSearch",
+    "Workflow",
+    "Write",
 ];
 
+/// The tools that 2.1.325 has in addition for models that do not accept messages of the role
+/// `system`.
+const FOR_OLDER_MODELS: &[&str] = &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
+
 /// The text that the newest client adds after references to tools.
-pub(super) fn loaded(blocks: &[SentBlock], rules: Rules) -> Option<SentBlock> {
+fn loaded(blocks: &[SentBlock], rules: Rules) -> Option<SentBlock> {
     let has_reference = |block: &SentBlock| {
         if block.kind() != BlockKind::ToolResult || !may_refer(block) {
             return false;
@@ -86,13 +107,19 @@ pub(super) fn loaded(blocks: &[SentBlock], rules: Rules) -> Option<SentBlock> {
         .then(|| SentBlock::text("Tool loaded."))
 }
 
-/// A block as the client sends it with the tools that it has.
+/// A call as the client sends it.
 pub(super) fn fitted(block: SentBlock, rules: Rules) -> SentBlock {
-    match block.kind() {
-        BlockKind::ToolUse => call(block, rules),
-        BlockKind::ToolResult => result(block, rules),
-        _ => block,
+    if block.kind() == BlockKind::ToolUse { call(block, rules) } else { block }
+}
+
+/// Omits references to tools that the client does not have for this model, and adds what it says
+/// about the others.
+pub(super) fn refer(blocks: &mut Vec<SentBlock>, rules: Rules, takes_system: bool) {
+    let results = blocks.iter_mut().filter(|block| block.kind() == BlockKind::ToolResult);
+    for block in results.filter(|block| may_refer(block)) {
+        *block = result(block.clone(), rules, takes_system);
     }
+    blocks.extend(loaded(blocks, rules));
 }
 
 /// Whether a result may contain references to tools. Almost none does, and the others need not be
@@ -109,16 +136,20 @@ fn is_reference(part: &Json<'_>) -> bool {
 
 fn call(block: SentBlock, rules: Rules) -> SentBlock {
     let Some(object) = block.json().object() else { return block };
-    let name = object.get("name");
-    let is = |wanted: &str| name.is_some_and(|name| name.is(wanted));
-    let renamed = (rules.renames_tasks && is(TASK[0])).then(|| quote(TASK[1]).into_bytes());
-    let input = object.get("input").filter(|_| rules.drops_plans && is("ExitPlanMode"));
-    let without_plan = input.and_then(Json::object).map(|input| {
-        let members = input.members().filter(|(name, _)| name != "plan");
+    let name = object.get("name").and_then(Json::text).unwrap_or_default();
+    let renamed = renamed(&name, rules).map(|name| quote(name).into_bytes());
+    let input = object.get("input").and_then(Json::object);
+    let input = input.and_then(|input| {
+        let omitted = omitted(&name, &input, rules);
+        let is_kept = |name: &str| !omitted.contains(&name);
+        if input.members().all(|(name, _)| is_kept(&name)) {
+            return None;
+        }
+        let members = input.members().filter(|(name, _)| is_kept(name));
         let members = members.map(|(name, value)| member(&name, value.raw()));
-        [b"{", members.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"}"].concat()
+        Some([b"{", members.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"}"].concat())
     });
-    let changed = [("name", renamed), ("input", without_plan)];
+    let changed = [("name", renamed), ("input", input)];
     let is_plain = match rules.calls {
         Calls::AsStored => false,
         Calls::PlainWithCaller => object.get("caller").is_some(),
@@ -137,14 +168,38 @@ fn call(block: SentBlock, rules: Rules) -> SentBlock {
     block.with_raw(raw)
 }
 
+/// The name that a tool has now.
+fn renamed(name: &str, rules: Rules) -> Option<&'static str> {
+    let known = RENAMED
+        .iter()
+        .find(|one| one.old == name && (one.since..one.until).contains(&rules.version));
+    known.map(|known| known.new)
+}
+
+/// The members of a call's input that the client does not send.
+fn omitted(tool: &str, input: &Object<'_>, rules: Rules) -> &'static [&'static str] {
+    let has = |name: &str| input.get(name).is_some();
+    match tool {
+        "ExitPlanMode" => match rules.plans {
+            Plans::Sent => &[],
+            Plans::Omitted => &["plan"],
+            Plans::OmittedWithPath => &["plan", "planFilePath"],
+        },
+        "Edit" if rules.drops_single_edits && has("edits") => {
+            &["old_string", "new_string", "replace_all"]
+        }
+        "SendMessage" if rules.drops_old_messages && has("to") && has("message") => {
+            &["type", "recipient", "content", "request_id", "approve"]
+        }
+        _ => &[],
+    }
+}
+
 fn member(name: &str, value: &[u8]) -> Vec<u8> {
     [quote(name).as_bytes(), b":", value].concat()
 }
 
-fn result(block: SentBlock, rules: Rules) -> SentBlock {
-    if !may_refer(&block) {
-        return block;
-    }
+fn result(block: SentBlock, rules: Rules, takes_system: bool) -> SentBlock {
     let content = block.json().get("content").filter(|content| content.shape() == Shape::Array);
     let Some(content) =
         content.filter(|content| content.elements().any(|part| is_reference(&part)))
@@ -161,9 +216,19 @@ fn result(block: SentBlock, rules: Rules) -> SentBlock {
     let (kept, text) = match rules.references {
         References::AsStored => return block,
         References::Dropped => (kept(&|_| false), NOT_ENABLED),
-        References::Offered => (kept(&|part| is_offered(part, NEWEST)), GONE),
+        References::Offered => {
+            let is_known = |part: &Json<'_>| {
+                is_offered(part, NEWEST) || (!takes_system && is_offered(part, FOR_OLDER_MODELS))
+            };
+            (kept(&is_known), GONE)
+        }
         References::OfferedThenDropped => {
-            let is_any = !kept(&|part| is_offered(part, OLDER)).is_empty();
+            // It knows the new name of a tool as soon as it uses it.
+            let is_renamed = renamed("Task", rules).is_some();
+            let is_known = |part: &Json<'_>| {
+                is_offered(part, OLDER) || (is_renamed && is_offered(part, &["Agent"]))
+            };
+            let is_any = !kept(&is_known).is_empty();
             (kept(&|_| false), if is_any { NOT_ENABLED } else { GONE })
         }
     };

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use hashbrown::{HashMap, HashSet};
 
-use super::rules::{Bridge, Keeps, Leaf, Rules, Siblings, Timeless};
+use super::rules::{Bridge, Keeps, Leaf, NullLine, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
 use crate::conversation::cycles::cycles;
 use crate::conversation::table::{Boundary, Id, Row, RowId, Table};
@@ -45,7 +45,7 @@ impl ById {
 }
 
 /// The records that a client continues with.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
     pub(super) leaf: Option<RowId>,
     pub(super) rows: Vec<RowId>,
@@ -57,7 +57,7 @@ impl<'a> Tree<'a> {
     pub(super) fn new(table: &'a Table, rules: Rules, remarks: &mut Vec<Note>) -> Self {
         let (nodes, by_id) = nodes(table, rules);
         let mut parents = parents(table, rules, &nodes, &by_id, remarks);
-        if rules.breaks_loops && rules.leaf == Leaf::LastEnd {
+        if rules.breaks_loops && rules.leaf_is_named() {
             // Cuts each cycle before its first record, so that it has an end.
             for cut in cycles(parents.len(), |node| parents[node]) {
                 parents[cut] = None;
@@ -73,6 +73,11 @@ impl<'a> Tree<'a> {
     /// The records from the root, or from the last compaction, to the leaf, and those that the
     /// client adds.
     pub(super) fn chain(&self, notes: &mut Vec<Note>) -> Result<Chain, Refusal> {
+        if let Some(line) = self.table.null_line
+            && self.rules.null_line == NullLine::Refused
+        {
+            return Err(Refusal::Null(line));
+        }
         let leaf = self.leaf()?;
         let mut chain = self.walk(leaf)?;
         let untimed = |node: usize| self.row(node).time.is_none();
@@ -110,7 +115,9 @@ impl<'a> Tree<'a> {
     fn leaf(&self) -> Result<usize, Refusal> {
         let is_candidate = |node: usize| {
             let row = self.row(node);
-            !row.says_sidechain && (self.rules.progress_leaf || row.kind != Kind::Progress)
+            let can_be_side = self.rules.sidechain_leaf && !self.table.is_agent;
+            (can_be_side || !row.says_sidechain)
+                && (self.rules.progress_leaf || row.kind != Kind::Progress)
         };
         let candidates: Vec<usize> =
             (0..self.nodes.len()).filter(|node| is_candidate(*node)).collect();
@@ -125,7 +132,7 @@ impl<'a> Tree<'a> {
         match self.rules.leaf {
             Leaf::NewestOrFirst if self.row(first).time.is_none() => Ok(first),
             Leaf::NewestOrFirst | Leaf::Newest => Ok(newest().unwrap_or(first)),
-            Leaf::LastEnd => self.last_end(&candidates),
+            Leaf::LastMessage | Leaf::LastEnd => self.last_end(&candidates),
         }
     }
 
@@ -171,13 +178,20 @@ impl<'a> Tree<'a> {
         };
         // A named record counts only if there is a message on the path up from it.
         let named = named.filter(|node| above(*node)[0]);
-        let mut ends = candidates.iter().rev().copied().filter(|node| !has_child[*node]);
+        let is_end = |node: &usize| {
+            let counts = self.rules.leaf == Leaf::LastMessage && is_message(self.row(*node));
+            counts || !has_child[*node]
+        };
+        let mut ends = candidates.iter().rev().copied().filter(is_end);
         let found = ends.clone().find(|node| {
             let [has_message, below] = above(*node);
             has_message && (named.is_none() || below)
         });
         // A session with only local commands is resumed too.
-        found.or_else(|| ends.next().filter(|_| named.is_none())).ok_or(Refusal::NoEnd)
+        let is_event_enough = self.rules.resumes_events && named.is_none();
+        let found = found.or_else(|| ends.next().filter(|_| is_event_enough));
+        let is_named = |node: &usize| self.rules.resumes_events || self.row(*node).uuid.is_some();
+        found.filter(is_named).ok_or(Refusal::NoEnd)
     }
 
     /// The path from the leaf up to a root, reversed.
@@ -272,9 +286,12 @@ impl<'a> Tree<'a> {
                 _ => {}
             }
         }
-        let mut last: HashMap<Id, usize> = HashMap::new();
+        let (mut first, mut last): (HashMap<Id, usize>, HashMap<Id, usize>) = Default::default();
         for (at, node) in chain.iter().enumerate() {
-            last.extend(answer(*node).map(|id| (id, at)));
+            if let Some(id) = answer(*node) {
+                first.entry(id).or_insert(at);
+                last.insert(id, at);
+            }
         }
         let mut whole = Vec::with_capacity(chain.len());
         // Results that wait for their place, and the answer that they belong to.
@@ -298,7 +315,9 @@ impl<'a> Tree<'a> {
             };
             let found = lines.entry(id).or_default();
             if self.rules.siblings == Siblings::ByPlace {
-                let early = self.before(found, *node);
+                // Nothing goes before the first record on the chain.
+                let is_first = first.get(&id) == Some(&at);
+                let early = if is_first { Vec::new() } else { self.before(found, *node) };
                 count += early.len();
                 whole.extend(early);
                 if let Some(results) = results.remove(&id) {
@@ -311,10 +330,14 @@ impl<'a> Tree<'a> {
                 continue;
             }
             count += found.len();
+            if self.rules.siblings == Siblings::ByTime {
+                found.sort_by_key(|node| self.row(*node).time);
+            }
             whole.append(found);
             if let Some(mut results) = results.remove(&id) {
                 count += results.len();
-                results.sort_by_key(|node| self.row(*node).time);
+                // Of several with the same time, the one whose call comes first.
+                results.sort_by_key(|node| (self.row(*node).time, self.parents[*node]));
                 whole.extend(results);
             }
             let records = std::mem::take(&mut count);
@@ -352,6 +375,12 @@ pub(crate) fn leaf(table: &Table, rules: Rules) -> Option<RowId> {
     tree.leaf().ok().map(|node| tree.nodes[node])
 }
 
+/// The records that a client continues with, or why there are none.
+pub(super) fn chain(table: &Table, rules: Rules) -> Result<Chain, Refusal> {
+    let mut notes = Vec::new();
+    Tree::new(table, rules, &mut notes).chain(&mut notes)
+}
+
 /// Whether the record is a message.
 pub(super) fn is_message(row: &Row) -> bool {
     matches!(row.kind, Kind::User | Kind::Assistant)
@@ -368,7 +397,8 @@ fn nodes(table: &Table, rules: Rules) -> (Vec<RowId>, ById) {
     let mut nameless: Option<usize> = None;
     let mut by_id = ById::new(table);
     for (id, row) in table.numbered() {
-        if rules.null_ends && table.null_line.is_some_and(|null| row.line > null) {
+        if rules.null_line == NullLine::Ends && table.null_line.is_some_and(|null| row.line > null)
+        {
             break;
         }
         let links = match row.kind {

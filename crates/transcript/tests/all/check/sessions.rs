@@ -372,6 +372,11 @@ pub(crate) fn session(code: Code) -> Made {
             NEWEST,
             Warning,
         ),
+        Code::ContextLimit => {
+            let text = talk().text().replace(r#""model":"m""#, r#""model":"claude-opus-5""#);
+            let text = text.replace(r#""input_tokens":1"#, r#""input_tokens":990000"#);
+            made(text, NEWEST, Note)
+        }
         Code::OtherVersions => script(&more(talk().wait(3), "gone"), NEWEST, Note),
     }
 }
