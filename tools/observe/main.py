@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from . import cases, compare, kept, published, run, show
+from . import cases, compare, damaged, kept, published, run, show
 from .between import Search
 from .outcome import of_client, of_ours, same
 
@@ -17,6 +17,8 @@ USAGE = """\
 ./observe VERSION…             where these versions differ from our rules, as a table
 ./observe --spread N           the same for N published versions, evenly spread
 ./observe --between A B        the first version that behaves differently, for each case
+./observe --damaged VERSION…   whether verdicts hold for damaged sessions of the corpus, and what
+                               the first of these versions makes of them once they are changed
 ./observe --write              keep the answers of this machine in the repository
 
 Installs one version at a time under target/observe, resumes each case in it with a new prompt
@@ -31,6 +33,7 @@ def arguments(argv):
     parser.add_argument("versions", nargs="*", metavar="VERSION")
     parser.add_argument("--between", nargs=2, metavar=("A", "B"))
     parser.add_argument("--spread", type=int, metavar="N")
+    parser.add_argument("--damaged", nargs="+", metavar="VERSION")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--case", action="append", default=[], metavar="NAME",
                         help="only this case; a trailing * stands for anything; repeatable")
@@ -41,8 +44,9 @@ def arguments(argv):
     parser.add_argument("--kept", action="store_true", help="only answers that are kept; ask none")
     parser.add_argument("--workers", type=int, default=2, help="clients at a time (default: 2)")
     args = parser.parse_args(argv)
-    if bool(args.versions) + bool(args.between) + bool(args.spread) + args.write != 1:
-        parser.error("name versions, or --between A B, or --spread N, or --write")
+    ways = [args.versions, args.between, args.spread, args.damaged, args.write]
+    if sum(map(bool, ways)) != 1:
+        parser.error("name versions, or --between A B, --spread N, --damaged VERSION, or --write")
     return args
 
 
@@ -136,6 +140,9 @@ def main(argv):
         return 0
     chosen = cases.chosen(args.case, args.group)
     try:
+        if args.damaged:
+            wrong = damaged.verdicts(args.damaged, args, note)
+            return 1 if wrong + damaged.changes(args.damaged[0], args, note) else 0
         if args.between:
             return compare_between(*args.between, chosen, args)
         versions = args.versions or published.spread(args.spread)

@@ -24,8 +24,14 @@ def last_said(messages):
     return [text for text in texts if text and not text.lstrip().startswith(OPEN)]
 
 
+def is_warmup(request):
+    """Versions 2.0.77 to 2.1.5 start sub-agents beforehand, with this prompt."""
+    return len(request["messages"] or []) == 1 and last_said(request["messages"]) == ["Warmup"]
+
+
 def of_client(case, answer, applied=None):
-    talks = [r for r in answer["requests"] if r["tools"] or len(r["messages"] or []) > 1]
+    talks = [r for r in answer["requests"]
+             if (r["tools"] or len(r["messages"] or []) > 1) and not is_warmup(r)]
     if answer["code"] == "timeout":
         return {"outcome": "refused", "how": "hangs"}
     if answer["code"] != 0:

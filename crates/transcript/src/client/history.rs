@@ -358,7 +358,7 @@ fn build(
         }
         lines.push(line);
     }
-    filter::filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
+    let had_blanks = filter::filter(&mut lines, rules, then.is_some(), &table.ids, &mut notes);
     let (of_file, is_default) = model::of(&lines, &table.ids, rules.version);
     let name = chosen.unwrap_or(of_file);
     for line in lines.iter_mut().filter(|line| line.is_result()) {
@@ -372,7 +372,7 @@ fn build(
         return Ok(Err(Refusal::Input(row)));
     }
     if let Some(prompt) = then {
-        filter::fill(&mut lines, rules, &mut notes);
+        filter::fill(&mut lines, rules, had_blanks, &mut notes);
         lines.push(Line::made(Kind::User, vec![SentBlock::text(prompt)], true));
     }
     let messages = merge::merge(lines, rules, takes_system(name));

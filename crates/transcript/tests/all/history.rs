@@ -199,7 +199,9 @@ fn every_observed_answer() {
                 let version = version.as_str().unwrap();
                 asked += 1;
                 let found = predicted(path, version, "RESUME PROMPT", &texts);
-                let is_known = KNOWN.contains(&&*format!("{case} {version}"));
+                let is_known = KNOWN.iter().any(|(name, since, until)| {
+                    name == case && (*since..=*until).contains(&parse(version))
+                });
                 if (found == expected) == is_known {
                     wrong.push(difference(case, version, &expected, &found));
                 }
@@ -213,9 +215,18 @@ fn every_observed_answer() {
 /// How many answers there are at least.
 const ASKED: usize = 6_000;
 
-/// Answers that are known to differ: 1.0.128 does not read a line with a byte order mark; 2.0.76
-/// takes another record for the beginning, if a parent and times are missing.
-const KNOWN: [&str; 2] = ["bom 1.0.128", "gap_without_time 2.0.76"];
+/// Cases that are known to differ, from a version to a version.
+const KNOWN: [(&str, [u32; 3], [u32; 3]); 2] = [
+    // A line with a byte order mark is not read.
+    ("bom", [1, 0, 128], [1, 0, 128]),
+    // Without any message, records of the same time behind a gap are sent in reverse.
+    ("gap_root_commands", [2, 1, 187], [2, 1, 325]),
+];
+
+fn parse(version: &str) -> [u32; 3] {
+    let numbers: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+    numbers.try_into().unwrap()
+}
 
 /// The first difference between two outcomes, in few words.
 fn difference(case: &str, version: &str, sent: &Value, ours: &Value) -> String {

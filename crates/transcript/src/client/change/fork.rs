@@ -1,10 +1,12 @@
 //! A session up to a point: one path through it, and nothing else.
 
+use hashbrown::HashSet;
 use thiserror::Error;
 
 use super::{Change, Subject, answer_of};
 use crate::conversation::Conversation;
-use crate::conversation::table::RowId;
+use crate::conversation::table::{Id, RowId};
+use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 
 /// Where a fork ends.
@@ -85,6 +87,11 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         stays[row.index()] = true;
         last = last.max(row.index());
     }
+    let mut kept = order[..end].to_vec();
+    for row in results_elsewhere(conversation, &stays) {
+        stays[row.index()] = true;
+        kept.extend((row.index() > last).then_some(row));
+    }
     let mut gone = 0;
     for (id, row) in conversation.table.numbered() {
         // Records of sub-agents in the session's file, from before the last kept record.
@@ -115,7 +122,7 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
             matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System);
         is_tree && !known.is_sidechain && conversation.graph.link(**row).is_step()
     };
-    if let Some(last) = order[..end].iter().rev().find(is_step)
+    if let Some(last) = kept.iter().rev().find(is_step)
         && let Some(time) =
             change.needed_time(conversation, Some(*last), conversation.table.row(*last).time)
     {
@@ -127,6 +134,24 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         );
     }
     Ok(change)
+}
+
+/// Results of calls that stay, on records that do not: newer clients find a result by its call,
+/// wherever it hangs.
+fn results_elsewhere(conversation: &Conversation, stays: &[bool]) -> Vec<RowId> {
+    let table = &conversation.table;
+    let of = |kind: BlockKind| {
+        let blocks = table.blocks().iter().filter(move |block| block.kind == kind);
+        blocks.filter_map(|block| Some((block.id?, block.row)))
+    };
+    let is_kept = |(_, row): &(Id, RowId)| stays[row.index()];
+    let calls: HashSet<Id> = of(BlockKind::ToolUse).filter(is_kept).map(|(id, _)| id).collect();
+    let mut done: HashSet<Id> =
+        of(BlockKind::ToolResult).filter(is_kept).map(|(id, _)| id).collect();
+    let others = of(BlockKind::ToolResult).filter(|(_, row)| {
+        !stays[row.index()] && !table.row(*row).is_sidechain && !table.row(*row).is_repeat
+    });
+    others.filter(|(id, _)| calls.contains(id) && done.insert(*id)).map(|(_, row)| row).collect()
 }
 
 /// The rows on the path to a record's chain, up to the end of that chain.

@@ -16,14 +16,15 @@ const INTERRUPTED: &str = "[Request interrupted by user for tool use]";
 const NO_RESPONSE: &str = "No response requested.";
 const CONTINUE: &str = "Continue from where you left off.";
 
-/// Omits what must not be sent, and closes calls at the end if a prompt follows.
+/// Omits what must not be sent, and closes calls at the end if a prompt follows. Returns whether
+/// blank answers were among what is omitted.
 pub(super) fn filter(
     lines: &mut Vec<Line>,
     rules: Rules,
     is_followed: bool,
     ids: &Ids,
     notes: &mut Vec<Note>,
-) {
+) -> bool {
     let results = |lines: &[Line]| -> HashSet<CallId> {
         let blocks =
             lines.iter().filter(|line| line.kind == Kind::User).flat_map(|line| &line.blocks);
@@ -39,8 +40,8 @@ pub(super) fn filter(
         let from = unfinished_from(lines, &answered, rules);
         unfinished = from.unwrap_or(unfinished);
         let made = match rules.closing {
-            Closing::Always => closing(lines, &answered, ids, OPEN),
-            Closing::InTurn if from.is_some() => closing(lines, &answered, ids, INTERRUPTED),
+            Closing::Always => closing(lines, &answered, rules, ids, OPEN),
+            Closing::InTurn if from.is_some() => closing(lines, &answered, rules, ids, INTERRUPTED),
             Closing::InTurn | Closing::No => Vec::new(),
         };
         if !made.is_empty() {
@@ -92,6 +93,7 @@ pub(super) fn filter(
             !goes
         });
     }
+    let before = lines.len();
     if rules.drops_blank {
         lines.retain(|line| {
             let goes = line.kind == Kind::Assistant
@@ -101,10 +103,21 @@ pub(super) fn filter(
             !goes
         });
     }
+    lines.len() < before
+}
+
+/// Whether the user says something, for once not with the result of a call. That the program was
+/// ended in the middle of a turn is not said by the user.
+fn asks(line: &Line, rules: Rules) -> bool {
+    line.kind == Kind::User && !line.is_result() && !is_shutdown(line, rules)
+}
+
+fn is_shutdown(line: &Line, rules: Rules) -> bool {
+    rules.continues_after_shutdown && line.is_shutdown
 }
 
 /// The index where the last turn begins, if the session ends inside it: apart from unanswered calls
-/// and answers without content, the last line is a result.
+/// and answers without content, the last line is a result or a shutdown.
 fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>, rules: Rules) -> Option<usize> {
     let is_open = |line: &Line| {
         line.calls().next().is_some() && line.calls().all(|id| !answered.contains(&id))
@@ -115,19 +128,24 @@ fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>, rules: Rules) -> 
         Kind::Assistant => line.speaks() && !is_open(line),
         _ => false,
     };
-    lines.iter().rev().find(is_said).filter(|last| last.is_result())?;
-    let asks = |line: &Line| line.kind == Kind::User && !line.is_result();
-    Some(lines.iter().rposition(asks).map_or(0, |at| at + 1))
+    let last = lines.iter().rev().find(is_said);
+    last.filter(|last| last.is_result() || is_shutdown(last, rules))?;
+    Some(lines.iter().rposition(|line| asks(line, rules)).map_or(0, |at| at + 1))
 }
 
 /// Made-up results for the open calls of the last answer, if no user message follows it.
-fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids, text: &str) -> Vec<Line> {
+fn closing(
+    lines: &[Line],
+    answered: &HashSet<CallId>,
+    rules: Rules,
+    ids: &Ids,
+    text: &str,
+) -> Vec<Line> {
     let is_answer = |line: &Line| line.kind == Kind::Assistant && line.speaks();
     let Some(last) = lines.iter().rposition(is_answer) else {
         return Vec::new();
     };
-    let spoken = lines[last..].iter().any(|line| line.kind == Kind::User && !line.is_result());
-    if spoken {
+    if lines[last..].iter().any(|line| asks(line, rules)) {
         return Vec::new();
     }
     let of_last =
@@ -139,7 +157,8 @@ fn closing(lines: &[Line], answered: &HashSet<CallId>, ids: &Ids, text: &str) ->
 
 /// Inserts what the client writes between the end of the conversation and the next prompt: after
 /// the last message, before lines that are not part of the conversation.
-pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
+/// Where blank answers were dropped, some versions take the user's last records for one.
+pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, had_blanks: bool, notes: &mut Vec<Note>) {
     let last_of =
         |lines: &[Line], kinds: &[Kind]| lines.iter().rposition(|line| kinds.contains(&line.kind));
     let kinds = [Kind::User, Kind::Assistant, Kind::Attachment];
@@ -162,7 +181,12 @@ pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
     // Attachments stay with the message that they follow.
     at += lines[at + 1..].iter().take_while(|line| line.kind == Kind::Attachment).count();
     let is_attachment = lines[at].kind == Kind::Attachment && rules.fill != Fill::Last;
-    if rules.says_continue && (is_attachment || lines[at].is_result()) {
+    let is_user = |line: &&Line| line.kind == Kind::User;
+    let alone = if had_blanks && rules.joins_after_blanks { usize::MAX } else { 1 };
+    let mut said = lines[..=at].iter().rev().take_while(is_user).take(alone);
+    let is_unfinished =
+        is_attachment || said.any(Line::is_result) || is_shutdown(&lines[at], rules);
+    if rules.says_continue && is_unfinished {
         at = lines.len();
         lines.push(Line::made(Kind::User, vec![SentBlock::text(CONTINUE)], true));
     }
@@ -172,15 +196,16 @@ pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, notes: &mut Vec<Note>) {
     notes.push(Note::Filled);
 }
 
-/// Whether the user's last lines are local commands that begin with their caveat. After these, the
-/// newest client inserts no filler.
+/// Whether the user's last lines are a caveat, a local command and its outputs. After these, newer
+/// clients insert no filler; they do after a command that has no caveat directly before it.
 fn ends_in_commands(lines: &[Line]) -> bool {
-    let is_command = |line: &Line| {
-        line.kind != Kind::Assistant
-            && (line.kind != Kind::User
-                || matches!(line.input, Some(Input::Command | Input::Output | Input::Preface)))
-    };
-    lines.iter().rev().take_while(|line| is_command(line)).any(|line| {
+    let said = |line: &&Line| matches!(line.kind, Kind::User | Kind::Assistant);
+    let mut lines = lines.iter().rev().filter(said);
+    let mut last = lines.find(|line| line.input != Some(Input::Output));
+    if last.is_some_and(|line| line.input == Some(Input::Command)) {
+        last = lines.next();
+    }
+    last.is_some_and(|line| {
         let words = line.blocks.first().and_then(SentBlock::words).unwrap_or_default();
         line.kind == Kind::User && words.starts_with("<local-command-caveat>")
     })

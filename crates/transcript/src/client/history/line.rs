@@ -24,6 +24,8 @@ pub(super) struct Line {
     pub(super) is_string: bool,
     /// The record represents an API error.
     pub(super) is_error: bool,
+    /// The user did not interrupt: the program was ended.
+    pub(super) is_shutdown: bool,
     pub(super) is_local_command: bool,
     pub(super) sent: Vec<Sent>,
 }
@@ -49,7 +51,7 @@ impl Line {
         let is_silent = row.kind == Kind::System && row.input.is_none();
         is_silent
             || (!matches!(row.kind, Kind::Attachment | Kind::System)
-                && row.input != Some(Input::Preface))
+                && !matches!(row.input, Some(Input::Preface | Input::Interrupt)))
     }
 
     pub(super) fn outline(row: RowId, table: &Table, rules: Rules) -> Line {
@@ -65,11 +67,11 @@ impl Line {
         let mut parts = table.blocks_of(row);
         match table.row(row).kind {
             Kind::Assistant => parts.all(|part| table.range(part).is_some()),
-            // Task notifications are recognized by a member beside the message. For results, that
-            // does not matter.
+            // Task notifications and shutdowns are recognized by a member beside the message. For
+            // results, that does not matter.
             Kind::User => {
                 let is_told = match table.row(row).input {
-                    Some(Input::Summary | Input::Notification) | None => false,
+                    Some(Input::Summary | Input::Notification | Input::Interrupt) | None => false,
                     Some(Input::ToolResult) => {
                         parts.clone().all(|part| table.block(part).kind == BlockKind::ToolResult)
                     }
@@ -110,6 +112,8 @@ impl Line {
             let blocks = message.blocks().map(SentBlock::read).zip(parts);
             line.blocks = blocks.map(|(block, (id, part))| block.of(id, part)).collect();
         }
+        line.is_shutdown =
+            line.input == Some(Input::Interrupt) && entry.flag("interruptedByShutdown");
         match line.kind {
             Kind::Attachment => line.sent = attachment::sent(entry, sending),
             Kind::System if entry.get("subtype").is_some_and(|name| name.is("local_command")) => {
@@ -159,6 +163,7 @@ impl Line {
             blocks,
             is_string,
             is_error: false,
+            is_shutdown: false,
             is_local_command: false,
             sent: Vec::new(),
         }

@@ -7,7 +7,7 @@ use crate::format::entry::Kind;
 /// The models that a client uses if the file names none that it offers: since which version.
 const DEFAULTS: &[([u32; 3], &str)] = &[
     ([1, 0, 128], "claude-sonnet-4-20250514"),
-    ([2, 0, 36], "claude-sonnet-4-5-20250929"),
+    ([2, 0, 0], "claude-sonnet-4-5-20250929"),
     ([2, 1, 45], "claude-sonnet-4-6"),
     ([2, 1, 129], "claude-opus-4-7"),
     ([2, 1, 154], "claude-opus-4-8"),
@@ -16,7 +16,7 @@ const DEFAULTS: &[([u32; 3], &str)] = &[
 ];
 
 /// The first version that continues with the model of the last answer.
-const KEEPS_MODEL: [u32; 3] = [2, 1, 145];
+const KEEPS_MODEL: [u32; 3] = [2, 1, 144];
 
 const ALWAYS: [u32; 3] = [u32::MAX; 3];
 
@@ -43,13 +43,13 @@ const OFFERED: &[Offered] = &[
     offered("haiku", [4, 5], KEEPS_MODEL, ALWAYS),
     offered("sonnet", [4, 5], KEEPS_MODEL, ALWAYS),
     offered("sonnet", [4, 6], KEEPS_MODEL, ALWAYS),
-    offered("sonnet", [5, 0], [2, 1, 200], ALWAYS),
+    offered("sonnet", [5, 0], [2, 1, 197], ALWAYS),
     offered("opus", [4, 5], KEEPS_MODEL, ALWAYS),
     offered("opus", [4, 6], KEEPS_MODEL, ALWAYS),
     offered("opus", [4, 7], KEEPS_MODEL, ALWAYS),
     offered("opus", [4, 8], [2, 1, 154], ALWAYS),
     offered("opus", [5, 0], [2, 1, 219], ALWAYS),
-    offered("opus", [5, 5], [2, 1, 219], [2, 1, 252]),
+    offered("opus", [5, 5], [2, 1, 219], [2, 1, 251]),
     offered("opus", [5, 5], [2, 1, 280], ALWAYS),
     offered("sonnet", [5, 5], [2, 1, 280], ALWAYS),
     offered("haiku", [5, 5], [2, 1, 280], ALWAYS),
@@ -154,7 +154,7 @@ const LIMITS: &[([u32; 3], &[&str], &[&str])] = &[
     ([1, 0, 128], &["default"], &[]),
     ([2, 1, 129], &["haiku-4-5", "sonnet-4", "opus-4"], &["default"]),
     ([2, 1, 153], &["sonnet-4-6", "sonnet-5", "opus-4-6"], &[]),
-    ([2, 1, 218], &["sonnet-4-6", "sonnet-5", "opus-4-6", "opus-4-8", "opus-5"], &[]),
+    ([2, 1, 217], &["sonnet-4-6", "sonnet-5", "opus-4-6", "opus-4-8", "opus-5"], &[]),
     (
         [2, 1, 285],
         &["sonnet-4-6", "opus-4-6"],

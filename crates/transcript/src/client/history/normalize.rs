@@ -35,7 +35,7 @@ pub(super) fn repair(
     if rules.blanks == Blanks::All {
         messages = joined(messages, rules);
     }
-    if rules.drops_blank {
+    if rules.fills_empty {
         let sends_empty = rules.blanks != Blanks::All && rules.pairing == Pairing::Strict;
         for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
             if message.blocks.is_empty() {

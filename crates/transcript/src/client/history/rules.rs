@@ -54,6 +54,12 @@ pub struct Rules {
     pub drops_thinking_only: bool,
     /// Blank answers are dropped, and empty ones are filled.
     pub drops_blank: bool,
+    /// Answers without content get a text that says so.
+    pub fills_empty: bool,
+    /// Where blank answers were dropped, the user's last records count as one message.
+    pub joins_after_blanks: bool,
+    /// What was interrupted because the program was ended counts as unfinished.
+    pub continues_after_shutdown: bool,
     /// Which record decides whether a filler is inserted before the next prompt.
     pub fill: Fill,
     /// An answer that represents an API error does not count for that after a result or an
@@ -166,6 +172,8 @@ pub enum Siblings {
     ByTime,
     /// Results are placed by their position in the file, with their attachments.
     ByPlace,
+    /// The same, and results are found by their calls, wherever they hang.
+    ByCall,
 }
 
 /// Which record decides whether a filler is inserted before the next prompt.
@@ -343,6 +351,9 @@ const FIRST: Rules = Rules {
     open_drops_record: false,
     drops_thinking_only: false,
     drops_blank: false,
+    fills_empty: false,
+    joins_after_blanks: false,
+    continues_after_shutdown: false,
     fill: Fill::Last,
     looks_past_errors: false,
     says_continue: false,

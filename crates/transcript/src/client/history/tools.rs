@@ -33,7 +33,7 @@ pub const RENAMED: &[Renamed] = &[
     Renamed { old: "Task", new: "Agent", since: [2, 1, 63], until: ALWAYS },
     Renamed { old: "KillShell", new: "TaskStop", since: [2, 1, 51], until: [2, 1, 304] },
     Renamed { old: "AgentOutputTool", new: "TaskOutput", since: [2, 1, 51], until: [2, 1, 277] },
-    Renamed { old: "BashOutput", new: "TaskOutput", since: [2, 1, 162], until: [2, 1, 277] },
+    Renamed { old: "BashOutput", new: "TaskOutput", since: [2, 1, 160], until: [2, 1, 277] },
 ];
 
 const GONE: &str = "[Tool references removed - tools no longer available]";

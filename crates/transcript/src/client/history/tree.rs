@@ -11,6 +11,7 @@ use super::rules::{Bridge, Keeps, Leaf, NullLine, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
 use crate::conversation::cycles::cycles;
 use crate::conversation::table::{Boundary, Id, Row, RowId, Table};
+use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::input::Input;
 use crate::format::limit::{FARTHEST_UP, MOST_TRIED};
@@ -90,7 +91,9 @@ impl<'a> Tree<'a> {
                 last_message.map_or_else(|| chain.iter().all(|node| untimed(*node)), untimed)
             }
             Timeless::LeafOrRoot => {
-                untimed(leaf) || chain.first().is_some_and(|root| untimed(*root))
+                // A record whose parent is missing is not a root.
+                let is_root = |node: &&usize| self.row(**node).parent.is_none();
+                untimed(leaf) || chain.first().filter(is_root).is_some_and(|root| untimed(*root))
             }
         };
         if refused {
@@ -261,21 +264,38 @@ impl<'a> Tree<'a> {
     /// Recovers records beside the chain that belong to answers on it, and the results of their
     /// calls.
     fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, notes: &mut Vec<Note>) {
-        let on: HashSet<usize> = chain.iter().copied().collect();
-        let is_off = |node: &usize| {
-            !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
-        };
         let answer = |node: usize| {
             let row = self.row(node);
             if row.kind == Kind::Assistant { row.message } else { None }
         };
         let on_chain: HashSet<Id> = chain.iter().filter_map(|node| answer(*node)).collect();
+        let calls = if self.rules.siblings == Siblings::ByCall {
+            self.calls(|node| answer(node).filter(|id| on_chain.contains(id)))
+        } else {
+            HashMap::new()
+        };
+        let called = |node: usize| {
+            let ids = self.table.blocks_of(self.nodes[node]);
+            ids.filter_map(|id| self.table.block(id).id).find_map(|id| calls.get(&id).copied())
+        };
+        // A result at the root, whose call is beside the chain, is recovered with the call.
+        let on: HashSet<usize> = chain.iter().copied().collect();
+        let is_lost = |node: &usize| {
+            is_result(self.row(*node)) && called(*node).is_some_and(|(call, _)| !on.contains(&call))
+        };
+        let lost = chain.iter().take_while(|node| is_lost(node)).count();
+        chain.drain(..lost);
+        let on: HashSet<usize> = chain.iter().copied().collect();
+        let is_off = |node: &usize| {
+            !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
+        };
         let (mut lines, mut results): (HashMap<Id, Vec<usize>>, HashMap<Id, Vec<usize>>) =
             Default::default();
         let mut hanging: HashMap<usize, Vec<usize>> = HashMap::new();
         for node in (0..self.nodes.len()).filter(is_off) {
             let of_parent = self.parents[node].and_then(answer).filter(|id| on_chain.contains(id));
-            match (answer(node).filter(|id| on_chain.contains(id)), of_parent) {
+            let of = of_parent.or_else(|| called(node).map(|(_, answer)| answer));
+            match (answer(node).filter(|id| on_chain.contains(id)), of) {
                 (Some(id), _) => lines.entry(id).or_default().push(node),
                 (None, Some(id)) if is_result(self.row(node)) => {
                     results.entry(id).or_default().push(node);
@@ -296,6 +316,7 @@ impl<'a> Tree<'a> {
         let mut whole = Vec::with_capacity(chain.len());
         // Results that wait for their place, and the answer that they belong to.
         let mut waiting: (Option<Id>, Vec<usize>) = (None, Vec::new());
+        let mut put: HashSet<usize> = HashSet::new();
         let mut count = 0;
         for (at, node) in chain.iter().enumerate() {
             let of = answer(*node);
@@ -314,15 +335,22 @@ impl<'a> Tree<'a> {
                 continue;
             };
             let found = lines.entry(id).or_default();
-            if self.rules.siblings == Siblings::ByPlace {
+            if matches!(self.rules.siblings, Siblings::ByPlace | Siblings::ByCall) {
                 // Nothing goes before the first record on the chain.
                 let is_first = first.get(&id) == Some(&at);
                 let early = if is_first { Vec::new() } else { self.before(found, *node) };
                 count += early.len();
+                put.extend(early.iter().copied().chain([*node]));
                 whole.extend(early);
-                if let Some(results) = results.remove(&id) {
-                    count += results.len();
-                    waiting = (Some(id), results);
+                // A result waits from its call on.
+                if let Some(of_answer) = results.get_mut(&id) {
+                    let is_called = |node: &mut usize| {
+                        called(*node).is_none_or(|(call, _)| put.contains(&call))
+                    };
+                    let ready: Vec<usize> = of_answer.extract_if(.., is_called).collect();
+                    count += ready.len();
+                    waiting.0 = Some(id);
+                    waiting.1.extend(ready);
                 }
             }
             whole.push(*node);
@@ -336,9 +364,14 @@ impl<'a> Tree<'a> {
             whole.append(found);
             if let Some(mut results) = results.remove(&id) {
                 count += results.len();
-                // Of several with the same time, the one whose call comes first.
-                results.sort_by_key(|node| (self.row(*node).time, self.parents[*node]));
-                whole.extend(results);
+                if self.rules.siblings == Siblings::ByTime {
+                    // Of several with the same time, the one whose call comes first.
+                    results.sort_by_key(|node| (self.row(*node).time, self.parents[*node]));
+                    whole.extend(results);
+                } else {
+                    waiting.1.extend(results);
+                    waiting.1.sort_unstable();
+                }
             }
             let records = std::mem::take(&mut count);
             notes.extend(
@@ -347,6 +380,17 @@ impl<'a> Tree<'a> {
         }
         Self::put(&mut whole, waiting.1, &hanging);
         *chain = whole;
+    }
+
+    /// The calls of those answers that have a name, by their ids: the record, and the answer's name.
+    fn calls(&self, name: impl Fn(usize) -> Option<Id>) -> HashMap<Id, (usize, Id)> {
+        let named = (0..self.nodes.len()).filter_map(|node| Some((node, name(node)?)));
+        let calls = named.flat_map(|(node, answer)| {
+            let blocks = self.table.blocks_of(self.nodes[node]).map(|id| self.table.block(id));
+            let ids = blocks.filter(|block| block.kind == BlockKind::ToolUse);
+            ids.filter_map(|block| block.id).map(move |id| (id, (node, answer)))
+        });
+        calls.collect()
     }
 
     /// Takes those that precede a record in the file.
