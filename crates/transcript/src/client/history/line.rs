@@ -14,6 +14,7 @@ const NOTIFICATION: &str = "[SYSTEM NOTIFICATION - NOT USER INPUT]";
 
 /// One record with its content.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Line {
     pub(super) row: Option<RowId>,
     pub(super) kind: Kind,

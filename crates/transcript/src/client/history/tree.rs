@@ -2,16 +2,17 @@
 //!
 //! Works on the table alone. The steps and their order are as observed; each step is one function.
 
+mod siblings;
+
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 
 use super::rules::{Bridge, Keeps, Leaf, NullLine, Rules, Siblings, Timeless};
 use super::{Note, Refusal};
 use crate::conversation::cycles::cycles;
 use crate::conversation::table::{Boundary, Id, Row, RowId, Table};
-use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::input::Input;
 use crate::format::limit::{FARTHEST_UP, MOST_TRIED};
@@ -259,156 +260,6 @@ impl<'a> Tree<'a> {
                 .then_some(Note::Kept { boundary: boundary.row, records: kept.len() }),
         );
         chain.splice(at..at, kept);
-    }
-
-    /// Recovers records beside the chain that belong to answers on it, and the results of their
-    /// calls.
-    fn recover(&self, chain: &mut Vec<usize>, after: Option<RowId>, notes: &mut Vec<Note>) {
-        let answer = |node: usize| {
-            let row = self.row(node);
-            if row.kind == Kind::Assistant { row.message } else { None }
-        };
-        let on_chain: HashSet<Id> = chain.iter().filter_map(|node| answer(*node)).collect();
-        let calls = if self.rules.siblings == Siblings::ByCall {
-            self.calls(|node| answer(node).filter(|id| on_chain.contains(id)))
-        } else {
-            HashMap::new()
-        };
-        let called = |node: usize| {
-            let ids = self.table.blocks_of(self.nodes[node]);
-            ids.filter_map(|id| self.table.block(id).id).find_map(|id| calls.get(&id).copied())
-        };
-        // A result at the root, whose call is beside the chain, is recovered with the call.
-        let on: HashSet<usize> = chain.iter().copied().collect();
-        let is_lost = |node: &usize| {
-            is_result(self.row(*node)) && called(*node).is_some_and(|(call, _)| !on.contains(&call))
-        };
-        let lost = chain.iter().take_while(|node| is_lost(node)).count();
-        chain.drain(..lost);
-        let on: HashSet<usize> = chain.iter().copied().collect();
-        let is_off = |node: &usize| {
-            !on.contains(node) && after.is_none_or(|after| self.nodes[*node] > after)
-        };
-        let (mut lines, mut results): (HashMap<Id, Vec<usize>>, HashMap<Id, Vec<usize>>) =
-            Default::default();
-        let mut hanging: HashMap<usize, Vec<usize>> = HashMap::new();
-        for node in (0..self.nodes.len()).filter(is_off) {
-            let of_parent = self.parents[node].and_then(answer).filter(|id| on_chain.contains(id));
-            let of = of_parent.or_else(|| called(node).map(|(_, answer)| answer));
-            match (answer(node).filter(|id| on_chain.contains(id)), of) {
-                (Some(id), _) => lines.entry(id).or_default().push(node),
-                (None, Some(id)) if is_result(self.row(node)) => {
-                    results.entry(id).or_default().push(node);
-                }
-                _ if self.row(node).kind == Kind::Attachment => {
-                    hanging.entry(self.parents[node].unwrap_or(node)).or_default().push(node);
-                }
-                _ => {}
-            }
-        }
-        let (mut first, mut last): (HashMap<Id, usize>, HashMap<Id, usize>) = Default::default();
-        for (at, node) in chain.iter().enumerate() {
-            if let Some(id) = answer(*node) {
-                first.entry(id).or_insert(at);
-                last.insert(id, at);
-            }
-        }
-        let mut whole = Vec::with_capacity(chain.len());
-        // Results that wait for their place, and the answer that they belong to.
-        let mut waiting: (Option<Id>, Vec<usize>) = (None, Vec::new());
-        let mut put: HashSet<usize> = HashSet::new();
-        let mut count = 0;
-        for (at, node) in chain.iter().enumerate() {
-            let of = answer(*node);
-            if is_result(self.row(*node)) {
-                Self::put(&mut whole, self.before(&mut waiting.1, *node), &hanging);
-            } else if !matches!(
-                self.row(*node).kind,
-                Kind::Attachment | Kind::Progress | Kind::System
-            ) && of != waiting.0
-            {
-                Self::put(&mut whole, std::mem::take(&mut waiting.1), &hanging);
-                waiting.0 = None;
-            }
-            let Some(id) = of else {
-                whole.push(*node);
-                continue;
-            };
-            let found = lines.entry(id).or_default();
-            if matches!(self.rules.siblings, Siblings::ByPlace | Siblings::ByCall) {
-                // Nothing goes before the first record on the chain.
-                let is_first = first.get(&id) == Some(&at);
-                let early = if is_first { Vec::new() } else { self.before(found, *node) };
-                count += early.len();
-                put.extend(early.iter().copied().chain([*node]));
-                whole.extend(early);
-                // A result waits from its call on.
-                if let Some(of_answer) = results.get_mut(&id) {
-                    let is_called = |node: &mut usize| {
-                        called(*node).is_none_or(|(call, _)| put.contains(&call))
-                    };
-                    let ready: Vec<usize> = of_answer.extract_if(.., is_called).collect();
-                    count += ready.len();
-                    waiting.0 = Some(id);
-                    waiting.1.extend(ready);
-                }
-            }
-            whole.push(*node);
-            if last.get(&id) != Some(&at) {
-                continue;
-            }
-            count += found.len();
-            if self.rules.siblings == Siblings::ByTime {
-                found.sort_by_key(|node| self.row(*node).time);
-            }
-            whole.append(found);
-            if let Some(mut results) = results.remove(&id) {
-                count += results.len();
-                if self.rules.siblings == Siblings::ByTime {
-                    // Of several with the same time, the one whose call comes first.
-                    results.sort_by_key(|node| (self.row(*node).time, self.parents[*node]));
-                    whole.extend(results);
-                } else {
-                    waiting.1.extend(results);
-                    waiting.1.sort_unstable();
-                }
-            }
-            let records = std::mem::take(&mut count);
-            notes.extend(
-                (records > 0).then(|| Note::Recovered { answer: self.nodes[*node], records }),
-            );
-        }
-        Self::put(&mut whole, waiting.1, &hanging);
-        *chain = whole;
-    }
-
-    /// The calls of those answers that have a name, by their ids: the record, and the answer's name.
-    fn calls(&self, name: impl Fn(usize) -> Option<Id>) -> HashMap<Id, (usize, Id)> {
-        let named = (0..self.nodes.len()).filter_map(|node| Some((node, name(node)?)));
-        let calls = named.flat_map(|(node, answer)| {
-            let blocks = self.table.blocks_of(self.nodes[node]).map(|id| self.table.block(id));
-            let ids = blocks.filter(|block| block.kind == BlockKind::ToolUse);
-            ids.filter_map(|block| block.id).map(move |id| (id, (node, answer)))
-        });
-        calls.collect()
-    }
-
-    /// Takes those that precede a record in the file.
-    fn before(&self, waiting: &mut Vec<usize>, node: usize) -> Vec<usize> {
-        let split = waiting.iter().position(|other| self.nodes[*other] > self.nodes[node]);
-        let rest = waiting.split_off(split.unwrap_or(waiting.len()));
-        std::mem::replace(waiting, rest)
-    }
-
-    /// Appends results, with the attachments below them.
-    fn put(whole: &mut Vec<usize>, results: Vec<usize>, hanging: &HashMap<usize, Vec<usize>>) {
-        for result in results {
-            let mut open = vec![result];
-            while let Some(node) = open.pop() {
-                whole.push(node);
-                open.extend(hanging.get(&node).into_iter().flatten().rev());
-            }
-        }
     }
 }
 
