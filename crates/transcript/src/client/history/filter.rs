@@ -183,9 +183,9 @@ pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, had_blanks: bool, notes:
     let is_attachment = lines[at].kind == Kind::Attachment && rules.fill != Fill::Last;
     let is_user = |line: &&Line| line.kind == Kind::User;
     let alone = if had_blanks && rules.joins_after_blanks { usize::MAX } else { 1 };
-    let mut said = lines[..=at].iter().rev().take_while(is_user).take(alone);
+    let mut records = lines[..=at].iter().rev().take_while(is_user).take(alone);
     let is_unfinished =
-        is_attachment || said.any(Line::is_result) || is_shutdown(&lines[at], rules);
+        is_attachment || records.any(Line::is_result) || is_shutdown(&lines[at], rules);
     if rules.says_continue && is_unfinished {
         at = lines.len();
         lines.push(Line::made(Kind::User, vec![SentBlock::text(CONTINUE)], true));
@@ -199,8 +199,8 @@ pub(super) fn fill(lines: &mut Vec<Line>, rules: Rules, had_blanks: bool, notes:
 /// Whether the user's last lines are a caveat, a local command and its outputs. After these, newer
 /// clients insert no filler; they do after a command that has no caveat directly before it.
 fn ends_in_commands(lines: &[Line]) -> bool {
-    let said = |line: &&Line| matches!(line.kind, Kind::User | Kind::Assistant);
-    let mut lines = lines.iter().rev().filter(said);
+    let is_message = |line: &&Line| matches!(line.kind, Kind::User | Kind::Assistant);
+    let mut lines = lines.iter().rev().filter(is_message);
     let mut last = lines.find(|line| line.input != Some(Input::Output));
     if last.is_some_and(|line| line.input == Some(Input::Command)) {
         last = lines.next();
