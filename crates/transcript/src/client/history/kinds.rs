@@ -65,17 +65,17 @@ const KINDS: &[Kind] = &[
     kind("nested_memory"),
     kind("opened_file_in_ide"),
     kind("output_style"),
-    kind("pdf_reference"),
+    since("pdf_reference", [2, 1, 30]),
     kind("plan_file_reference"),
     kind("plan_mode"),
     kind("plan_mode_exit"),
     kind("plan_mode_reentry"),
-    kind("queued_command"),
+    Kind { as_today: [2, 0, 77], ..kind("queued_command") },
     since("read_truncation_notice", [2, 1, 205]),
-    kind("relevant_memories"),
+    since("relevant_memories", [2, 1, 45]),
     kind("selected_lines_in_ide"),
     since("silent_turn_reminder", [2, 1, 236]),
-    kind("skill_listing"),
+    since("skill_listing", [2, 1, 23]),
     Kind { until_system: [2, 1, 233], ..since("task_reminder", [2, 1, 142]) },
     Kind { as_today: [2, 1, 83], ..kind("task_status") },
     Kind { until: [2, 1, 63], ..kind("todo") },
@@ -84,7 +84,7 @@ const KINDS: &[Kind] = &[
     since("total_tokens_reminder", [2, 1, 176]),
     since("ultrathink_effort", [2, 1, 68]),
     Kind { until: [2, 1, 83], ..kind("ultramemory") },
-    Kind { until: [2, 1, 187], ..kind("verify_plan_reminder") },
+    Kind { until: [2, 1, 187], ..since("verify_plan_reminder", [2, 1, 2]) },
 ];
 
 /// Which types a version knows.
@@ -165,7 +165,7 @@ fn parts_of(name: &str, attachment: &Object<'_>, is_old: bool) -> Vec<Part> {
         "output_style" => one(&[&["style"]]),
         "plan_file_reference" => one(&[&["planFilePath"], &["planContent"]]),
         "plan_mode" | "plan_mode_exit" | "plan_mode_reentry" => one(&[&["planFilePath"]]),
-        "queued_command" => queued(attachment),
+        "queued_command" => queued(attachment, is_old),
         "read_truncation_notice" => one(&[&["banner"]]),
         "relevant_memories" => vec![Part::Text(each(attachment, "memories", &["path", "content"]))],
         "selected_lines_in_ide" => one(&[&["filename"], &["content"]]),
@@ -257,8 +257,8 @@ fn file(attachment: &Object<'_>) -> Vec<Part> {
     parts
 }
 
-/// What the user typed while the model was working, with the images in it.
-fn queued(attachment: &Object<'_>) -> Vec<Part> {
+/// What the user typed while the model was working; `is_old`: without the images in it.
+fn queued(attachment: &Object<'_>, is_old: bool) -> Vec<Part> {
     let Some(prompt) = attachment.get("prompt") else { return Vec::new() };
     let mut texts = Vec::new();
     let mut images = Vec::new();
@@ -266,7 +266,7 @@ fn queued(attachment: &Object<'_>) -> Vec<Part> {
         // Whatever else a file has here is not sent: a call or a result would be taken for one.
         match (block.text(), block.kind()) {
             (Some(text), _) => texts.push(text.into_owned()),
-            (None, BlockKind::Image) => {
+            (None, BlockKind::Image) if !is_old => {
                 images.push(Part::Image(block.json().raw().to_vec()));
             }
             (None, _) => {}

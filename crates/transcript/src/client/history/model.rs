@@ -140,7 +140,7 @@ fn compacts_from(model: &str, is_default: bool, version: [u32; 3]) -> Option<u64
     let (_, small, large) = LIMITS.iter().rev().find(|(since, ..)| *since <= version)?;
     let is_in = |list: &[&str]| list.iter().any(|name| model.starts_with(name));
     if is_in(small) {
-        Some(if version < [2, 1, 0] { 155_000 } else { 165_000 })
+        Some(if version < [2, 1, 21] { 155_000 } else { 165_000 })
     } else if is_in(large) {
         Some(963_500)
     } else {
