@@ -223,7 +223,7 @@ pub const CHANGES: &[Change] = &[
     change(
         [2, 1, 32],
         "blank answers are dropped",
-        "blank_then_two_texts",
+        "blank_then_interrupt",
         |r| r.drops_blank = true,
         When(|t| t.has_blanks),
     ),
