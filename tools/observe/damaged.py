@@ -149,8 +149,8 @@ def in_file(case):
     return found
 
 
-def lost(original, case, before, after):
-    """Texts that the client sends of the original and not of the damaged file, which has them."""
+def lost(case, before, after):
+    """Texts that the client sent before and does not send after, although the file has them."""
     said = texts(before.get("messages")) & in_file(case)
     sent = "\n".join(texts(after.get("messages")))
     return {text for text in said if text not in sent}
@@ -190,7 +190,7 @@ def verdicts(versions, args, note):
             after = outcomes[case.name]
             word = verdict(args.quipu, case.file, version)
             ours = of_ours(args.quipu, case, version, case.file)
-            gone = lost(original, case, outcomes[original.name], after)
+            gone = lost(case, outcomes[original.name], after)
             fault = judged(word, after, gone)
             predicted = same(after, ours)
             table[kind][word] += 1
@@ -243,7 +243,7 @@ def changes(version, args, note):
         if not predicted:
             wrong.append((version, f"{name} of {kind}", new.name, *show.difference(after, ours)))
         # What a change takes away, it says; of the rest, nothing may be missing.
-        gone = lost(case, case, before, after)
+        gone = lost(case, before, after)
         announced = name == "strip heavy" or "left out" in said
         table[name]["loses nothing"] += not gone
         table[name]["says what it leaves out"] += bool(gone) and announced
