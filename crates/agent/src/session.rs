@@ -43,7 +43,7 @@ use crate::turn::Turn;
 
 pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig};
 pub use error::FileError;
-pub use layers::{SettingsError, SettingsWishes};
+pub use layers::{SettingsError, SettingsWishes, managed_settings};
 pub use permits::{BypassWish, PermitError, PermitWishes, RootRule};
 pub use place::{Origin, PlaceError, SessionPlace};
 pub use prepare::{PrepareError, Prepared};

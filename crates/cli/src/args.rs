@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
-    inventory, ls, man, repair, ship, show, strip, tree, turns, undo,
+    inventory, ls, man, repair, ship, show, strip, tree, turns, undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     Show(show::ShowArgs),
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
+    Usage(usage::UsageArgs),
     Export(export::ExportArgs),
     Check(check::CheckArgs),
     History(history::HistoryArgs),
@@ -87,6 +88,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Ship(args)) => ship::ship(world, &args),
         Some(Command::Hook(args)) => hook::hook(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
+        Some(Command::Usage(args)) => usage::usage(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args, Cli::command()),
         Some(Command::Man(args)) => man::man(world, &args, Cli::command()),
     }

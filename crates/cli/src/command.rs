@@ -26,3 +26,4 @@ pub(crate) mod strip;
 pub(crate) mod tree;
 pub(crate) mod turns;
 pub(crate) mod undo;
+pub(crate) mod usage;

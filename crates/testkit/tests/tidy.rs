@@ -18,7 +18,8 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("agent", "agent", &["files", "transcript", "workshop"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
-    ("cli", "quipu", &["agent", "export", "files", "transcript", "workshop"]),
+    ("index", "index", &["files", "transcript"]),
+    ("cli", "quipu", &["agent", "export", "files", "index", "transcript", "workshop"]),
     ("testkit", "testkit", &[]),
 ];
 
@@ -262,7 +263,7 @@ fn type_names_are_not_shared() {
 #[test]
 fn no_flags_in_public_functions() {
     let mut found = Vec::new();
-    for folder in ["transcript", "export", "agent", "workshop"] {
+    for folder in ["transcript", "export", "agent", "index", "workshop"] {
         for path in files(&format!("crates/{folder}/src"), &["rs"]) {
             let text = code(&path).join("\n");
             for after in text.split("pub fn ").skip(1) {
@@ -381,6 +382,7 @@ fn documents_name_the_modules_there_are() {
     for (document, heading, crate_name) in [
         ("architecture.md", "## `transcript`", "transcript"),
         ("architecture.md", "## `workshop`", "workshop"),
+        ("architecture.md", "## `index`", "index"),
         ("architecture.md", "## `export`", "export"),
         ("agent.md", "| module of `crates/agent`", "agent"),
     ] {
@@ -407,7 +409,7 @@ fn documents_name_the_modules_there_are() {
             modules =
                 modules.iter().flat_map(|part| public(&src.join(format!("{part}.rs")))).collect();
         }
-        assert!(named.len() > 5, "{document}: {named:?}");
+        assert!(!named.is_empty(), "{document} has no table of {crate_name}");
         let missing: Vec<_> = modules.difference(&named).collect();
         assert!(missing.is_empty(), "{document} does not name {missing:?} of {crate_name}");
         for module in &named {

@@ -93,8 +93,8 @@ pub(super) fn read(
     }
 }
 
-/// The administrator's files, in order of precedence.
-fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
+/// The administrator's files of the client, in order of precedence.
+pub fn managed_settings() -> Result<Vec<PathBuf>, SettingsError> {
     let folder = Path::new(if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode"
     } else if cfg!(windows) {
@@ -102,8 +102,6 @@ fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
     } else {
         "/etc/claude-code"
     });
-    let mut layers: Vec<Layer> =
-        file(Source::Managed, &folder.join("managed-settings.json"))?.into_iter().collect();
     let more = folder.join("managed-settings.d");
     let entries = match fs::read_dir(&more) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>(),
@@ -116,7 +114,14 @@ fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
     paths.retain(|path| path.extension().is_some_and(|ext| ext == "json") && !is_hidden(path));
     paths.sort();
-    for path in paths {
+    paths.insert(0, folder.join("managed-settings.json"));
+    Ok(paths)
+}
+
+/// The administrator's settings, in order of precedence.
+fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
+    let mut layers = Vec::new();
+    for path in managed_settings()? {
         layers.extend(file(Source::Managed, &path)?);
     }
     if let Some(path) = environment.variable(MANAGED) {

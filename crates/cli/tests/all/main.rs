@@ -34,4 +34,5 @@ mod special;
 mod surgery;
 mod tables;
 mod terminal;
+mod usage;
 mod view;

@@ -134,6 +134,8 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "ls", lines, &["ls", "--all", "--count", "--json"]);
     book.run(&env, "check", lines, &["check", "--all", "--json"]);
     book.run(&env, "inventory", Values::Whole, &["inventory", "--all", "--json"]);
+    book.run(&env, "usage", Values::Whole, &["usage", "--by", "agent", "--json"]);
+    book.run(&env, "usage-explain", Values::Whole, &["usage", "--explain", "0b204f87", "--json"]);
     book.run(&env, "drift", lines, &["drift", "--all", "--json"]);
     book.run(&env, "hook-status", lines, &["hook", "status", "--json"]);
     book.run(&env, "ship-dry-run", lines, &["ship", "--all", "--dry-run", "--json"]);
@@ -217,9 +219,15 @@ fn each_command_with_json_has_a_schema() {
         }
     }
     // These have no flag of that name, or print something else with another flag.
-    for other in
-        ["cat", "turns-compare", "ship-dry-run", "chat-result", "chat-events", "chat-stream"]
-    {
+    for other in [
+        "cat",
+        "turns-compare",
+        "ship-dry-run",
+        "chat-result",
+        "chat-events",
+        "chat-stream",
+        "usage-explain",
+    ] {
         wanted.insert(other.to_owned());
     }
     let have: BTreeSet<String> = book.by_name.keys().cloned().collect();

@@ -185,16 +185,7 @@ impl Home {
 
     /// All transcripts, including those of sub-agents, by path.
     pub fn transcripts(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        for project in self.projects() {
-            let inside = files_under(std::slice::from_ref(&project)).into_iter().filter(|path| {
-                let below = path.strip_prefix(&project).unwrap_or(path);
-                let mut parts = below.components();
-                parts.clone().count() == 1 || parts.any(|part| part.as_os_str() == "subagents")
-            });
-            found.extend(inside);
-        }
-        found
+        self.projects().iter().flat_map(|project| transcripts_of(project)).collect()
     }
 
     /// After how many days without a change the client deletes a session.
@@ -211,6 +202,16 @@ impl Home {
     pub fn settings(&self) -> PathBuf {
         self.root.join("settings.json")
     }
+}
+
+/// All transcripts of a project, including those of sub-agents, by path.
+pub(crate) fn transcripts_of(project: &Path) -> Vec<PathBuf> {
+    let mut found = files_under(&[project.to_owned()]);
+    found.retain(|path| {
+        let mut parts = path.strip_prefix(project).unwrap_or(path).components();
+        parts.clone().count() == 1 || parts.any(|part| part.as_os_str() == "subagents")
+    });
+    found
 }
 
 /// Whether nothing has that name, not even a link.

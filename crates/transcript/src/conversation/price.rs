@@ -1,9 +1,13 @@
-//! What models cost: the prices (`data/prices.json`), and the cost of tokens.
+//! What models cost: the prices (`data/prices.json`), what replaces them, and the cost of tokens.
 //!
 //! Invariant: an unknown price is `None`, never 0.
 
+mod replaced;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+pub use replaced::{PriceError, Prices};
 
 use crate::conversation::usage::Usage;
 use crate::format::json::{Json, Object};
@@ -60,9 +64,16 @@ impl Price {
     }
 }
 
+const DATA: &[u8] = include_bytes!("../../data/prices.json");
+
+/// The day on which the prices were collected.
+pub static COLLECTED: LazyLock<String> = LazyLock::new(|| {
+    let day = Json::parse(DATA).and_then(|all| Some(all.get("collected")?.text()?.into_owned()));
+    day.unwrap_or_default()
+});
+
 static PRICES: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
-    let models =
-        Json::parse(include_bytes!("../../data/prices.json")).and_then(|all| all.get("models"));
+    let models = Json::parse(DATA).and_then(|all| all.get("models"));
     let models = models.and_then(Json::object);
     let each = models.iter().flat_map(Object::members);
     each.filter_map(|(name, json)| Some((name.into_owned(), Price::read(&json.object()?)?)))
@@ -72,9 +83,28 @@ static PRICES: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
 /// The price of a thousand web searches, in US dollars.
 const SEARCHES: f64 = 10.0;
 
-/// The limits and prices of a model, if it is known.
+/// The limits and prices of a model, if it is known: by its name, or by the name without a date and
+/// without what Bedrock, Vertex or the client add to it.
+///
+/// ```
+/// use transcript::conversation::price::known;
+///
+/// assert!(known("us.anthropic.claude-opus-4-5-20251101-v1:0").is_some());
+/// assert!(known("claude-of-next-year").is_none());
+/// ```
 pub fn known(model: &str) -> Option<&'static Price> {
-    PRICES.get(model)
+    PRICES.get(model).or_else(|| PRICES.get(canonical(model)))
+}
+
+/// The name of a model without a date, and without what Bedrock, Vertex or the client add to it.
+fn canonical(model: &str) -> &str {
+    let name = model.rfind("claude-").map_or(model, |at| &model[at..]);
+    let name = name.split(['@', ':', '[']).next().unwrap_or(name);
+    let name = name.strip_suffix("-v1").or_else(|| name.strip_suffix("-v2")).unwrap_or(name);
+    match name.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => name,
+    }
 }
 
 /// The cost of tokens, in US dollars.
@@ -96,7 +126,31 @@ impl Cost {
     }
 }
 
+impl Cost {
+    /// The same at other prices: each field times that.
+    fn times(self, factor: f64) -> Cost {
+        Cost {
+            input: self.input * factor,
+            output: self.output * factor,
+            cache_5m: self.cache_5m * factor,
+            cache_1h: self.cache_1h * factor,
+            cache_read: self.cache_read * factor,
+            searches: self.searches * factor,
+        }
+    }
+}
+
 impl Price {
+    /// Whether no rate is negative or not a number.
+    fn is_sound(&self) -> bool {
+        let all = [Some(&self.usual), self.long.as_ref()];
+        all.into_iter().flatten().all(|rates| {
+            let rates =
+                [rates.input, rates.output, rates.cache_5m, rates.cache_1h, rates.cache_read];
+            rates.into_iter().all(|rate| rate.is_finite() && rate >= 0.0)
+        })
+    }
+
     /// The cost of several requests. None of them is priced as a long one.
     pub(crate) fn of_many(&self, usage: Usage) -> Cost {
         self.usual.cost(usage)

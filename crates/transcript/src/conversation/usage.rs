@@ -4,11 +4,17 @@
 //! count is decided by [`Turn`](crate::conversation::turn::Turn): an answer counts in the turn
 //! where it first stands, and once.
 
+mod ledger;
+mod message;
+
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+
+pub use ledger::{CountedFile, FileMessages, Ledger, LedgerEntry};
+pub use message::{MessageUsage, Messages, messages_in};
 
 use crate::conversation::price::{self, Cost};
 use crate::format::json::{Json, Object};

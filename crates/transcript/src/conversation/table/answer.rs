@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(id: Option<Id>, first: RowId) -> Self {
+    pub(crate) fn new(id: Option<Id>, first: RowId) -> Self {
         Answer {
             id,
             model: None,
@@ -65,7 +65,7 @@ impl Answer {
     }
 
     /// Adds one more record.
-    pub(super) fn join(&mut self, message: &Message<'_>, ids: &mut Ids) {
+    pub(crate) fn join(&mut self, message: &Message<'_>, ids: &mut Ids) {
         self.rows += 1;
         let mut name = |name: &str| {
             let text = message.text(name).filter(|text| !text.is_empty())?;

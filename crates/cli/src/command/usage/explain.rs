@@ -1,0 +1,151 @@
+//! How the number of one session comes about, message by message.
+
+use std::io::Write;
+
+use index::usage::Sum;
+use jiff::Timestamp;
+use serde::Serialize;
+use transcript::conversation::place::Session;
+use transcript::conversation::price::Prices;
+use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry};
+
+use super::dollars;
+use crate::failure::Failure;
+use crate::out::JSON_VERSION;
+use crate::table::{Column, Table};
+use crate::text::{clock, count, one_line, output, short_number};
+use crate::world::World;
+
+/// The whole of `--explain --json`.
+#[derive(Serialize)]
+struct ExplainJson<'a> {
+    v: u32,
+    session: &'a str,
+    messages: Vec<Explained<'a>>,
+    total: Sum,
+}
+
+/// A message that a file of the session contains.
+#[derive(Serialize)]
+struct Explained<'a> {
+    message: &'a str,
+    /// The session that it counts for.
+    session: &'a str,
+    path: String,
+    line: u64,
+    records: u32,
+    time: Option<String>,
+    model: Option<&'a str>,
+    tool: Option<&'a str>,
+    tier: Option<&'a str>,
+    speed: Option<&'a str>,
+    #[serde(flatten)]
+    sum: Sum,
+    #[serde(skip)]
+    entry: &'a LedgerEntry,
+    #[serde(skip)]
+    is_counted: bool,
+}
+
+pub(super) fn explain(
+    world: &mut World,
+    ledger: &Ledger,
+    prices: &Prices,
+    session: &Session,
+    json: bool,
+) -> Result<(), Failure> {
+    let is_here = |source: &CountedFile| {
+        session.path.parent() == Some(&source.project) && source.session == session.id
+    };
+    let explained = ledger.entries.iter().filter_map(|entry| {
+        let source = ledger.source(entry);
+        let is_counted = is_here(source);
+        let is_copied = || entry.copies.iter().any(|copy| is_here(&ledger.sources[*copy]));
+        if !is_counted && !is_copied() {
+            return None;
+        }
+        let message = &entry.message;
+        let model = message.model.as_deref();
+        let cost = model.and_then(|model| prices.cost(model, message.usage));
+        let time = message.time.and_then(|time| Timestamp::from_millisecond(time.0).ok());
+        Some(Explained {
+            message: &message.id,
+            session: source.session.as_str(),
+            path: source.path.to_string_lossy().into_owned(),
+            line: message.line,
+            records: message.records,
+            time: time.map(|time| time.to_string()),
+            model,
+            tool: message.tool.as_deref(),
+            tier: message.tier.as_deref(),
+            speed: message.speed.as_deref(),
+            sum: Sum::of(message.usage, cost),
+            entry,
+            is_counted,
+        })
+    });
+    let mut messages: Vec<Explained<'_>> = explained.collect();
+    messages.sort_by_key(|one| (one.entry.message.time, one.entry.source, one.line));
+    let mut total = Sum::default();
+    for one in messages.iter().filter(|one| one.is_counted) {
+        total += one.sum;
+    }
+    if json {
+        let session = session.id.as_str();
+        return Ok(world.out.json(&ExplainJson { v: JSON_VERSION, session, messages, total })?);
+    }
+    if messages.is_empty() {
+        return Ok(world.out.note("no messages of the API in this session")?);
+    }
+    world.page()?;
+    table(world, &messages, &total)
+}
+
+fn table(world: &mut World, messages: &[Explained<'_>], total: &Sum) -> Result<(), Failure> {
+    let mut table = Table::new(&[
+        Column::left("time"),
+        Column::left("message"),
+        Column::right("line"),
+        Column::left("model"),
+        Column::right("input"),
+        Column::right("output"),
+        Column::right("5m write"),
+        Column::right("1h write"),
+        Column::right("read"),
+        Column::right("cost"),
+        Column::left("remarks"),
+    ])
+    .flexible(10);
+    let mut copied = 0;
+    for one in messages {
+        let mut remarks = Vec::new();
+        if !one.is_counted {
+            copied += 1;
+            let short: String = one.session.chars().take(8).collect();
+            remarks.push(format!("counts for session {short}"));
+        } else if !one.entry.copies.is_empty() {
+            remarks.push(format!("also in {} other files", one.entry.copies.len()));
+        }
+        remarks.extend((one.records > 1).then(|| format!("{} records", one.records)));
+        remarks.extend(one.sum.usage.at_least.then(|| "recorded before it ended".to_owned()));
+        remarks.extend((one.sum.unpriced > 0).then(|| "no price".to_owned()));
+        let usage = one.sum.usage;
+        table.row(&[
+            one.entry.message.time.map_or("unknown".to_owned(), clock),
+            one_line(one.message),
+            one.line.to_string(),
+            one_line(one.model.unwrap_or("unknown")),
+            short_number(usage.input),
+            output(usage),
+            short_number(usage.cache_5m),
+            short_number(usage.cache_1h),
+            short_number(usage.cache_read),
+            dollars(&one.sum),
+            remarks.join(", "),
+        ]);
+    }
+    table.write(&mut world.out)?;
+    let rest = if copied > 0 { format!("; {copied} more count elsewhere") } else { String::new() };
+    let counted = count(total.messages, "message");
+    Ok(writeln!(world.out, "{counted} of this session: {}{rest}", dollars(total))?)
+}

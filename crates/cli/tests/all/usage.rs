@@ -1,0 +1,299 @@
+//! `quipu usage`: every message of the API once, and the same total in every grouping.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::env::Env;
+
+const GROUPINGS: [&str; 9] =
+    ["day", "week", "month", "session", "project", "model", "agent", "tool", "block"];
+const TOKENS: [&str; 6] =
+    ["input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_searches"];
+
+fn usage(env: &Env, args: &[&str]) -> Value {
+    let output = env.output(&[&["usage", "--json"], args].concat());
+    assert!(output.status.success(), "{}", env.show(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// A user with the samples, whose sessions have every dialect, sub-agents and damage.
+fn with_samples() -> Env {
+    let env = Env::bare();
+    let home = testkit::root().join("samples/home/projects");
+    for file in testkit::files_under(std::slice::from_ref(&home)) {
+        let below = file.path.strip_prefix(&home).unwrap();
+        env.put(
+            &format!(".claude/projects/{}", below.display()),
+            std::fs::read(&file.path).unwrap(),
+        );
+    }
+    env
+}
+
+#[test]
+fn by_day() {
+    assert_snapshot!(Env::with_sessions().run(&["usage"]));
+}
+
+#[test]
+fn by_session() {
+    assert_snapshot!(with_samples().run(&["usage", "--by", "session", "--since", "2026-10-30"]));
+}
+
+#[test]
+fn by_agent() {
+    assert_snapshot!(with_samples().run(&["usage", "--by", "agent"]));
+}
+
+#[test]
+fn as_csv() {
+    assert_snapshot!(with_samples().run(&["usage", "--by", "model", "--csv"]));
+}
+
+#[test]
+fn explained() {
+    assert_snapshot!(with_samples().run(&["usage", "--explain", "d51c8060"]));
+}
+
+#[test]
+fn every_grouping_has_the_same_total() {
+    for env in [Env::with_sessions(), with_samples()] {
+        let first = usage(&env, &[])["total"].clone();
+        assert!(number(&first["messages"]) > 0);
+        for by in GROUPINGS {
+            let found = usage(&env, &["--by", by]);
+            assert_eq!(found["total"], first, "{by}");
+            for name in TOKENS.iter().chain(&["messages"]) {
+                let rows = found["rows"].as_array().unwrap().iter();
+                let sum: u64 = rows.map(|row| number(&row[name])).sum();
+                assert_eq!(sum, number(&first[name]), "{by}: {name}");
+            }
+        }
+    }
+}
+
+/// Counted in the simplest way: every line is one JSON value, and a message is its record with the
+/// most output. A file in which a line is no JSON is deleted: this way does not fit it.
+fn counted_plainly(home: &Path) -> BTreeMap<String, Value> {
+    let mut messages: BTreeMap<String, Value> = BTreeMap::new();
+    for file in testkit::files_under(&[home.to_owned()]) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file.path).unwrap()).into_owned();
+        if text.lines().any(|line| serde_json::from_str::<Value>(line).is_err()) {
+            std::fs::remove_file(&file.path).unwrap();
+            continue;
+        }
+        for record in text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            let message = &record["message"];
+            let (Some(id), true) = (message["id"].as_str(), record["type"] == "assistant") else {
+                continue;
+            };
+            if message["model"] == "<synthetic>" || !message["usage"].is_object() {
+                continue;
+            }
+            let output = |value: &Value| value["output_tokens"].as_u64().unwrap_or(0);
+            let known = messages.entry(id.to_owned()).or_insert_with(|| message["usage"].clone());
+            if output(&message["usage"]) >= output(known) {
+                *known = message["usage"].clone();
+            }
+        }
+    }
+    messages
+}
+
+#[test]
+fn totals_are_those_of_a_plain_count() {
+    for env in [Env::with_sessions(), with_samples()] {
+        let plain = counted_plainly(&env.path(".claude/projects"));
+        assert!(plain.len() > 20, "{}", plain.len());
+        let sum = |name: &str| -> u64 {
+            plain.values().map(|usage| usage[name].as_u64().unwrap_or(0)).sum()
+        };
+        let total = &usage(&env, &[])["total"];
+        assert_eq!(number(&total["messages"]), plain.len() as u64);
+        assert_eq!(number(&total["input"]), sum("input_tokens"));
+        assert_eq!(number(&total["output"]), sum("output_tokens"));
+        assert_eq!(number(&total["cache_read"]), sum("cache_read_input_tokens"));
+        let written = number(&total["cache_write_5m"]) + number(&total["cache_write_1h"]);
+        assert_eq!(written, sum("cache_creation_input_tokens"));
+    }
+}
+
+/// Turns count the same messages: of the main conversation, of abandoned branches, of sub-agents.
+#[test]
+fn turns_and_usage_agree() {
+    let env = with_samples();
+    let rows = usage(&env, &["--by", "session"]);
+    for row in rows["rows"].as_array().unwrap() {
+        let output = env.output(&["turns", row["key"].as_str().unwrap(), "--json"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let turns: Vec<Value> = lines.filter(|line| line["type"] == "turn").collect();
+        for (ours, theirs) in
+            [("input", "input"), ("output", "output"), ("cache_read", "cache_read")]
+        {
+            let sum: u64 = turns.iter().map(|turn| number(&turn["tokens"][theirs])).sum();
+            assert_eq!(number(&row[ours]), sum, "{ours} of {}", row["key"]);
+        }
+    }
+}
+
+fn answer(id: &str, session: &str, time: &str, output: u64, more: &Value) -> String {
+    let mut record = json!({
+        "type": "assistant", "sessionId": session, "uuid": format!("u-{id}-{output}"),
+        "cwd": "/w/one",
+        "message": {
+            "id": id, "role": "assistant", "model": "claude-opus-4-5", "content": [],
+            "stop_reason": "end_turn",
+            "usage": {
+                "input_tokens": 100, "output_tokens": output, "cache_read_input_tokens": 1000,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+                "server_tool_use": {"web_search_requests": 1},
+            },
+        },
+    });
+    if !time.is_empty() {
+        record["timestamp"] = json!(format!("2026-11-0{time}:00:00.000Z"));
+    }
+    for (name, value) in more.as_object().into_iter().flatten() {
+        record["message"][name] = value.clone();
+    }
+    format!("{record}\n")
+}
+
+/// A home with everything that makes other programs count wrongly.
+fn with_traps() -> Env {
+    let env = Env::bare();
+    let put = |name: &str, text: String| env.put(&format!(".claude/projects/-w-one/{name}"), text);
+    let bash = json!({"content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]});
+    let main = [
+        // Written block by block, with growing figures.
+        answer("m1", "aaaa", "1T10", 1, &json!({"stop_reason": null})),
+        answer("m1", "aaaa", "1T10", 50, &bash),
+        // At one o'clock the day after, in two lines with the same figures.
+        answer("m2", "aaaa", "2T01", 7, &json!({})),
+        answer("m2", "aaaa", "2T01", 7, &json!({})),
+        // Without a time, without a known model, and never ended.
+        answer("m3", "aaaa", "", 5, &json!({})),
+        answer("m4", "aaaa", "2T02", 9, &json!({"model": "gateway/own"})),
+        answer("m5", "aaaa", "2T03", 3, &json!({"stop_reason": null})),
+        // Not messages of the API.
+        answer("m6", "aaaa", "2T03", 99, &json!({"model": "<synthetic>"})),
+        answer("", "aaaa", "2T03", 99, &json!({"id": null})),
+        answer("m7", "aaaa", "2T03", 99, &json!({"usage": null})),
+        format!(
+            "{}\n",
+            json!({"type": "progress", "data": {"message":
+            serde_json::from_str::<Value>(&answer("m8", "aaaa", "2T03", 99, &json!({}))).unwrap()}})
+        ),
+        // A line that was cut, with the next one behind it.
+        format!("{{\"type\":\"assi{}", answer("m9", "aaaa", "3T04", 11, &json!({}))),
+    ];
+    put("aaaa.jsonl", main.concat());
+    // A fork that keeps the names of the session, and one that does not.
+    put(
+        "bbbb.jsonl",
+        answer("m1", "aaaa", "1T10", 50, &json!({}))
+            + &answer("m2", "aaaa", "2T01", 7, &json!({}))
+            + &answer("n1", "bbbb", "4T01", 13, &json!({})),
+    );
+    put("cccc.jsonl", answer("m2", "cccc", "2T02", 7, &json!({})));
+    // Sub-agents, in the session's folder and beside it.
+    put("aaaa/subagents/agent-x.jsonl", answer("x1", "aaaa", "2T01", 17, &json!({})));
+    put("agent-y.jsonl", answer("y1", "aaaa", "2T01", 19, &json!({})));
+    env
+}
+
+#[test]
+fn traps_are_counted_right() {
+    let env = with_traps();
+    let total = &usage(&env, &[])["total"];
+    let outputs = 50 + 7 + 5 + 9 + 3 + 11 + 13 + 17 + 19;
+    assert_eq!((number(&total["messages"]), number(&total["output"])), (9, outputs));
+    let tokens = TOKENS.map(|name| number(&total[name]));
+    assert_eq!(tokens, [900, outputs, 90, 180, 9_000, 9]);
+    let rows = |by: &str| {
+        let found = usage(&env, &["--by", by]);
+        let rows = found["rows"].as_array().unwrap().iter();
+        let rows =
+            rows.map(|row| (row["key"].as_str().unwrap().to_owned(), number(&row["output"])));
+        rows.collect::<BTreeMap<String, u64>>()
+    };
+    let wanted = |rows: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        rows.iter().map(|(key, output)| ((*key).to_owned(), *output)).collect()
+    };
+    assert_eq!(rows("session"), wanted(&[("aaaa", outputs - 13), ("bbbb", 13)]));
+    let days = [
+        ("2026-11-01", 50),
+        ("2026-11-02", 7 + 9 + 3 + 17 + 19),
+        ("2026-11-03", 11),
+        ("2026-11-04", 13),
+        ("unknown", 5),
+    ];
+    assert_eq!(rows("day"), wanted(&days));
+    assert_eq!(rows("tool"), wanted(&[("Bash", 50), ("(none)", outputs - 50)]));
+    assert_eq!(rows("project"), wanted(&[("/w/one", outputs)]));
+    assert_eq!(rows("agent"), wanted(&[("(main)", outputs - 36), ("unknown", 36)]));
+    let found = usage(&env, &[]);
+    assert_eq!(found["unpriced"], json!([{"model": "gateway/own", "messages": 1, "output": 9}]));
+    assert_eq!(found["lower_bound"], json!({"messages": 1, "output": 3}));
+}
+
+#[test]
+fn costs_have_their_prices() {
+    let env = with_traps();
+    // 100 in, 7 out, 10 and 20 written, 1,000 read, one search.
+    let one = 100.0 * 5.0 + 7.0 * 25.0 + 10.0 * 6.25 + 20.0 * 10.0 + 1000.0 * 0.5 + 10_000.0;
+    let cost = |args: &[&str], key: &str| {
+        let found = usage(&env, args);
+        let rows = found["rows"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["key"] == key).unwrap()["cost_usd"].clone()
+    };
+    let day =
+        cost(&["--by", "day", "--since", "2026-11-03", "--until", "2026-11-03"], "2026-11-03");
+    let wanted = (one + 4.0 * 25.0) / 1e6;
+    assert!((day.as_f64().unwrap() - wanted).abs() < 1e-12, "{day} is not {wanted}");
+    assert_eq!(cost(&["--by", "model"], "gateway/own"), Value::Null);
+    let prices = env.put("p.json", r#"{"models":{"gateway/own":{"input":1,"output":2}}}"#);
+    let prices = prices.to_str().unwrap();
+    let price = cost(&["--by", "model", "--prices", prices], "gateway/own");
+    let wanted = (100.0 + 9.0 * 2.0 + 10.0 * 1.25 + 20.0 * 2.0 + 100.0 + 10_000.0) / 1e6;
+    assert!((price.as_f64().unwrap() - wanted).abs() < 1e-12, "{price} is not {wanted}");
+    env.put(
+        ".claude/settings.json",
+        r#"{"modelPricing":{"multiplier":0.5,"overrides":{"gateway/own":
+            {"input":4,"output":4,"cacheRead":0,"cacheWrite":0},"bad":{"input":1}}}}"#,
+    );
+    let price = cost(&["--by", "model"], "gateway/own");
+    let wanted = 0.5 * (109.0 * 4.0 + 10_000.0) / 1e6;
+    assert!((price.as_f64().unwrap() - wanted).abs() < 1e-12, "{price} is not {wanted}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let env = with_traps();
+    let bad = env.put("bad.json", r#"{"models":{"m":{"input":1}}}"#);
+    env.put("none.json", "[]");
+    let mut text = String::new();
+    for args in [
+        &["usage", "--prices", bad.to_str().unwrap()][..],
+        &["usage", "--prices", "none.json"],
+        &["usage", "--prices", "missing.json"],
+        &["usage", "--since", "yesterday"],
+        &["usage", "--since", "2026-11-03", "--until", "2026-11-02"],
+        &["usage", "--project", "nowhere"],
+        &["usage", "--explain", "zzzz"],
+        &["usage", "--since", "2027-01-01"],
+    ] {
+        writeln!(text, "$ quipu {}\n{}", args.join(" "), env.run(args)).unwrap();
+    }
+    assert_snapshot!(env.cleaned(&text));
+}

@@ -1,0 +1,217 @@
+//! What messages of the API took and cost, by day, session, project, model, agent, tool or block.
+//!
+//! Every report is made from the same [`Ledger`], in which each message is once. Invariants: a
+//! message is in exactly one row, so the total does not depend on what the rows are, to the token
+//! and to the millionth of a millionth of a dollar; what has no price is listed, and never costs 0.
+
+mod agents;
+mod block;
+mod sum;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use transcript::conversation::price::Prices;
+use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage};
+
+use agents::Agents;
+use block::Blocks;
+pub use sum::{Money, Sum};
+
+/// What the rows of a report are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Days, in a time zone.
+    Day,
+    /// Weeks, by the days on which they begin.
+    Week,
+    /// Months.
+    Month,
+    /// Sessions, with their sub-agents.
+    Session,
+    /// Projects, by their folders.
+    Project,
+    /// Models.
+    Model,
+    /// Kinds of sub-agents.
+    Agent,
+    /// The first tool that a message calls.
+    Tool,
+    /// Five hours each, from the hour of the first message: an estimate of the client's limits.
+    Block,
+}
+
+impl By {
+    /// Whether rows are points in time, and in that order.
+    pub fn is_time(self) -> bool {
+        matches!(self, By::Day | By::Week | By::Month | By::Block)
+    }
+}
+
+/// The key of messages without a time, in rows that are points in time.
+pub const UNKNOWN: &str = "unknown";
+/// The key of messages that are not of a sub-agent.
+pub const MAIN: &str = "(main)";
+/// The key of messages that call no tool.
+pub const NONE: &str = "(none)";
+
+/// Which messages count.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only messages from then on. Messages without a time are left out.
+    pub since: Option<Timestamp>,
+    /// Only messages before that. Messages without a time are left out.
+    pub until: Option<Timestamp>,
+    /// Only messages of these projects' folders.
+    pub projects: Option<HashSet<PathBuf>>,
+}
+
+impl Filter {
+    fn has(&self, ledger: &Ledger, entry: &LedgerEntry) -> bool {
+        let time = moment(&entry.message);
+        self.since.is_none_or(|since| time.is_some_and(|time| time >= since))
+            && self.until.is_none_or(|until| time.is_some_and(|time| time < until))
+            && self
+                .projects
+                .as_ref()
+                .is_none_or(|projects| projects.contains(&ledger.source(entry).project))
+    }
+}
+
+/// A row of a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What the row is about.
+    pub key: String,
+    /// What its messages took and cost.
+    pub sum: Sum,
+}
+
+/// What messages took and cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// In order of time, or by what they cost.
+    pub rows: Vec<Row>,
+    /// The sum of all rows.
+    pub total: Sum,
+    /// Models without a price, by name.
+    pub unpriced: BTreeMap<String, Sum>,
+    /// Messages whose output is a lower bound: they were recorded before they ended.
+    pub lower_bound: Sum,
+}
+
+/// Counts the messages of a ledger.
+pub fn report(
+    ledger: &Ledger,
+    by: By,
+    filter: &Filter,
+    prices: &Prices,
+    zone: &TimeZone,
+) -> Report {
+    let chosen: Vec<&LedgerEntry> =
+        ledger.entries.iter().filter(|entry| filter.has(ledger, entry)).collect();
+    let keys = Keys::new(ledger, by, &chosen, zone);
+    let mut found = Report::default();
+    let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
+    for entry in chosen {
+        let message = &entry.message;
+        let model = message.model.as_deref().unwrap_or(UNKNOWN);
+        let sum = Sum::of(message.usage, prices.cost(model, message.usage));
+        *rows.entry(keys.of(entry)).or_default() += sum;
+        found.total += sum;
+        if sum.cost.is_none() {
+            *found.unpriced.entry(model.to_owned()).or_default() += sum;
+        }
+        if message.usage.at_least {
+            found.lower_bound += sum;
+        }
+    }
+    found.rows = rows.into_iter().map(|(key, sum)| Row { key, sum }).collect();
+    if !by.is_time() {
+        let size = |row: &Row| (row.sum.cost, row.sum.usage.total());
+        found.rows.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key)));
+    }
+    found
+}
+
+/// When a message was made.
+fn moment(message: &MessageUsage) -> Option<Timestamp> {
+    Timestamp::from_millisecond(message.time?.0).ok()
+}
+
+/// The row of each message.
+struct Keys<'a> {
+    ledger: &'a Ledger,
+    by: By,
+    zone: &'a TimeZone,
+    projects: HashMap<&'a Path, &'a str>,
+    agents: Agents,
+    blocks: Blocks,
+}
+
+impl<'a> Keys<'a> {
+    fn new(ledger: &'a Ledger, by: By, chosen: &[&LedgerEntry], zone: &'a TimeZone) -> Keys<'a> {
+        let times = chosen.iter().filter_map(|entry| moment(&entry.message));
+        Keys {
+            ledger,
+            by,
+            zone,
+            projects: if by == By::Project { project_names(ledger) } else { HashMap::new() },
+            agents: if by == By::Agent { Agents::of(ledger) } else { Agents::default() },
+            blocks: if by == By::Block { Blocks::of(times, zone) } else { Blocks::default() },
+        }
+    }
+
+    fn of(&self, entry: &LedgerEntry) -> String {
+        let message = &entry.message;
+        let source = self.ledger.source(entry);
+        let date = |name: &dyn Fn(jiff::civil::Date) -> String| {
+            let time = moment(message).map(|time| time.to_zoned(self.zone.clone()).date());
+            time.map_or(UNKNOWN.to_owned(), name)
+        };
+        match self.by {
+            By::Day => date(&|date| date.to_string()),
+            By::Week => date(&|date| {
+                let back = i64::from(date.weekday().to_monday_zero_offset());
+                let monday = date.checked_sub(jiff::Span::new().days(back));
+                monday.unwrap_or(date).to_string()
+            }),
+            By::Month => date(&|date| date.strftime("%Y-%m").to_string()),
+            By::Session => source.session.to_string(),
+            By::Project => {
+                self.projects.get(source.project.as_path()).copied().unwrap_or(UNKNOWN).to_owned()
+            }
+            By::Model => message.model.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+            By::Agent => self.agents.kind_of(entry, source),
+            By::Tool => message.tool.clone().unwrap_or_else(|| NONE.to_owned()),
+            By::Block => {
+                let block = moment(message).and_then(|time| self.blocks.start_of(time));
+                block.map_or(UNKNOWN.to_owned(), |start| start.to_string())
+            }
+        }
+    }
+}
+
+/// The name of each project's folder: the working directory that it was made for, if a record has
+/// it, else the folder's name.
+fn project_names(ledger: &Ledger) -> HashMap<&Path, &str> {
+    let mut names: HashMap<&Path, &str> = HashMap::new();
+    for source in &ledger.sources {
+        let folder = source.project.file_name().and_then(|name| name.to_str()).unwrap_or(UNKNOWN);
+        let cwd = source.cwd.as_deref().filter(|cwd| {
+            use transcript::conversation::place::{slug, slug_uncut};
+            [slug(cwd), slug_uncut(cwd), cwd.replace('/', "_")].iter().any(|name| name == folder)
+        });
+        let name = names.entry(&source.project).or_insert(folder);
+        if let Some(cwd) = cwd {
+            *name = cwd;
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+#[path = "usage_tests.rs"]
+mod tests;

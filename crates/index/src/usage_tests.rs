@@ -1,0 +1,32 @@
+use jiff::civil::date;
+
+use super::*;
+
+#[test]
+fn blocks_begin_with_the_hour_of_the_first_message_after_the_last_block() {
+    let at = |hour, minute| {
+        date(2026, 11, 1).at(hour, minute, 0, 0).to_zoned(TimeZone::UTC).unwrap().timestamp()
+    };
+    let times = [at(14, 59), at(9, 40), at(15, 10), at(13, 0)];
+    let blocks = Blocks::of(times.into_iter(), &TimeZone::UTC);
+    assert_eq!(blocks.start_of(at(13, 0)), Some(at(9, 0)));
+    assert_eq!(blocks.start_of(at(14, 59)), Some(at(14, 0)));
+    assert_eq!(blocks.start_of(at(15, 10)), Some(at(14, 0)));
+    assert_eq!(blocks.start_of(at(8, 0)), None);
+}
+
+#[test]
+fn sums_of_money_do_not_depend_on_their_order() {
+    let costs = [0.1, 0.2, 0.3, 1e-9, 12_345.678_9];
+    let sum = |costs: &[f64]| {
+        let mut sum = Sum::default();
+        for cost in costs {
+            sum += Sum { cost: Some(Money::of_dollars(*cost)), ..Sum::default() };
+        }
+        sum.cost
+    };
+    let mut back = costs;
+    back.reverse();
+    assert_eq!(sum(&costs), sum(&back));
+    assert_eq!(sum(&costs).map(Money::dollars), Some(12_346.278_900_001));
+}

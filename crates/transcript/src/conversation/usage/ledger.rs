@@ -1,0 +1,216 @@
+//! All messages of many files, each counted once.
+//!
+//! A fork, a resumed copy or a second file of a sub-agent contains messages that another file has
+//! too. Invariants: each `message.id` is one entry, however many files have it; its figures are
+//! those of the record with the most output, the last one on a tie; it belongs to the file that
+//! recorded it first, by the same signs as in
+//! [`Origins`](crate::conversation::ingest::Origins). So totals by day, session, project and so on
+//! agree.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use hashbrown::HashMap;
+
+use super::message::{MessageUsage, messages_in};
+use crate::conversation::id::SessionId;
+use crate::conversation::place::{Home, is_agent, transcripts_of};
+use crate::format::file::Lines;
+use crate::format::threads;
+use crate::format::time::Time;
+
+/// A file that was counted.
+#[derive(Clone, Debug)]
+pub struct CountedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The project's folder that it is in.
+    pub project: PathBuf,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// It is the file of a sub-agent.
+    pub is_agent: bool,
+    /// The working directory, if an answer names it.
+    pub cwd: Option<String>,
+    /// When it was last modified.
+    modified: SystemTime,
+}
+
+/// A message, and the file that recorded it first.
+#[derive(Clone, Debug)]
+pub struct LedgerEntry {
+    /// The message; its time, line and tool are those of that file.
+    pub message: MessageUsage,
+    /// The file, as an index into [`Ledger::sources`].
+    pub source: usize,
+    /// The other files that contain it.
+    pub copies: Vec<usize>,
+}
+
+/// All messages of many files.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// The files, by path.
+    pub sources: Vec<CountedFile>,
+    /// The messages, in the order of the files that they belong to.
+    pub entries: Vec<LedgerEntry>,
+    /// Files that cannot be read, and why.
+    pub unreadable: Vec<(PathBuf, crate::Error)>,
+}
+
+impl Ledger {
+    /// Counts all sessions of these homes and their sub-agents, on all cores.
+    pub fn of_homes(homes: &[Home]) -> Ledger {
+        let files: Vec<[PathBuf; 2]> = homes
+            .iter()
+            .flat_map(Home::projects)
+            .flat_map(|project| {
+                let inside = transcripts_of(&project);
+                inside.into_iter().map(move |path| [project.clone(), path])
+            })
+            .collect();
+        let read: Vec<Mutex<Option<crate::Result<FileMessages>>>> =
+            files.iter().map(|_| Mutex::new(None)).collect();
+        threads::each(files.len(), threads::count(), |at| {
+            let [project, path] = &files[at];
+            *threads::lock(&read[at]) = Some(FileMessages::read(project, path));
+        });
+        let mut found = Vec::new();
+        let mut unreadable = Vec::new();
+        for ([_, path], one) in files.into_iter().zip(read) {
+            match one.into_inner().ok().flatten() {
+                Some(Ok(file)) => found.push(file),
+                Some(Err(error)) => unreadable.push((path, error)),
+                None => {}
+            }
+        }
+        Ledger { unreadable, ..Ledger::new(found) }
+    }
+
+    /// Joins what the files contain.
+    pub fn new(files: Vec<FileMessages>) -> Ledger {
+        let mut ledger = Ledger::default();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for FileMessages { source, messages } in files {
+            let number = ledger.sources.len();
+            ledger.sources.push(source);
+            for message in messages {
+                if let Some(at) = places.get(&message.id) {
+                    ledger.add_copy(*at, number, message);
+                    continue;
+                }
+                places.insert(message.id.clone(), ledger.entries.len());
+                ledger.entries.push(LedgerEntry { message, source: number, copies: Vec::new() });
+            }
+        }
+        ledger.entries.sort_by_key(|entry| (entry.source, entry.message.line));
+        ledger
+    }
+
+    fn add_copy(&mut self, at: usize, number: usize, mut copy: MessageUsage) {
+        let is_earlier = {
+            let known = &self.entries[at];
+            let before = Claim::new(&copy, &self.sources[number]);
+            before < Claim::new(&known.message, &self.sources[known.source])
+        };
+        let entry = &mut self.entries[at];
+        // Of several figures, the one with the most output is the latest; and if any record shows
+        // how the message ended, its figures are final.
+        let is_later = copy.usage.output >= entry.message.usage.output;
+        let mut usage = if is_later { copy.usage } else { entry.message.usage };
+        usage.at_least = copy.usage.at_least && entry.message.usage.at_least;
+        if is_earlier {
+            std::mem::swap(&mut entry.message, &mut copy);
+            entry.copies.push(entry.source);
+            entry.source = number;
+        } else {
+            entry.copies.push(number);
+        }
+        let model = copy.model.take();
+        entry.message.model = entry.message.model.take().or(model);
+        entry.message.usage = usage;
+    }
+
+    /// The file that a message belongs to.
+    pub fn source(&self, entry: &LedgerEntry) -> &CountedFile {
+        &self.sources[entry.source]
+    }
+}
+
+/// Which of two files recorded a message first: the one whose session the record names, then the
+/// one where it is older, then the one with more lines before it, because a copy leaves lines out;
+/// then the older file.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Claim<'a> {
+    names_other: bool,
+    has_no_time: bool,
+    time: Option<Time>,
+    line: Reverse<u64>,
+    modified: SystemTime,
+    session: &'a SessionId,
+}
+
+impl<'a> Claim<'a> {
+    fn new(message: &MessageUsage, source: &'a CountedFile) -> Claim<'a> {
+        let named = message.session.as_deref();
+        Claim {
+            names_other: named.is_some_and(|named| source.session != named),
+            has_no_time: message.time.is_none(),
+            time: message.time,
+            line: Reverse(message.line),
+            modified: source.modified,
+            session: &source.session,
+        }
+    }
+}
+
+/// The messages of one file.
+#[derive(Debug)]
+pub struct FileMessages {
+    source: CountedFile,
+    messages: Vec<MessageUsage>,
+}
+
+impl FileMessages {
+    /// Reads a file in a project's folder.
+    pub fn read(project: &Path, path: &Path) -> crate::Result<FileMessages> {
+        // As for sessions, so that both have the same paths.
+        let [project, path] = &[std::path::absolute(project)?, std::path::absolute(path)?];
+        let file = files::open(path)?;
+        let modified = file.metadata()?.modified()?;
+        let messages = messages_in(Lines::new(file))?;
+        let named = messages.list.iter().find_map(|message| message.session.as_deref());
+        let below = path.strip_prefix(project).unwrap_or(path);
+        let is_agent = is_agent(path) || below.components().count() > 1;
+        let session = session_of(below, named).into();
+        let source = CountedFile {
+            path: path.to_owned(),
+            project: project.to_owned(),
+            session,
+            is_agent,
+            cwd: messages.cwd,
+            modified,
+        };
+        Ok(FileMessages { source, messages: messages.list })
+    }
+}
+
+/// The session that a file in a project's folder belongs to: its own name, the folder of a session
+/// that it is in, or, for a sub-agent beside the sessions, the session that its records name.
+fn session_of(below: &Path, named: Option<&str>) -> String {
+    let name = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
+    let first = below.components().next().map(|part| name(part.as_os_str()));
+    let first = first.filter(|first| below.components().count() > 1 && first != "subagents");
+    let stem = || below.file_stem().map(name).unwrap_or_default();
+    match first {
+        Some(folder) => folder,
+        None if is_agent(below) => named.map_or_else(stem, str::to_owned),
+        None => stem(),
+    }
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! The messages of the API that a file contains, each with its usage.
+//!
+//! For counting over thousands of files: reads only what decides about tokens, by the same rules as
+//! the table of a session ([`Answer`]). Invariants: each `message.id` once; what the client wrote
+//! itself (`<synthetic>`), and records without an id or a usage, do not count; nor do copies inside
+//! records of progress, because only records of answers are looked at.
+
+use std::io::Read;
+use std::sync::LazyLock;
+
+use hashbrown::HashMap;
+use memchr::memmem::Finder;
+
+use super::Usage;
+use crate::conversation::table::{Answer, Ids, RowId};
+use crate::format::content::BlockKind;
+use crate::format::entry::{Entry, Kind};
+use crate::format::file::{Body, Lines};
+use crate::format::time::Time;
+
+/// One message of the API, as one file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageUsage {
+    /// Its `message.id`.
+    pub id: String,
+    /// The model; `None` if no record names it.
+    pub model: Option<String>,
+    /// What it took.
+    pub usage: Usage,
+    /// The service tier, if the API reports it.
+    pub tier: Option<String>,
+    /// The speed, if the API reports it.
+    pub speed: Option<String>,
+    /// The first tool that it calls.
+    pub tool: Option<String>,
+    /// How many records it has.
+    pub records: u32,
+    /// When its first record was made.
+    pub time: Option<Time>,
+    /// The line of its first record.
+    pub line: u64,
+    /// The session that its first record says it belongs to.
+    pub session: Option<String>,
+    /// It belongs to a sub-agent whose records are in the session's own file.
+    pub is_sidechain: bool,
+}
+
+/// A message while its file is being read.
+struct Reading {
+    answer: Answer,
+    tool: Option<String>,
+    time: Option<Time>,
+    line: u64,
+    session: Option<String>,
+    is_sidechain: bool,
+}
+
+/// Every record of an answer contains this, as its type or its role.
+static ASSISTANT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"assistant\""));
+
+/// What a file has of the API's messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// The messages, in the order of their first records.
+    pub list: Vec<MessageUsage>,
+    /// The working directory, from the first answer that names it.
+    pub cwd: Option<String>,
+}
+
+/// Reads the messages of a file.
+///
+/// ```
+/// use transcript::conversation::usage::messages_in;
+/// use transcript::format::file::Lines;
+///
+/// let file = br#"{"type":"assistant","message":{"id":"msg_1","role":"assistant",
+///     "model":"claude-opus-4-5","content":[],"usage":{"input_tokens":3,"output_tokens":5}}}"#;
+/// let file: Vec<u8> = file.iter().copied().filter(|byte| *byte != b'\n').collect();
+/// let messages = messages_in(Lines::new(file.as_slice()))?;
+/// assert_eq!((messages.list[0].usage.input, messages.list[0].usage.output), (3, 5));
+/// # Ok::<(), transcript::Error>(())
+/// ```
+pub fn messages_in<R: Read>(mut lines: Lines<R>) -> crate::Result<Messages> {
+    let mut ids = Ids::default();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut found: Vec<Reading> = Vec::new();
+    let mut cwd = None;
+    while let Some(line) = lines.next_line()? {
+        if let Body::Held(bytes) = line.body
+            && ASSISTANT.find(bytes).is_none()
+        {
+            continue;
+        }
+        for record in line.records() {
+            let Some(entry) = record.entry.filter(|entry| entry.kind() == Kind::Assistant) else {
+                continue;
+            };
+            cwd = cwd.or_else(|| Some(entry.text("cwd")?.into_owned()));
+            let message = entry.message().and_then(|message| message.text("id"));
+            let Some(id) = message.filter(|id| !id.is_empty()) else { continue };
+            let at = *places.entry_ref(&*id).or_insert_with(|| {
+                found.push(Reading::new(&entry, record.line.unwrap_or(0)));
+                found.len() - 1
+            });
+            found[at].add(&entry, &mut ids);
+        }
+    }
+    let mut names: Vec<Option<String>> = vec![None; found.len()];
+    for (id, at) in places {
+        names[at] = Some(id);
+    }
+    let all = found.into_iter().zip(names);
+    let list = all.filter_map(|(reading, id)| reading.finish(id?, &ids)).collect();
+    Ok(Messages { list, cwd })
+}
+
+impl Reading {
+    fn new(entry: &Entry<'_>, line: u64) -> Reading {
+        Reading {
+            answer: Answer::new(None, RowId(0)),
+            tool: None,
+            time: None,
+            line,
+            session: entry.session().map(std::borrow::Cow::into_owned),
+            is_sidechain: entry.flag("isSidechain"),
+        }
+    }
+
+    /// Adds one more record.
+    fn add(&mut self, entry: &Entry<'_>, ids: &mut Ids) {
+        self.time = self.time.or_else(|| entry.time());
+        let Some(message) = entry.message() else { return };
+        self.answer.join(message, ids);
+        if self.tool.is_none() {
+            let mut calls = message.blocks().filter(|block| block.kind() == BlockKind::ToolUse);
+            self.tool = calls.find_map(|call| Some(call.tool()?.into_owned()));
+        }
+    }
+
+    fn finish(self, id: String, ids: &Ids) -> Option<MessageUsage> {
+        let text = |id| Option::map(id, |id| ids.text(id).to_owned());
+        let model = text(self.answer.model);
+        let at_least = !self.answer.is_final();
+        let reported = self.answer.usage.filter(|_| model.as_deref() != Some("<synthetic>"))?;
+        Some(MessageUsage {
+            id,
+            model,
+            usage: Usage { at_least, ..reported.usage },
+            tier: text(reported.tier),
+            speed: text(reported.speed),
+            tool: self.tool,
+            records: self.answer.rows,
+            time: self.time,
+            line: self.line,
+            session: self.session,
+            is_sidechain: self.is_sidechain,
+        })
+    }
+}
