@@ -33,6 +33,7 @@ mod surgery;
 mod survey;
 mod table;
 mod text;
+mod threads;
 mod version;
 mod view_args;
 mod world;

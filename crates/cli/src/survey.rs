@@ -2,11 +2,12 @@
 //!
 //! Previews are many short reads; they use all cores.
 
+use std::convert::Infallible;
 use std::path::Path;
-use std::thread;
 
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::{Preview, Trouble, preview};
+use transcript::format::threads;
 
 use crate::project::newest_first;
 use crate::text::one_line;
@@ -38,17 +39,13 @@ impl Surveyed {
 /// The sessions, newest first, with a preview of each.
 pub(crate) fn survey(mut sessions: Vec<Session>) -> Vec<Surveyed> {
     newest_first(&mut sessions);
-    let cores = thread::available_parallelism().map_or(1, usize::from).min(8);
-    let share = sessions.len().div_ceil(cores).max(1);
-    let look =
-        |session: &Session| Surveyed { seen: preview(&session.path), session: session.clone() };
-    thread::scope(|scope| {
-        let shares = sessions.chunks(share);
-        let workers: Vec<_> = shares
-            .map(|share| scope.spawn(move || share.iter().map(look).collect::<Vec<_>>()))
-            .collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
-    })
+    let mut surveyed = Vec::with_capacity(sessions.len());
+    let look = |at: usize| preview(&sessions[at].path);
+    let Ok(()) = threads::in_order(sessions.len(), threads::count(), look, |at, seen| {
+        surveyed.push(Surveyed { session: sessions[at].clone(), seen });
+        Ok::<(), Infallible>(())
+    });
+    surveyed
 }
 
 /// The session in a file, with a preview; `None` if it is not readable.

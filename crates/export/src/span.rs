@@ -132,11 +132,9 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// The cost; None if it is not known. The fast mode has its own prices, which are not known.
+    /// The cost; None if it is not known.
     pub fn cost(&self) -> Option<Cost> {
-        let is_usual = self.speed.as_deref().is_none_or(|speed| speed == "standard");
-        let model = self.model.as_deref().filter(|_| is_usual)?;
-        self.spent?.request_cost(model)
+        self.spent?.request_cost(self.model.as_deref()?, self.speed.as_deref())
     }
 }
 

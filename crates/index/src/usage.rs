@@ -117,12 +117,11 @@ pub fn report(
     let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
     for entry in chosen {
         let message = &entry.message;
-        let model = message.model.as_deref().unwrap_or(UNKNOWN);
-        let sum = Sum::of(message.usage, prices.cost(model, message.usage));
+        let sum = Sum::of_message(message, prices);
         *rows.entry(keys.of(entry)).or_default() += sum;
         found.total += sum;
         if sum.cost.is_none() {
-            *found.unpriced.entry(model.to_owned()).or_default() += sum;
+            *found.unpriced.entry(name(message)).or_default() += sum;
         }
         if message.usage.at_least {
             found.lower_bound += sum;
@@ -134,6 +133,15 @@ pub fn report(
         found.rows.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key)));
     }
     found
+}
+
+/// The model of a message, and its speed if that is not the usual one.
+fn name(message: &MessageUsage) -> String {
+    let model = message.model.as_deref().unwrap_or(UNKNOWN);
+    match message.speed.as_deref() {
+        None | Some("standard") => model.to_owned(),
+        Some(speed) => format!("{model} ({speed})"),
+    }
 }
 
 /// When a message was made.

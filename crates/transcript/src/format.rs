@@ -23,5 +23,5 @@ pub mod line;
 pub(crate) mod scan;
 pub mod schema;
 pub mod secret;
-pub(crate) mod threads;
+pub mod threads;
 pub mod time;

@@ -11,6 +11,7 @@ use transcript::client::check::{
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, agents, is_agent};
 use transcript::format::secret::Mask;
+use transcript::format::threads;
 use transcript::format::time::Time;
 
 use crate::failure::Failure;
@@ -21,6 +22,7 @@ use crate::select::{self, Which};
 use crate::survey::{self, Surveyed, headline, short_id};
 use crate::table::{Column, Table};
 use crate::text::{age, count, fit, line_list, one_line, quoted, short_number, shown};
+use crate::threads::Threads;
 use crate::version::{self, As, Asked};
 use crate::world::World;
 
@@ -39,6 +41,8 @@ const EACH: usize = 3;
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     which: Which,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     r#as: As,
     /// Print one JSON object per session; exact, as in the file
@@ -78,16 +82,19 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     let (mut worst, mut counts, mut unreadable) = (Verdict::Full, [0_u64; 4], 0);
     let mut secrets = 0;
     let redactor = world.redactor();
-    for path in &files {
-        let report = Session::at(path)
-            .and_then(|session| examine(&session, agents(&session), rules, now, &redactor));
+    let report_of = |at: usize| {
+        Session::at(&files[at])
+            .and_then(|session| examine(&session, agents(&session), rules, now, &redactor))
+    };
+    threads::in_order(files.len(), args.threads.count(), report_of, |at, report| {
+        let path = &files[at];
         let report = match report {
             Ok(report) => report,
-            Err(error) if files.len() == 1 => return Err(error.into()),
+            Err(error) if files.len() == 1 => return Err(Failure::from(error)),
             Err(error) => {
                 world.out.note(&error.to_string())?;
                 unreadable += 1;
-                continue;
+                return Ok(());
             }
         };
         worst = worst.max(report.verdict);
@@ -109,7 +116,8 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
                 title(world, one.as_ref()),
             ]);
         }
-    }
+        Ok(())
+    })?;
     if !args.json && files.len() > EACH {
         table.write(&mut world.out)?;
         let parts = [Verdict::Full, Verdict::Loss, Verdict::Rejected, Verdict::Refused]

@@ -1,6 +1,7 @@
 //! `quipu inventory`: counts what sessions contain.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use transcript::conversation::inventory::{Counts, Inventory};
 use transcript::format::file::Lines;
+use transcript::format::threads;
 
 use crate::failure::Failure;
 use crate::out::BOLD;
@@ -16,6 +18,7 @@ use crate::out::JSON_VERSION;
 use crate::select::{self, Which};
 use crate::table::{Column, Table};
 use crate::text::{count, size};
+use crate::threads::Threads;
 use crate::world::World;
 
 /// Up to this many sessions, each has its own row; JSON always has all.
@@ -30,6 +33,8 @@ const ROWS: usize = 20;
 pub(crate) struct InventoryArgs {
     #[command(flatten)]
     which: Which,
+    #[command(flatten)]
+    threads: Threads,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -57,9 +62,10 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
     let mut counted = Vec::new();
     let mut total = Inventory::default();
     let mut unreadable = Vec::new();
-    let mut lines = None;
-    for path in &files {
-        match take(path, &mut lines) {
+    let read = |at: usize| take(&files[at]);
+    threads::in_order(files.len(), args.threads.count(), read, |at, one| {
+        let path = &files[at];
+        match one {
             Ok(one) => {
                 total.merge(&one);
                 counted.extend(each_shown.then_some((path, one)));
@@ -72,7 +78,8 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
                 unreadable.push(path.clone());
             }
         }
-    }
+        Ok(())
+    })?;
     if args.json {
         let sessions = counted.iter().map(|(path, one)| {
             let path = path.as_path();
@@ -94,18 +101,23 @@ pub(crate) fn inventory(world: &mut World, args: &InventoryArgs) -> Result<(), F
     args.which.outcome(unreadable.len())
 }
 
-/// Counts one file. The reader's buffers are reused for the next.
-fn take(path: &Path, reader: &mut Option<Lines<File>>) -> std::io::Result<Inventory> {
+thread_local! {
+    /// A reader, whose buffers are used again for the next file.
+    static READER: RefCell<Option<Lines<File>>> = const { RefCell::new(None) };
+}
+
+/// Counts one file.
+fn take(path: &Path) -> std::io::Result<Inventory> {
     let file = files::open(path)?;
-    let lines = match reader.take() {
+    let mut lines = match READER.take() {
         Some(lines) => lines.reopen(file),
         None => Lines::new(file),
     };
-    let lines = reader.insert(lines);
     let mut one = Inventory::default();
     while let Some(line) = lines.next_line()? {
         one.add(&line);
     }
+    READER.set(Some(lines));
     Ok(one)
 }
 

@@ -22,6 +22,7 @@ use crate::project;
 use crate::select;
 use crate::table::{Column, Table};
 use crate::text::{count, one_line, output, short_number};
+use crate::threads::Threads;
 use crate::world::World;
 
 /// Count tokens and cost, by day, session, project, model, agent, tool or block
@@ -55,6 +56,8 @@ pub(crate) struct UsageArgs {
     /// How the number of one session comes about, message by message
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["by", "csv", "project", "since", "until"])]
     explain: Option<String>,
+    #[command(flatten)]
+    threads: Threads,
     /// Print one JSON object
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -145,7 +148,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
     let filter = filter(world, args)?;
     // Asked for before everything is read: it may not exist.
     let explained = args.explain.as_deref().map(|name| select::session(world, name)).transpose()?;
-    let ledger = Ledger::of_homes(&world.homes()?.list);
+    let ledger = Ledger::of_homes(&world.homes()?.list, args.threads.count());
     for (path, error) in &ledger.unreadable {
         world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
     }

@@ -46,3 +46,15 @@ fn drift_names_what_is_new() {
     {"v":1,"version":"2.1.45","what":"type","name":"attachment.future_kind","count":1,"file":"[EDITED]/attachment_in_chain.jsonl","line":4}
     "#);
 }
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let env = Env::with_sessions();
+    for command in [&["check", "--all"][..], &["check", "--all", "--json"], &["inventory", "--all"]]
+    {
+        let with = |threads: &str| env.run(&[command, &["--threads", threads]].concat());
+        let alone = with("1");
+        assert!(alone.lines().count() > 5, "{alone}");
+        assert_eq!(with("4"), alone);
+    }
+}

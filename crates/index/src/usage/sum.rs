@@ -4,8 +4,10 @@ use std::ops::AddAssign;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use transcript::conversation::price::Cost;
-use transcript::conversation::usage::Usage;
+use transcript::conversation::price::Prices;
+use transcript::conversation::usage::{MessageUsage, Usage};
+
+use super::UNKNOWN;
 
 /// Money, in millionths of a millionth of a US dollar: sums of it do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +46,12 @@ pub struct Sum {
 
 impl Sum {
     /// One message.
-    pub fn of(usage: Usage, cost: Option<Cost>) -> Sum {
+    pub fn of_message(message: &MessageUsage, prices: &Prices) -> Sum {
+        let model = message.model.as_deref().unwrap_or(UNKNOWN);
+        let cost = prices.cost(model, message.speed.as_deref(), message.usage);
         let cost = cost.map(|cost| Money::of_dollars(cost.total()));
-        Sum { usage, cost, unpriced: u64::from(cost.is_none()), messages: 1 }
+        let unpriced = u64::from(cost.is_none());
+        Sum { usage: message.usage, cost, unpriced, messages: 1 }
     }
 
     /// Whether they cost at least that much: an answer was recorded before it ended, or has no

@@ -96,6 +96,13 @@ pub fn known(model: &str) -> Option<&'static Price> {
     PRICES.get(model).or_else(|| PRICES.get(canonical(model)))
 }
 
+/// The prices of a model at a speed. Other speeds than the usual one have their own prices, which
+/// are not in the list.
+pub(crate) fn known_at(model: &str, speed: Option<&str>) -> Option<&'static Price> {
+    let is_usual = speed.is_none_or(|speed| speed == "standard");
+    known(model).filter(|_| is_usual)
+}
+
 /// The name of a model without a date, and without what Bedrock, Vertex or the client add to it.
 fn canonical(model: &str) -> &str {
     let name = model.rfind("claude-").map_or(model, |at| &model[at..]);

@@ -8,7 +8,7 @@ fn tokens_have_their_prices() {
     assert!((cost - 0.007_467).abs() < 1e-9, "{cost}");
     assert_eq!(usage.cost("some-model"), None);
     let long = Usage { input: 1, cache_read: 200_000, ..Usage::default() };
-    let cost = long.request_cost("claude-sonnet-4-20250514").unwrap().total();
+    let cost = long.request_cost("claude-sonnet-4-20250514", None).unwrap().total();
     assert!((cost - 0.120_006).abs() < 1e-9, "{cost}");
 }
 
@@ -21,7 +21,7 @@ fn the_data_is_whole() {
 #[test]
 fn contracts_and_files_replace_the_list() {
     let usage = Usage { input: 1_000_000, cache_1h: 1_000_000, ..Usage::default() };
-    let total = |prices: &Prices, model: &str| prices.cost(model, usage).map(Cost::total);
+    let total = |prices: &Prices, model: &str| prices.cost(model, None, usage).map(Cost::total);
     let mut prices = Prices::default();
     assert_eq!(total(&prices, "claude-opus-4-5"), Some(15.0));
     assert_eq!(total(&prices, "vertex/claude-opus-4-5@20251101"), Some(15.0));
@@ -35,6 +35,9 @@ fn contracts_and_files_replace_the_list() {
     assert_eq!(total(&prices, "our-gateway"), Some(0.5));
     assert_eq!(total(&prices, "our-gateway-2"), None);
     assert_eq!(total(&prices, "claude-sonnet-4-6"), Some(4.5));
+    let fast = |prices: &Prices, model: &str| prices.cost(model, Some("fast"), usage);
+    assert_eq!(fast(&prices, "claude-sonnet-4-6"), None);
+    assert!(fast(&prices, "our-gateway").is_some());
     prices.add(br#"{"models":{"our-gateway":{"input":8,"output":1}}}"#).unwrap();
     assert_eq!(total(&prices, "our-gateway"), Some(12.0));
     assert_eq!(prices.add(b"[]"), Err(PriceError::Shape));

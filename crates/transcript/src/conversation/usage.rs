@@ -94,9 +94,9 @@ impl Usage {
         price::known(model).map(|price| price.of_many(self))
     }
 
-    /// What one request costs; none if the model's price is not known.
-    pub fn request_cost(self, model: &str) -> Option<Cost> {
-        price::known(model).map(|price| price.of_one(self))
+    /// What one request costs; none if the price of the model at that speed is not known.
+    pub fn request_cost(self, model: &str, speed: Option<&str>) -> Option<Cost> {
+        price::known_at(model, speed).map(|price| price.of_one(self))
     }
 }
 

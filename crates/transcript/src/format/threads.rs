@@ -1,11 +1,15 @@
 //! Distributes work over the cores.
+//!
+//! Invariants: results do not depend on the number of threads; how many of them wait to be taken is
+//! bounded; a panic in a thread is a panic of the caller.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// How many threads can work at once.
-pub(crate) fn count() -> usize {
+pub fn count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -30,7 +34,132 @@ pub(crate) fn each(pieces: usize, threads: usize, work: impl Fn(usize) + Sync) {
     });
 }
 
+/// How many results for each thread may wait to be taken.
+const WAITING: usize = 4;
+
+/// Runs `work` for each number below `pieces`, on that many threads, and passes the results to
+/// `take`, in order. Ends at the first error of `take`.
+///
+/// ```
+/// use transcript::format::threads::in_order;
+///
+/// let mut squares = Vec::new();
+/// in_order(5, 2, |number| number * number, |_, square| {
+///     squares.push(square);
+///     Ok::<(), ()>(())
+/// })?;
+/// assert_eq!(squares, [0, 1, 4, 9, 16]);
+/// # Ok::<(), ()>(())
+/// ```
+pub fn in_order<T: Send, E>(
+    pieces: usize,
+    threads: usize,
+    work: impl Fn(usize) -> T + Sync,
+    mut take: impl FnMut(usize, T) -> Result<(), E>,
+) -> Result<(), E> {
+    let threads = threads.min(pieces);
+    if threads <= 1 {
+        return (0..pieces).try_for_each(|at| take(at, work(at)));
+    }
+    let queue = Queue::new(pieces, threads * WAITING);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let _alarm = Alarm(&queue);
+                while let Some(at) = queue.begin() {
+                    queue.finish(at, work(at));
+                }
+            });
+        }
+        let _alarm = Alarm(&queue);
+        let mut all = (0..pieces).map_while(|at| Some((at, queue.take()?)));
+        let taken = all.try_for_each(|(at, result)| take(at, result));
+        queue.end();
+        taken
+    })
+}
+
+/// Results that wait to be taken.
+struct Queue<T> {
+    state: Mutex<Waiting<T>>,
+    is_finished: Condvar,
+    has_room: Condvar,
+    pieces: usize,
+}
+
+struct Waiting<T> {
+    /// The results from number `taken` on; `None` while one is being worked on.
+    results: VecDeque<Option<T>>,
+    taken: usize,
+    begun: usize,
+    is_over: bool,
+}
+
+impl<T> Queue<T> {
+    fn new(pieces: usize, length: usize) -> Self {
+        let results = (0..length).map(|_| None).collect();
+        let state = Waiting { results, taken: 0, begun: 0, is_over: false };
+        let (is_finished, has_room) = (Condvar::new(), Condvar::new());
+        Queue { state: Mutex::new(state), is_finished, has_room, pieces }
+    }
+
+    /// The next number to work on, when there is room for its result; `None` at the end.
+    fn begin(&self) -> Option<usize> {
+        let is_full = |state: &mut Waiting<T>| {
+            !state.is_over && state.begun - state.taken >= state.results.len()
+        };
+        let state = self.has_room.wait_while(lock(&self.state), is_full);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.is_over || state.begun == self.pieces {
+            return None;
+        }
+        state.begun += 1;
+        Some(state.begun - 1)
+    }
+
+    fn finish(&self, at: usize, result: T) {
+        let mut state = lock(&self.state);
+        let place = at - state.taken;
+        state.results[place] = Some(result);
+        self.is_finished.notify_one();
+    }
+
+    /// The next result; `None` if a thread has panicked.
+    fn take(&self) -> Option<T> {
+        let is_awaited = |state: &mut Waiting<T>| !state.is_over && state.results[0].is_none();
+        let state = self.is_finished.wait_while(lock(&self.state), is_awaited);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let result = state.results[0].take()?;
+        state.results.rotate_left(1);
+        state.taken += 1;
+        self.has_room.notify_all();
+        Some(result)
+    }
+
+    /// Nothing more is begun or waited for.
+    fn end(&self) {
+        lock(&self.state).is_over = true;
+        self.has_room.notify_all();
+        self.is_finished.notify_all();
+    }
+}
+
+/// Ends the work if a thread panics: the others must not wait for it.
+struct Alarm<'a, T>(&'a Queue<T>);
+
+impl<T> Drop for Alarm<'_, T> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.end();
+        }
+    }
+}
+
 /// Takes a lock, even if a thread panicked while it had it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+#[path = "threads_tests.rs"]
+mod tests;

@@ -66,7 +66,6 @@ pub(super) fn explain(
         }
         let message = &entry.message;
         let model = message.model.as_deref();
-        let cost = model.and_then(|model| prices.cost(model, message.usage));
         let time = message.time.and_then(|time| Timestamp::from_millisecond(time.0).ok());
         Some(Explained {
             message: &message.id,
@@ -79,7 +78,7 @@ pub(super) fn explain(
             tool: message.tool.as_deref(),
             tier: message.tier.as_deref(),
             speed: message.speed.as_deref(),
-            sum: Sum::of(message.usage, cost),
+            sum: Sum::of_message(message, prices),
             entry,
             is_counted,
         })

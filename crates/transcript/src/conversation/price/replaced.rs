@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::{Cost, PRICES, Price, Rates, canonical, known};
+use super::{Cost, PRICES, Price, Rates, canonical, known, known_at};
 use crate::conversation::usage::Usage;
 use crate::format::json::{Json, Object};
 
@@ -71,9 +71,10 @@ impl Prices {
         skipped
     }
 
-    /// What one request costs; none if the model's price is not known.
-    pub fn cost(&self, model: &str, usage: Usage) -> Option<Cost> {
-        let cost = self.price(model)?.of_one(usage);
+    /// What one request costs; none if the price of the model at that speed is not known. A price
+    /// that replaces the list is for all speeds, as in the client.
+    pub fn cost(&self, model: &str, speed: Option<&str>, usage: Usage) -> Option<Cost> {
+        let cost = self.price(model, speed)?.of_one(usage);
         Some(if (self.multiplier - 1.0).abs() < f64::EPSILON {
             cost
         } else {
@@ -83,7 +84,7 @@ impl Prices {
 
     /// A row for exactly this name; else one that names a model of the list, in any of its forms;
     /// else the list.
-    fn price(&self, model: &str) -> Option<&Price> {
+    fn price(&self, model: &str, speed: Option<&str>) -> Option<&Price> {
         let lower = model.to_lowercase();
         let by_model = || {
             let mut rows = self.replaced.iter();
@@ -91,7 +92,7 @@ impl Prices {
             rows.find(|(name, _)| is_listed(name) && canonical(name) == canonical(&lower))
         };
         let replaced = self.replaced.get(&lower).or_else(|| by_model().map(|(_, price)| price));
-        replaced.or_else(|| known(model))
+        replaced.or_else(|| known_at(model, speed))
     }
 }
 

@@ -8,8 +8,8 @@
 //! agree.
 
 use std::cmp::Reverse;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::SystemTime;
 
 use hashbrown::HashMap;
@@ -61,8 +61,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Counts all sessions of these homes and their sub-agents, on all cores.
-    pub fn of_homes(homes: &[Home]) -> Ledger {
+    /// Counts all sessions of these homes and their sub-agents, on that many threads.
+    pub fn of_homes(homes: &[Home], count: usize) -> Ledger {
         let files: Vec<[PathBuf; 2]> = homes
             .iter()
             .flat_map(Home::projects)
@@ -71,21 +71,15 @@ impl Ledger {
                 inside.into_iter().map(move |path| [project.clone(), path])
             })
             .collect();
-        let read: Vec<Mutex<Option<crate::Result<FileMessages>>>> =
-            files.iter().map(|_| Mutex::new(None)).collect();
-        threads::each(files.len(), threads::count(), |at| {
-            let [project, path] = &files[at];
-            *threads::lock(&read[at]) = Some(FileMessages::read(project, path));
-        });
-        let mut found = Vec::new();
-        let mut unreadable = Vec::new();
-        for ([_, path], one) in files.into_iter().zip(read) {
-            match one.into_inner().ok().flatten() {
-                Some(Ok(file)) => found.push(file),
-                Some(Err(error)) => unreadable.push((path, error)),
-                None => {}
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+        let read = |at: usize| FileMessages::read(&files[at][0], &files[at][1]);
+        let Ok(()) = threads::in_order(files.len(), count, read, |at, one| {
+            match one {
+                Ok(file) => found.push(file),
+                Err(error) => unreadable.push((files[at][1].clone(), error)),
             }
-        }
+            Ok::<(), Infallible>(())
+        });
         Ledger { unreadable, ..Ledger::new(found) }
     }
 

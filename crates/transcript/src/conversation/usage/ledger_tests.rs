@@ -29,7 +29,7 @@ fn counted(files: &[(&str, &[String])]) -> Vec<(String, u64, String, usize, bool
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, lines.join("\n") + "\n").unwrap();
     }
-    let ledger = Ledger::of_homes(&[Home { root: folder.path().to_owned() }]);
+    let ledger = Ledger::of_homes(&[Home { root: folder.path().to_owned() }], 2);
     assert!(ledger.unreadable.is_empty());
     let each = ledger.entries.iter().map(|entry| {
         let session = ledger.source(entry).session.to_string();
