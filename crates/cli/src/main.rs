@@ -21,6 +21,7 @@ mod moment;
 mod out;
 mod page;
 mod pager;
+mod prices;
 mod project;
 mod range;
 mod receiver;

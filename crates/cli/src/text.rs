@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{Timestamp, tz::TimeZone};
-use transcript::conversation::usage::Usage;
+use transcript::conversation::usage::{Money, Spending, Usage};
 pub(crate) use transcript::conversation::view::size;
 use transcript::format::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -131,6 +131,16 @@ pub(crate) fn line_list(lines: &[u64]) -> Option<String> {
 pub(crate) fn output(tokens: Usage) -> String {
     let more = if tokens.at_least && tokens.total() > 0 { ">" } else { "" };
     format!("{more}{}", short_number(tokens.output))
+}
+
+/// Money for people, with cents; what is less than a cent is not called nothing.
+pub(crate) fn dollars(sum: &Spending) -> String {
+    let at_least = if sum.is_lower_bound() { ">" } else { "" };
+    match sum.cost.map(Money::dollars) {
+        None => "?".to_owned(),
+        Some(cost) if cost > 0.0 && cost < 0.005 => format!("{at_least}${cost:.4}"),
+        Some(cost) => format!("{at_least}${cost:.2}"),
+    }
 }
 
 /// A duration for people: the largest unit that fits.

@@ -6,7 +6,6 @@
 
 mod agents;
 mod block;
-mod sum;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,11 +13,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use transcript::conversation::price::Prices;
-use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage};
+use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage, Spending};
 
 use agents::Agents;
 use block::Blocks;
-pub use sum::{Money, Sum};
 
 /// What the rows of a report are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +84,7 @@ pub struct Row {
     /// What the row is about.
     pub key: String,
     /// What its messages took and cost.
-    pub sum: Sum,
+    pub sum: Spending,
 }
 
 /// What messages took and cost.
@@ -95,11 +93,11 @@ pub struct Report {
     /// In order of time, or by what they cost.
     pub rows: Vec<Row>,
     /// The sum of all rows.
-    pub total: Sum,
+    pub total: Spending,
     /// Models without a price, by name.
-    pub unpriced: BTreeMap<String, Sum>,
+    pub unpriced: BTreeMap<String, Spending>,
     /// Messages whose output is a lower bound: they were recorded before they ended.
-    pub lower_bound: Sum,
+    pub lower_bound: Spending,
 }
 
 /// Counts the messages of a ledger.
@@ -114,10 +112,10 @@ pub fn report(
         ledger.entries.iter().filter(|entry| filter.has(ledger, entry)).collect();
     let keys = Keys::new(ledger, by, &chosen, zone);
     let mut found = Report::default();
-    let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut rows: BTreeMap<String, Spending> = BTreeMap::new();
     for entry in chosen {
         let message = &entry.message;
-        let sum = Sum::of_message(message, prices);
+        let sum = message.spending(prices);
         *rows.entry(keys.of(entry)).or_default() += sum;
         found.total += sum;
         if sum.cost.is_none() {

@@ -1,5 +1,7 @@
 use jiff::civil::date;
 
+use transcript::conversation::usage::Money;
+
 use super::*;
 
 #[test]
@@ -19,9 +21,9 @@ fn blocks_begin_with_the_hour_of_the_first_message_after_the_last_block() {
 fn sums_of_money_do_not_depend_on_their_order() {
     let costs = [0.1, 0.2, 0.3, 1e-9, 12_345.678_9];
     let sum = |costs: &[f64]| {
-        let mut sum = Sum::default();
+        let mut sum = Spending::default();
         for cost in costs {
-            sum += Sum { cost: Some(Money::of_dollars(*cost)), ..Sum::default() };
+            sum += Spending { cost: Some(Money::of_dollars(*cost)), ..Spending::default() };
         }
         sum.cost
     };

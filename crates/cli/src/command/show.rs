@@ -11,6 +11,7 @@ use transcript::conversation::graph::{ChainId, Start};
 use transcript::conversation::markdown;
 use transcript::conversation::place::Session;
 use transcript::conversation::preview::{Preview, preview};
+use transcript::conversation::price::Prices;
 use transcript::conversation::turn::Turn;
 use transcript::conversation::view::{Show, TurnPlace};
 use transcript::format::secret::Mask;
@@ -20,6 +21,7 @@ use crate::damage;
 use crate::failure::Failure;
 use crate::out::{BOLD, DIM, Visible, WARN};
 use crate::page::{Lead, Page, Span};
+use crate::prices;
 use crate::redact::hidden;
 use crate::select;
 use crate::text::{count, fit, local, one_line, quoted};
@@ -63,6 +65,7 @@ struct Wanted<'a> {
     show: Show,
     /// The session's folder: paths are shown relative to it.
     cwd: Option<&'a str>,
+    prices: &'a Prices,
 }
 
 /// Consecutive turns, and the chain that they are on.
@@ -95,6 +98,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let seen = preview(&session.path)?;
+    let prices = prices::in_force(world, None)?;
     world.page()?;
     if args.markdown {
         let redactor = world.redactor();
@@ -116,7 +120,7 @@ pub(crate) fn show(world: &mut World, args: &ShowArgs) -> Result<(), Failure> {
     }
     let page = &mut Page::new(&mut world.out);
     head(page, &session, &seen, &family, &left_out, last)?;
-    let wanted = Wanted { show: args.view.show(), cwd: seen.cwd.as_deref() };
+    let wanted = Wanted { show: args.view.show(), cwd: seen.cwd.as_deref(), prices: &prices };
     let mut chain_before = None;
     for (chain, number, turn) in chosen {
         if chain != chain_before {

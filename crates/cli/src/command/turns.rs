@@ -16,9 +16,10 @@ use crate::as_json::{self, Versioned};
 use crate::damage;
 use crate::failure::Failure;
 use crate::headline::headline;
+use crate::prices;
 use crate::select;
 use crate::table::{Column, Table};
-use crate::text::{local, output, short_number, span};
+use crate::text::{dollars, local, output, short_number, span};
 use crate::version::As;
 use crate::world::World;
 
@@ -87,6 +88,7 @@ fn everything(world: &mut World, family: &WithAgents, found: Turns) -> Result<()
 }
 
 fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Result<(), Failure> {
+    let prices = prices::in_force(world, None)?;
     world.page()?;
     let mut table = Table::new(&[
         Column::right("turn"),
@@ -95,12 +97,14 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
         Column::right("calls"),
         Column::right("in"),
         Column::right("out"),
+        Column::right("cost"),
         Column::left("end"),
         Column::left("asked"),
     ])
-    .flexible(7);
+    .flexible(8);
     let mut row = |name: String, turn: &Turn| -> Result<(), Failure> {
         let tokens = turn.tokens(&conversation.table);
+        let spent = turn.spending(&conversation.table, &prices);
         let calls: Vec<_> = turn.calls(&conversation.table).collect();
         let failed = calls.iter().filter(|call| {
             conversation
@@ -118,6 +122,7 @@ fn table(world: &mut World, conversation: &Conversation, found: &Turns) -> Resul
             },
             short_number(tokens.read()),
             output(tokens),
+            if spent.messages > 0 { dollars(&spent) } else { String::new() },
             turn.outcome.name().to_owned(),
             headline(conversation, turn)?,
         ]);

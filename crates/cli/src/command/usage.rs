@@ -1,27 +1,27 @@
 //! `quipu usage`: what the API's messages took and cost.
 
 mod explain;
-mod prices;
 
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-use index::usage::{By, Filter, Money, Report, Row, Sum, report};
+use index::usage::{By, Filter, Report, Row, report};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use transcript::conversation::price;
-use transcript::conversation::usage::Ledger;
+use transcript::conversation::usage::{Ledger, Money, Spending};
 
 use crate::failure::Failure;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
+use crate::prices;
 use crate::project;
 use crate::select;
 use crate::table::{Column, Table};
-use crate::text::{count, one_line, output, short_number};
+use crate::text::{count, dollars, one_line, output, short_number};
 use crate::threads::Threads;
 use crate::world::World;
 
@@ -116,7 +116,7 @@ struct UsageJson<'a> {
     v: u32,
     by: ByArg,
     rows: Vec<RowJson<'a>>,
-    total: &'a Sum,
+    total: &'a Spending,
     unpriced: Vec<UnpricedJson<'a>>,
     lower_bound: LowerBoundJson,
     prices: &'a str,
@@ -127,7 +127,7 @@ struct UsageJson<'a> {
 struct RowJson<'a> {
     key: &'a str,
     #[serde(flatten)]
-    sum: &'a Sum,
+    sum: &'a Spending,
 }
 
 #[derive(Serialize)]
@@ -163,7 +163,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
             messages: sum.messages,
             output: sum.usage.output,
         });
-        let Sum { messages, usage, .. } = found.lower_bound;
+        let Spending { messages, usage, .. } = found.lower_bound;
         return Ok(world.out.json(&UsageJson {
             v: JSON_VERSION,
             by: args.by,
@@ -219,16 +219,6 @@ fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
     Ok(Filter { since, until, projects })
 }
 
-/// Money for people, with cents; what is less than a cent is not called nothing.
-pub(super) fn dollars(sum: &Sum) -> String {
-    let at_least = if sum.is_lower_bound() { ">" } else { "" };
-    match sum.cost.map(Money::dollars) {
-        None => "?".to_owned(),
-        Some(cost) if cost > 0.0 && cost < 0.005 => format!("{at_least}${cost:.4}"),
-        Some(cost) => format!("{at_least}${cost:.2}"),
-    }
-}
-
 /// How many characters the longest bar has.
 const BAR: u64 = 20;
 
@@ -244,9 +234,9 @@ fn table(world: &mut World, by: ByArg, found: &Report) -> Result<(), Failure> {
         Column::left(""),
     ])
     .flexible(0);
-    let weight = |sum: &Sum| sum.cost.map_or(0.0, Money::dollars);
+    let weight = |sum: &Spending| sum.cost.map_or(0.0, Money::dollars);
     let largest = found.rows.iter().map(|row| weight(&row.sum)).fold(0.0, f64::max);
-    let mut line = |key: &str, sum: &Sum, bar: String| {
+    let mut line = |key: &str, sum: &Spending, bar: String| {
         table.row(&[
             one_line(key),
             short_number(sum.usage.input),

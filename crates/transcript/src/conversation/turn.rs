@@ -13,8 +13,9 @@ pub mod reference;
 pub use build::Builder;
 pub use pair::Pairs;
 
+use crate::conversation::price::Prices;
 use crate::conversation::table::{AnswerId, BlockId, Id, RowId, Table};
-use crate::conversation::usage::Usage;
+use crate::conversation::usage::{Spending, Usage};
 use crate::format::input::Input;
 use crate::format::time::Time;
 use crate::names::named;
@@ -116,6 +117,19 @@ impl Turn {
             Some(Usage { at_least: !answer.is_final(), ..usage })
         };
         self.answers().filter_map(reported).sum()
+    }
+
+    /// What the answers of the turn took and cost. Those that the client wrote itself cost nothing.
+    pub fn spending(&self, table: &Table, prices: &Prices) -> Spending {
+        let mut sum = Spending::default();
+        for answer in self.answers().map(|id| table.answer(id)) {
+            let model = table.text(answer.model).filter(|model| *model != "<synthetic>");
+            if let (Some(reported), Some(model)) = (&answer.usage, model) {
+                let usage = Usage { at_least: !answer.is_final(), ..reported.usage };
+                sum += Spending::of_message(usage, Some(model), table.text(reported.speed), prices);
+            }
+        }
+        sum
     }
 
     /// The answers whose usage counts here.

@@ -6,6 +6,7 @@
 
 mod ledger;
 mod message;
+mod spending;
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -15,6 +16,7 @@ use serde::{Serialize, Serializer};
 
 pub use ledger::{CountedFile, FileMessages, Ledger, LedgerEntry};
 pub use message::{MessageUsage, Messages, messages_in};
+pub use spending::{Money, Spending};
 
 use crate::conversation::price::{self, Cost};
 use crate::format::json::{Json, Object};

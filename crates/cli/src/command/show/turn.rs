@@ -5,6 +5,7 @@ use std::io;
 use anstyle::{AnsiColor, Style};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Owner, WithAgents};
+use transcript::conversation::price::Prices;
 use transcript::conversation::turn::{Outcome, Turn};
 use transcript::conversation::view::{self, Detail, Item, MessageView, Piece, Role};
 use transcript::format::input::Input;
@@ -16,7 +17,9 @@ use crate::failure::Failure;
 use crate::markup;
 use crate::out::{BAD, BOLD, DIM, WARN};
 use crate::page::{Lead, Page, Span};
-use crate::text::{count, fit, local, one_line, output, short_number, shown, span, uncoloured};
+use crate::text::{
+    count, dollars, fit, local, one_line, output, short_number, shown, span, uncoloured,
+};
 
 const PROMPT: Style = AnsiColor::Blue.on_default().bold();
 const THINKING: Style = DIM.italic();
@@ -38,7 +41,7 @@ pub(super) fn write(
 ) -> Result<(), Failure> {
     let conversation = session.of(owner);
     page.blank()?;
-    rule(page, conversation, turn, number)?;
+    rule(page, conversation, turn, number, wanted.prices)?;
     // Calls are drawn together; everything else is drawn apart.
     let mut before = Apart::Rule;
     for item in view::items(session, owner, turn) {
@@ -112,6 +115,7 @@ fn rule(
     conversation: &Conversation,
     turn: &Turn,
     number: usize,
+    prices: &Prices,
 ) -> io::Result<()> {
     let mut names = vec![number.to_string()];
     names.extend(turn.times.map(|[start, _]| local(start, "%Y-%m-%d %H:%M:%S")));
@@ -130,6 +134,8 @@ fn rule(
     if tokens.total() > 0 {
         let input = short_number(tokens.total() - tokens.output);
         facts.push(format!("{input} in, {} out", output(tokens)));
+        let spent = turn.spending(&conversation.table, prices);
+        facts.extend((spent.messages > 0).then(|| dollars(&spent)));
     }
     if turn.outcome != Outcome::Answered {
         facts.push(turn.outcome.name().to_owned());

@@ -2,18 +2,16 @@
 
 use std::io::Write;
 
-use index::usage::Sum;
 use jiff::Timestamp;
 use serde::Serialize;
 use transcript::conversation::place::Session;
 use transcript::conversation::price::Prices;
-use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry};
+use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry, Spending};
 
-use super::dollars;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::table::{Column, Table};
-use crate::text::{clock, count, one_line, output, short_number};
+use crate::text::{clock, count, dollars, one_line, output, short_number};
 use crate::world::World;
 
 /// The whole of `--explain --json`.
@@ -22,7 +20,7 @@ struct ExplainJson<'a> {
     v: u32,
     session: &'a str,
     messages: Vec<Explained<'a>>,
-    total: Sum,
+    total: Spending,
 }
 
 /// A message that a file of the session contains.
@@ -40,7 +38,7 @@ struct Explained<'a> {
     tier: Option<&'a str>,
     speed: Option<&'a str>,
     #[serde(flatten)]
-    sum: Sum,
+    sum: Spending,
     #[serde(skip)]
     entry: &'a LedgerEntry,
     #[serde(skip)]
@@ -78,14 +76,14 @@ pub(super) fn explain(
             tool: message.tool.as_deref(),
             tier: message.tier.as_deref(),
             speed: message.speed.as_deref(),
-            sum: Sum::of_message(message, prices),
+            sum: message.spending(prices),
             entry,
             is_counted,
         })
     });
     let mut messages: Vec<Explained<'_>> = explained.collect();
     messages.sort_by_key(|one| (one.entry.message.time, one.entry.source, one.line));
-    let mut total = Sum::default();
+    let mut total = Spending::default();
     for one in messages.iter().filter(|one| one.is_counted) {
         total += one.sum;
     }
@@ -100,7 +98,7 @@ pub(super) fn explain(
     table(world, &messages, &total)
 }
 
-fn table(world: &mut World, messages: &[Explained<'_>], total: &Sum) -> Result<(), Failure> {
+fn table(world: &mut World, messages: &[Explained<'_>], total: &Spending) -> Result<(), Failure> {
     let mut table = Table::new(&[
         Column::left("time"),
         Column::left("message"),

@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 use hashbrown::HashMap;
 use memchr::memmem::Finder;
 
-use super::Usage;
+use super::{Spending, Usage};
+use crate::conversation::price::Prices;
 use crate::conversation::table::{Answer, Ids, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::{Entry, Kind};
@@ -43,6 +44,13 @@ pub struct MessageUsage {
     pub session: Option<String>,
     /// It belongs to a sub-agent whose records are in the session's own file.
     pub is_sidechain: bool,
+}
+
+impl MessageUsage {
+    /// What it took and cost.
+    pub fn spending(&self, prices: &Prices) -> Spending {
+        Spending::of_message(self.usage, self.model.as_deref(), self.speed.as_deref(), prices)
+    }
 }
 
 /// A message while its file is being read.

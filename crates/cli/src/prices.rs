@@ -13,10 +13,10 @@ const LONGEST: u64 = 4 << 20;
 
 /// Later ones replace earlier ones: the users' settings of the homes, the administrator's settings,
 /// the file that the user names. Projects' settings do not count: strangers write them.
-pub(super) fn in_force(world: &mut World, file: Option<&Path>) -> Result<Prices, Failure> {
+pub(crate) fn in_force(world: &mut World, file: Option<&Path>) -> Result<Prices, Failure> {
     let mut prices = Prices::default();
-    let homes = world.homes()?.list;
-    let mut settings: Vec<PathBuf> = homes.iter().map(Home::settings).collect();
+    let homes = world.known_homes()?.into_iter().map(|root| Home { root });
+    let mut settings: Vec<PathBuf> = homes.map(|home| home.settings()).collect();
     settings.extend(agent::session::managed_settings().unwrap_or_default());
     for path in settings {
         let Ok(bytes) = files::read(&path, LONGEST) else { continue };

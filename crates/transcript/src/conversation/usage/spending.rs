@@ -4,10 +4,9 @@ use std::ops::AddAssign;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use transcript::conversation::price::Prices;
-use transcript::conversation::usage::{MessageUsage, Usage};
 
-use super::UNKNOWN;
+use super::Usage;
+use crate::conversation::price::Prices;
 
 /// Money, in millionths of a millionth of a US dollar: sums of it do not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +32,7 @@ impl Money {
 
 /// What several messages took and cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sum {
+pub struct Spending {
     /// What they took.
     pub usage: Usage,
     /// What those with a price cost; none if there are no such messages.
@@ -44,14 +43,17 @@ pub struct Sum {
     pub messages: u64,
 }
 
-impl Sum {
-    /// One message.
-    pub fn of_message(message: &MessageUsage, prices: &Prices) -> Sum {
-        let model = message.model.as_deref().unwrap_or(UNKNOWN);
-        let cost = prices.cost(model, message.speed.as_deref(), message.usage);
+impl Spending {
+    /// One message of a model at a speed.
+    pub fn of_message(
+        usage: Usage,
+        model: Option<&str>,
+        speed: Option<&str>,
+        prices: &Prices,
+    ) -> Spending {
+        let cost = model.and_then(|model| prices.cost(model, speed, usage));
         let cost = cost.map(|cost| Money::of_dollars(cost.total()));
-        let unpriced = u64::from(cost.is_none());
-        Sum { usage: message.usage, cost, unpriced, messages: 1 }
+        Spending { usage, cost, unpriced: u64::from(cost.is_none()), messages: 1 }
     }
 
     /// Whether they cost at least that much: an answer was recorded before it ended, or has no
@@ -61,8 +63,8 @@ impl Sum {
     }
 }
 
-impl AddAssign for Sum {
-    fn add_assign(&mut self, more: Sum) {
+impl AddAssign for Spending {
+    fn add_assign(&mut self, more: Spending) {
         self.usage += more.usage;
         self.cost = match (self.cost, more.cost) {
             (Some(one), Some(other)) => Some(Money(one.0.saturating_add(other.0))),
@@ -74,9 +76,9 @@ impl AddAssign for Sum {
 }
 
 /// As `docs/output.md` has it.
-impl Serialize for Sum {
+impl Serialize for Spending {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Sum", 9)?;
+        let mut object = serializer.serialize_struct("Spending", 9)?;
         object.serialize_field("input", &self.usage.input)?;
         object.serialize_field("output", &self.usage.output)?;
         object.serialize_field("cache_write_5m", &self.usage.cache_5m)?;
