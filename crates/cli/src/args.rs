@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
-    inventory, ls, man, repair, ship, show, strip, tree, turns, undo, usage,
+    index, inventory, ls, man, repair, search, ship, show, strip, tree, turns, undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -40,6 +40,7 @@ since it was read), 6 not written (the result would resume less well), 7 not del
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::LsArgs),
+    Search(search::SearchArgs),
     Show(show::ShowArgs),
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Ship(ship::ShipArgs),
     Hook(hook::HookArgs),
     Cat(cat::CatArgs),
+    Index(index::IndexArgs),
     Inventory(inventory::InventoryArgs),
     Drift(drift::DriftArgs),
     Follow(follow::FollowArgs),
@@ -71,7 +73,9 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Ls(args)) => ls::ls(world, &args),
         Some(Command::Cat(args)) => cat::cat(world, &args),
         Some(Command::Chat(args)) => chat::chat(world, &args),
+        Some(Command::Index(args)) => index::index(world, &args),
         Some(Command::Inventory(args)) => inventory::inventory(world, &args),
+        Some(Command::Search(args)) => search::search(world, &args),
         Some(Command::Drift(args)) => drift::drift(world, &args),
         Some(Command::Follow(args)) => follow::follow(world, &args),
         Some(Command::Files(args)) => files::files(world, &args),

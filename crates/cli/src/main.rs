@@ -6,6 +6,7 @@
 
 mod args;
 mod as_json;
+mod catalog;
 mod command;
 mod compaction;
 mod config;

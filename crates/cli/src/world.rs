@@ -157,6 +157,16 @@ impl World {
         Ok(self.found.insert(Homes { list, samples }).clone())
     }
 
+    /// The file of the catalog.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to ask about surroundings")]
+    pub(crate) fn catalog_file(&self) -> Result<PathBuf, Failure> {
+        let folder = cache_folder().ok_or_else(|| {
+            let hint = "set HOME or XDG_CACHE_HOME, or name a file with `--catalog`";
+            Failure::usage("there is no cache folder for the catalog", Some(hint))
+        })?;
+        Ok(folder.join("quipu").join("catalog.sqlite"))
+    }
+
     /// Sends all further output through the user's pager, if it goes to a terminal.
     pub(crate) fn page(&mut self) -> Result<(), Failure> {
         Ok(self.out.page(&self.pager)?)

@@ -1,6 +1,12 @@
 //! Finds and counts across many sessions.
 //!
-//! [`usage`] says what messages of the API took and cost, by day, project, model and so on. Nothing
-//! here writes into a Claude home.
+//! [`usage`] says what messages of the API took and cost, by day, project, model and so on.
+//! [`catalog`] keeps what is known of all sessions in a database file, and [`search`] finds words
+//! in them. Nothing here writes into a Claude home.
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files they need"))]
 
+pub mod catalog;
+pub mod search;
+mod texts;
 pub mod usage;
+mod words;

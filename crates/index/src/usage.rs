@@ -110,7 +110,7 @@ pub fn report(
 ) -> Report {
     let chosen: Vec<&LedgerEntry> =
         ledger.entries.iter().filter(|entry| filter.has(ledger, entry)).collect();
-    let keys = Keys::new(ledger, by, &chosen, zone);
+    let keys = Keys::new(ledger, by, zone);
     let mut found = Report::default();
     let mut rows: BTreeMap<String, Spending> = BTreeMap::new();
     for entry in chosen {
@@ -158,8 +158,9 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn new(ledger: &'a Ledger, by: By, chosen: &[&LedgerEntry], zone: &'a TimeZone) -> Keys<'a> {
-        let times = chosen.iter().filter_map(|entry| moment(&entry.message));
+    fn new(ledger: &'a Ledger, by: By, zone: &'a TimeZone) -> Keys<'a> {
+        // Where blocks begin does not depend on what is chosen.
+        let times = ledger.entries.iter().filter_map(|entry| moment(&entry.message));
         Keys {
             ledger,
             by,

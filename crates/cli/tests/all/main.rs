@@ -28,6 +28,7 @@ mod ls;
 mod pictures;
 mod redact;
 mod schemas;
+mod search;
 mod ship;
 mod show;
 mod special;

@@ -136,6 +136,8 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "inventory", Values::Whole, &["inventory", "--all", "--json"]);
     book.run(&env, "usage", Values::Whole, &["usage", "--by", "agent", "--json"]);
     book.run(&env, "usage-explain", Values::Whole, &["usage", "--explain", "0b204f87", "--json"]);
+    book.run(&env, "search", Values::Whole, &["search", "prompt", "--json"]);
+    book.run(&env, "index", Values::Whole, &["index", "--json"]);
     book.run(&env, "drift", lines, &["drift", "--all", "--json"]);
     book.run(&env, "hook-status", lines, &["hook", "status", "--json"]);
     book.run(&env, "ship-dry-run", lines, &["ship", "--all", "--dry-run", "--json"]);

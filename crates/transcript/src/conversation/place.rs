@@ -205,7 +205,7 @@ impl Home {
 }
 
 /// All transcripts of a project, including those of sub-agents, by path.
-pub(crate) fn transcripts_of(project: &Path) -> Vec<PathBuf> {
+pub fn transcripts_of(project: &Path) -> Vec<PathBuf> {
     let mut found = files_under(&[project.to_owned()]);
     found.retain(|path| {
         let mut parts = path.strip_prefix(project).unwrap_or(path).components();

@@ -192,10 +192,19 @@ pub struct KeptSegment {
 pub enum Placed {
     /// Alone.
     Alone,
+    /// Alone behind a byte order mark.
+    Marked,
     /// First, with something after it.
     First,
     /// After something else.
     Later,
+}
+
+impl Placed {
+    /// Whether no other record is on its line.
+    pub fn is_alone(self) -> bool {
+        matches!(self, Placed::Alone | Placed::Marked)
+    }
 }
 
 /// A record that shows which sub-agent a call started.

@@ -14,8 +14,8 @@ use std::ops::{Add, AddAssign};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-pub use ledger::{CountedFile, FileMessages, Ledger, LedgerEntry};
-pub use message::{MessageUsage, Messages, messages_in};
+pub use ledger::{CountedFile, FileMessages, Ledger, LedgerEntry, session_of_file};
+pub use message::{MessageCounter, MessageUsage, Messages, messages_in};
 pub use spending::{Money, Spending};
 
 use crate::conversation::price::{self, Cost};

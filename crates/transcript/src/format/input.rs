@@ -224,7 +224,7 @@ fn user_input(entry: &Entry<'_>) -> Input {
 }
 
 /// The text of the prompt in an attachment, which is a string or blocks.
-pub(crate) fn attached_prompt(entry: &Entry<'_>) -> String {
+pub fn attached_prompt(entry: &Entry<'_>) -> String {
     let prompt = entry.get("attachment").and_then(|attachment| attachment.get("prompt"));
     let texts =
         prompt.into_iter().flat_map(blocks).filter_map(|block| Some(block.text()?.into_owned()));

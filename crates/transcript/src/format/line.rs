@@ -230,7 +230,8 @@ fn not_utf8(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+/// The byte order mark.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// The length of the white space at the start, including a byte order mark (the client drops one
 /// too).

@@ -575,3 +575,29 @@ fn a_long_session_is_written_as_it_stands() {
     let (out, _) = made(&from, &change::clone(&from), Some(&ids));
     assert_eq!(memchr::memmem::find_iter(&out, NEW).count(), 9_000 + 4);
 }
+
+/// A fork of a cycle of parents begins with a root, so that no version follows the cycle.
+#[test]
+fn a_fork_breaks_a_cycle_of_parents() {
+    let bytes = std::fs::read(testkit::fixtures().join("edited/parent_cycle.jsonl")).unwrap();
+    let subject = subject(&bytes, Rules::newest());
+    let change = change::fork(&subject, &At::End).unwrap();
+    let (written, _) = made(&subject, &change, None);
+    let text = String::from_utf8(written).unwrap();
+    let parents = text.lines().map(|line| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        [
+            record["uuid"].as_str().map(str::to_owned),
+            record["parentUuid"].as_str().map(str::to_owned),
+        ]
+    });
+    let parents: BTreeMap<_, _> = parents.map(|[id, parent]| (id, parent)).collect();
+    for start in parents.keys() {
+        let mut at = start.clone();
+        let steps = std::iter::from_fn(|| {
+            at = parents.get(&at)?.clone();
+            at.clone()
+        });
+        assert!(steps.take(parents.len() + 1).count() <= parents.len(), "{text}");
+    }
+}

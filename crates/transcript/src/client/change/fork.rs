@@ -3,8 +3,10 @@
 use hashbrown::HashSet;
 use thiserror::Error;
 
+use super::splice::To;
 use super::{Change, Subject, answer_of};
 use crate::conversation::Conversation;
+use crate::conversation::graph::Link;
 use crate::conversation::table::{Id, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
@@ -112,6 +114,13 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
             At::End | At::Branch(_) => String::new(),
         };
         change.did(None, None, format!("left out: {gone} {messages} {after}on other branches"));
+    }
+    // A version that follows a cycle of parents sends part of it, or nothing.
+    let in_cycle = |row: &&RowId| conversation.graph.link(**row) == Link::Loop;
+    for row in kept.iter().filter(in_cycle) {
+        change.edit(*row).set("parentUuid", To::Value(b"null".to_vec()));
+        let line = conversation.table.row(*row).line;
+        change.did(None, Some(line), "cycle of parent links broken here");
     }
     change.relink(subject)?;
     // The ends of other branches are gone, so none of them has the newest time; but two records may

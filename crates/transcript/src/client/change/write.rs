@@ -16,7 +16,7 @@ use memchr::memchr;
 use super::edit::Edit;
 use super::ids::Renames;
 use super::{Change, Scraps};
-use crate::conversation::table::{Placed, Row, RowId, Table};
+use crate::conversation::table::{Row, RowId, Table};
 use crate::format::content::BlockKind;
 use crate::format::entry::Entry;
 use crate::format::file::{Body, From, Lines};
@@ -220,13 +220,12 @@ impl<'a> Writing<'a> {
     /// Writes the bytes between two records, and the lines that are added there.
     fn gap(&mut self, range: Range<u64>, before: Option<RowId>) -> crate::Result<()> {
         // If a dropped record was alone on its line, the end of the line is dropped too.
-        let is_dropped = before.is_some_and(|row| {
-            self.change.goes(row) && self.table.row(row).placed == Placed::Alone
-        });
+        let is_dropped = before
+            .is_some_and(|row| self.change.goes(row) && self.table.row(row).placed.is_alone());
         let added = before.and_then(|row| self.change.behind.get(&row));
         // After a record on its own line, a single byte can only be the newline.
         let is_plain = range.end - range.start == 1
-            && before.is_some_and(|row| self.table.row(row).placed == Placed::Alone);
+            && before.is_some_and(|row| self.table.row(row).placed.is_alone());
         let near = if is_plain {
             b"\n"
         } else {

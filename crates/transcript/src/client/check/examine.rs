@@ -332,7 +332,7 @@ impl Watch for Examined {
     }
 
     fn record(&mut self, record: &Record<'_>, placed: Placed) {
-        self.look_at_record(record, placed == Placed::Alone);
+        self.look_at_record(record, placed.is_alone());
     }
 
     fn append(&mut self, other: Examined, lines: u64) {

@@ -333,7 +333,10 @@ fn parent(case: &Case, row: RowId, parent: &str) -> String {
     let found = table.row(row).parent.and_then(|parent| case.conversation.graph.row_of(parent));
     match found.map(|parent| table.row(parent)) {
         None => format!("{parent} (the record that it follows) is not in the file"),
-        Some(found) if found.placed != Placed::Alone => {
+        Some(found) if found.placed == Placed::Marked => {
+            format!("{parent} begins with a byte order mark, and the client does not read it")
+        }
+        Some(found) if !found.placed.is_alone() => {
             format!(
                 "{parent} shares line {} with other data, and the client does not read it",
                 found.line

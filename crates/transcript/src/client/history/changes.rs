@@ -136,6 +136,13 @@ pub const CHANGES: &[Change] = &[
         When(|t| t.has_odd_inputs),
     ),
     change(
+        [2, 0, 69],
+        "a line that begins with a byte order mark is read",
+        "bom",
+        |r| r.reads_marked = true,
+        Chain,
+    ),
+    change(
         [2, 1, 7],
         "the newest record is the leaf, but the first if it has no time",
         "nt_root",
@@ -320,9 +327,9 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         [2, 1, 76],
-        "repeated calls and results are dropped",
+        "repeated results, and calls within a message, are dropped",
         "duplicate_tool_result",
-        |r| r.pairing = Pairing::Strict,
+        |r| r.pairing = Pairing::Results,
         When(|t| t.has_odd_calls || t.is_branched || t.has_blanks),
     ),
     change(
@@ -361,11 +368,32 @@ pub const CHANGES: &[Change] = &[
         Chain,
     ),
     change(
+        [2, 1, 85],
+        "`progress` records are no links of the chain",
+        "prompt_hangs_on_progress",
+        |r| r.progress_links = false,
+        Chain,
+    ),
+    change(
+        [2, 1, 86],
+        "`progress` records are links of the chain again",
+        "prompt_hangs_on_progress",
+        |r| r.progress_links = true,
+        Chain,
+    ),
+    change(
         [2, 1, 86],
         "exits if a path in a call of `Edit` is not a text",
         "in_Edit_number",
         |r| r.inputs = Inputs::Edits,
         When(|t| t.has_odd_inputs),
+    ),
+    change(
+        [2, 1, 88],
+        "repeated calls of earlier messages are dropped",
+        "duplicate_tool_use_id",
+        |r| r.pairing = Pairing::Strict,
+        When(|t| t.has_odd_calls || t.is_branched || t.has_blanks),
     ),
     change(
         [2, 1, 91],
@@ -619,6 +647,13 @@ pub const CHANGES: &[Change] = &[
         "open calls of the last answer always get results",
         "om_open_open",
         |r| r.closing = Closing::Always,
+        When(|t| t.has_odd_calls),
+    ),
+    change(
+        [2, 1, 296],
+        "a result that ends its turn finishes it",
+        "ends_turn_flag",
+        |r| r.ends_turns = true,
         When(|t| t.has_odd_calls),
     ),
     change(

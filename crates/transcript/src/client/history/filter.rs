@@ -117,7 +117,8 @@ fn is_shutdown(line: &Line, rules: Rules) -> bool {
 }
 
 /// The index where the last turn begins, if the session ends inside it: apart from unanswered calls
-/// and answers without content, the last line is a result or a shutdown.
+/// and answers without content, the last line is a shutdown, or a result that does not end the
+/// turn.
 fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>, rules: Rules) -> Option<usize> {
     let is_open = |line: &Line| {
         line.calls().next().is_some() && line.calls().all(|id| !answered.contains(&id))
@@ -129,7 +130,8 @@ fn unfinished_from(lines: &[Line], answered: &HashSet<CallId>, rules: Rules) -> 
         _ => false,
     };
     let last = lines.iter().rev().find(is_said);
-    last.filter(|last| last.is_result() || is_shutdown(last, rules))?;
+    let is_end = |line: &Line| line.ends_turn && rules.ends_turns;
+    last.filter(|last| last.is_result() && !is_end(last) || is_shutdown(last, rules))?;
     Some(lines.iter().rposition(|line| asks(line, rules)).map_or(0, |at| at + 1))
 }
 

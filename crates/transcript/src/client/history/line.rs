@@ -27,6 +27,8 @@ pub(super) struct Line {
     pub(super) is_error: bool,
     /// The user did not interrupt: the program was ended.
     pub(super) is_shutdown: bool,
+    /// It is a result that ends its turn: the model is not asked again.
+    pub(super) ends_turn: bool,
     pub(super) is_local_command: bool,
     pub(super) sent: Vec<Sent>,
 }
@@ -39,6 +41,7 @@ impl Line {
         line.row = Some(row);
         line.input = known.input;
         line.id = AnswerName::Of(known.message);
+        line.ends_turn = known.ends_turn;
         if let Some(answer) = known.answer.map(|answer| table.answer(answer)) {
             line.model = answer.model;
             line.is_error = answer.is_error && table.text(answer.model) == Some("<synthetic>");
@@ -165,6 +168,7 @@ impl Line {
             is_string,
             is_error: false,
             is_shutdown: false,
+            ends_turn: false,
             is_local_command: false,
             sent: Vec::new(),
         }

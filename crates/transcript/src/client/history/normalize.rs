@@ -36,7 +36,7 @@ pub(super) fn repair(
         messages = joined(messages, rules);
     }
     if rules.fills_empty {
-        let sends_empty = rules.blanks != Blanks::All && rules.pairing == Pairing::Strict;
+        let sends_empty = rules.blanks != Blanks::All && rules.pairing >= Pairing::Results;
         for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
             if message.blocks.is_empty() {
                 message.blocks.push(SentBlock::filler(NOTHING));
@@ -51,7 +51,7 @@ pub(super) fn repair(
     }
     match rules.pairing {
         Pairing::No => messages,
-        Pairing::Loose | Pairing::Strict => paired(messages, rules, ids, notes),
+        Pairing::Loose | Pairing::Results | Pairing::Strict => paired(messages, rules, ids, notes),
     }
 }
 
@@ -153,7 +153,7 @@ fn calls(message: &Message, kind: BlockKind) -> Vec<CallId> {
 }
 
 fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>) -> Vec<Message> {
-    let strict = rules.pairing == Pairing::Strict;
+    let strict = rules.pairing >= Pairing::Results;
     let mut found: Vec<Message> = Vec::with_capacity(messages.len());
     let mut used: HashSet<CallId> = HashSet::new();
     let suffixed = if rules.joins_suffixed { suffixed(&messages, ids) } else { HashSet::new() };
@@ -164,6 +164,9 @@ fn paired(messages: Vec<Message>, rules: Rules, ids: &Ids, notes: &mut Vec<Note>
             Role::System => {}
             Role::Assistant => {
                 close(&mut found, &mut open, ids, notes);
+                if rules.pairing == Pairing::Results {
+                    used.clear();
+                }
                 if strict {
                     let before = message.blocks.len();
                     message.blocks.retain(|block| {

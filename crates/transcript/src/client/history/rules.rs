@@ -16,6 +16,8 @@ pub struct Rules {
     pub version: [u32; 3],
     /// What a line `null` does.
     pub null_line: NullLine,
+    /// A line that begins with a byte order mark is read.
+    pub reads_marked: bool,
     /// If a line contains two objects, the first is read; otherwise none.
     pub reads_glued: bool,
     /// An unpaired surrogate is sent as U+FFFD; otherwise unchanged.
@@ -67,6 +69,8 @@ pub struct Rules {
     pub looks_past_errors: bool,
     /// "Continue from where you left off." is inserted before the filler.
     pub says_continue: bool,
+    /// A result that says that it ends its turn does.
+    pub ends_turns: bool,
     /// Which attachments are sent.
     pub attachments: Attachments,
     /// Models that accept messages of the role `system` get attachments in such messages.
@@ -304,13 +308,15 @@ pub enum References {
 }
 
 /// How calls and results are paired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pairing {
     /// Not at all.
     No,
     /// Missing results are made up, and results without a call are dropped.
     Loose,
-    /// Also, duplicate calls and results are dropped.
+    /// Also, duplicate results are dropped, and duplicate calls within a message.
+    Results,
+    /// Also, duplicate calls of earlier messages are dropped.
     Strict,
 }
 
@@ -332,6 +338,7 @@ pub enum Inputs {
 const FIRST: Rules = Rules {
     version: [1, 0, 128],
     null_line: NullLine::Skipped,
+    reads_marked: false,
     reads_glued: false,
     replaces_surrogates: false,
     ends_lines: false,
@@ -357,6 +364,7 @@ const FIRST: Rules = Rules {
     fill: Fill::Last,
     looks_past_errors: false,
     says_continue: false,
+    ends_turns: false,
     attachments: Attachments::No,
     sends_system: false,
     sends_errors: true,
@@ -434,6 +442,7 @@ impl Rules {
     pub(crate) fn reads(&self, placed: Placed) -> bool {
         match placed {
             Placed::Alone => true,
+            Placed::Marked => self.reads_marked,
             Placed::First => self.reads_glued,
             Placed::Later => false,
         }

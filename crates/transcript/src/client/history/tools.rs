@@ -39,7 +39,7 @@ pub const RENAMED: &[Renamed] = &[
 const GONE: &str = "[Tool references removed - tools no longer available]";
 const NOT_ENABLED: &str = "[Tool references removed - tool search not enabled]";
 
-/// The tools of 2.1.29 and 2.1.45.
+/// The tools of 2.1.8 to 2.1.58, except those in `newer`.
 const OLDER: &[&str] = &[
     "Task",
     "TaskOutput",
@@ -54,7 +54,6 @@ const OLDER: &[&str] = &[
     "WebFetch",
     "TodoWrite",
     "WebSearch",
-    "TaskStop",
     "AskUserQuestion",
     "Skill",
     "EnterPlanMode",
@@ -176,6 +175,15 @@ fn renamed(name: &str, rules: Rules) -> Option<&'static str> {
     known.map(|known| known.new)
 }
 
+/// What a version has besides the older tools.
+fn newer(rules: Rules) -> &'static [&'static str] {
+    match rules.version {
+        version if version < [2, 1, 19] => &["KillShell"],
+        version if version < [2, 1, 51] => &["TaskStop"],
+        _ => &["TaskStop", "EnterWorktree"],
+    }
+}
+
 /// The members of a call's input that the client does not send.
 fn omitted(tool: &str, input: &Object<'_>, rules: Rules) -> &'static [&'static str] {
     let has = |name: &str| input.get(name).is_some();
@@ -223,10 +231,14 @@ fn result(block: SentBlock, rules: Rules, takes_system: bool) -> SentBlock {
             (kept(&is_known), GONE)
         }
         References::OfferedThenDropped => {
-            // It knows the new name of a tool as soon as it uses it.
-            let is_renamed = renamed("Task", rules).is_some();
+            // It knows both names of a tool that it renames.
+            let is_renamed = |part: &Json<'_>| {
+                let name = part.get("tool_name").and_then(Json::text).unwrap_or_default();
+                renamed(&name, rules).is_some()
+                    || (name == "Agent" && renamed("Task", rules).is_some())
+            };
             let is_known = |part: &Json<'_>| {
-                is_offered(part, OLDER) || (is_renamed && is_offered(part, &["Agent"]))
+                is_offered(part, OLDER) || is_offered(part, newer(rules)) || is_renamed(part)
             };
             let is_any = !kept(&is_known).is_empty();
             (kept(&|_| false), if is_any { NOT_ENABLED } else { GONE })

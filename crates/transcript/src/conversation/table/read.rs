@@ -17,9 +17,10 @@ use super::{
 };
 use crate::format::content::{BlockKind, Message};
 use crate::format::entry::{Entry, Kind};
-use crate::format::file::{Line, Lines, Record, State};
+use crate::format::file::{Body, Line, Lines, Record, State};
 use crate::format::input::{Input, attached_prompt};
 use crate::format::json::{Json, Shape};
+use crate::format::line::BOM;
 
 impl Table {
     /// Reads all records of a source.
@@ -51,6 +52,9 @@ impl Reading {
             let mut is_first = line.part.is_none_or(|part| part == 0);
             while let Some(record) = records.next() {
                 let placed = match (std::mem::take(&mut is_first), records.peek()) {
+                    (true, None) if line.part.is_none() && begins_with_mark(&line) => {
+                        Placed::Marked
+                    }
                     (true, None) if line.part.is_none() => Placed::Alone,
                     (true, _) => Placed::First,
                     (false, _) => Placed::Later,
@@ -61,6 +65,10 @@ impl Reading {
         }
         Ok(reading)
     }
+}
+
+fn begins_with_mark(line: &Line<'_>) -> bool {
+    matches!(line.body, Body::Held(bytes) if bytes.starts_with(BOM))
 }
 
 /// Whether a value may name an agent. A cheap test first: most results and most progress data are

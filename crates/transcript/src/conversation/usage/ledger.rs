@@ -35,7 +35,7 @@ pub struct CountedFile {
     /// The working directory, if an answer names it.
     pub cwd: Option<String>,
     /// When it was last modified.
-    modified: SystemTime,
+    pub modified: SystemTime,
 }
 
 /// A message, and the file that recorded it first.
@@ -113,7 +113,8 @@ impl Ledger {
         // Of several figures, the one with the most output is the latest; and if any record shows
         // how the message ended, its figures are final.
         let is_later = copy.usage.output >= entry.message.usage.output;
-        let mut usage = if is_later { copy.usage } else { entry.message.usage };
+        let later = if is_later { &copy } else { &entry.message };
+        let (mut usage, tier, speed) = (later.usage, later.tier.clone(), later.speed.clone());
         usage.at_least = copy.usage.at_least && entry.message.usage.at_least;
         if is_earlier {
             std::mem::swap(&mut entry.message, &mut copy);
@@ -124,7 +125,7 @@ impl Ledger {
         }
         let model = copy.model.take();
         entry.message.model = entry.message.model.take().or(model);
-        entry.message.usage = usage;
+        (entry.message.usage, entry.message.tier, entry.message.speed) = (usage, tier, speed);
     }
 
     /// The file that a message belongs to.
@@ -168,6 +169,11 @@ pub struct FileMessages {
 }
 
 impl FileMessages {
+    /// What is already known of a file.
+    pub fn known(source: CountedFile, messages: Vec<MessageUsage>) -> FileMessages {
+        FileMessages { source, messages }
+    }
+
     /// Reads a file in a project's folder.
     pub fn read(project: &Path, path: &Path) -> crate::Result<FileMessages> {
         // As for sessions, so that both have the same paths.
@@ -176,13 +182,11 @@ impl FileMessages {
         let modified = file.metadata()?.modified()?;
         let messages = messages_in(Lines::new(file))?;
         let named = messages.list.iter().find_map(|message| message.session.as_deref());
-        let below = path.strip_prefix(project).unwrap_or(path);
-        let is_agent = is_agent(path) || below.components().count() > 1;
-        let session = session_of(below, named).into();
+        let (session, is_agent) = session_of_file(project, path, named);
         let source = CountedFile {
             path: path.to_owned(),
             project: project.to_owned(),
-            session,
+            session: session.into(),
             is_agent,
             cwd: messages.cwd,
             modified,
@@ -191,8 +195,14 @@ impl FileMessages {
     }
 }
 
-/// The session that a file in a project's folder belongs to: its own name, the folder of a session
-/// that it is in, or, for a sub-agent beside the sessions, the session that its records name.
+/// The session that a file in a project's folder belongs to, and whether it is that of a sub-agent.
+/// The session is its own name, the folder of a session that it is in, or, for a sub-agent beside
+/// the sessions, the session that its records name.
+pub fn session_of_file(project: &Path, path: &Path, named: Option<&str>) -> (String, bool) {
+    let below = path.strip_prefix(project).unwrap_or(path);
+    (session_of(below, named), is_agent(path) || below.components().count() > 1)
+}
+
 fn session_of(below: &Path, named: Option<&str>) -> String {
     let name = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
     let first = below.components().next().map(|part| name(part.as_os_str()));

@@ -5,6 +5,7 @@
 //! itself (`<synthetic>`), and records without an id or a usage, do not count; nor do copies inside
 //! records of progress, because only records of answers are looked at.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::sync::LazyLock;
 
@@ -54,6 +55,7 @@ impl MessageUsage {
 }
 
 /// A message while its file is being read.
+#[derive(Debug)]
 struct Reading {
     answer: Answer,
     tool: Option<String>,
@@ -89,10 +91,7 @@ pub struct Messages {
 /// # Ok::<(), transcript::Error>(())
 /// ```
 pub fn messages_in<R: Read>(mut lines: Lines<R>) -> crate::Result<Messages> {
-    let mut ids = Ids::default();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut found: Vec<Reading> = Vec::new();
-    let mut cwd = None;
+    let mut counter = MessageCounter::default();
     while let Some(line) = lines.next_line()? {
         if let Body::Held(bytes) = line.body
             && ASSISTANT.find(bytes).is_none()
@@ -100,26 +99,52 @@ pub fn messages_in<R: Read>(mut lines: Lines<R>) -> crate::Result<Messages> {
             continue;
         }
         for record in line.records() {
-            let Some(entry) = record.entry.filter(|entry| entry.kind() == Kind::Assistant) else {
-                continue;
-            };
-            cwd = cwd.or_else(|| Some(entry.text("cwd")?.into_owned()));
-            let message = entry.message().and_then(|message| message.text("id"));
-            let Some(id) = message.filter(|id| !id.is_empty()) else { continue };
-            let at = *places.entry_ref(&*id).or_insert_with(|| {
-                found.push(Reading::new(&entry, record.line.unwrap_or(0)));
-                found.len() - 1
-            });
-            found[at].add(&entry, &mut ids);
+            if let Some(entry) = &record.entry {
+                counter.add(entry, record.line.unwrap_or(0));
+            }
         }
     }
-    let mut names: Vec<Option<String>> = vec![None; found.len()];
-    for (id, at) in places {
-        names[at] = Some(id);
+    Ok(counter.finish())
+}
+
+/// Collects the messages of records that somebody else reads.
+#[derive(Debug, Default)]
+pub struct MessageCounter {
+    ids: Ids,
+    places: HashMap<String, usize>,
+    found: Vec<Reading>,
+    cwd: Option<String>,
+}
+
+impl MessageCounter {
+    /// Adds a record, which is on that line.
+    pub fn add(&mut self, entry: &Entry<'_>, line: u64) {
+        if entry.kind() != Kind::Assistant {
+            return;
+        }
+        if self.cwd.is_none() {
+            self.cwd = entry.text("cwd").map(Cow::into_owned);
+        }
+        let message = entry.message().and_then(|message| message.text("id"));
+        let Some(id) = message.filter(|id| !id.is_empty()) else { return };
+        let found = &mut self.found;
+        let at = *self.places.entry_ref(&*id).or_insert_with(|| {
+            found.push(Reading::new(entry, line));
+            found.len() - 1
+        });
+        found[at].add(entry, &mut self.ids);
     }
-    let all = found.into_iter().zip(names);
-    let list = all.filter_map(|(reading, id)| reading.finish(id?, &ids)).collect();
-    Ok(Messages { list, cwd })
+
+    /// What was collected.
+    pub fn finish(self) -> Messages {
+        let mut names: Vec<Option<String>> = vec![None; self.found.len()];
+        for (id, at) in self.places {
+            names[at] = Some(id);
+        }
+        let all = self.found.into_iter().zip(names);
+        let list = all.filter_map(|(reading, id)| reading.finish(id?, &self.ids)).collect();
+        Messages { list, cwd: self.cwd }
+    }
 }
 
 impl Reading {
@@ -129,7 +154,7 @@ impl Reading {
             tool: None,
             time: None,
             line,
-            session: entry.session().map(std::borrow::Cow::into_owned),
+            session: entry.session().map(Cow::into_owned),
             is_sidechain: entry.flag("isSidechain"),
         }
     }

@@ -1,0 +1,112 @@
+//! The catalog of all sessions: opened, and brought up to date, when a command needs it.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use index::catalog::{Catalog, CatalogError, Refreshed, Work};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use transcript::conversation::place::Home;
+
+use crate::failure::Failure;
+use crate::threads::Threads;
+use crate::world::World;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CatalogArgs {
+    /// The catalog of sessions, instead of the one in the cache folder
+    #[arg(long, value_name = "FILE")]
+    catalog: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// A refresh that takes longer than this shows its progress.
+const QUIET: Duration = Duration::from_millis(400);
+
+impl CatalogArgs {
+    /// The path of the catalog. It is never in a Claude home.
+    pub(crate) fn path(&self, world: &World) -> Result<PathBuf, Failure> {
+        let path = self.catalog.clone().map_or_else(|| world.catalog_file(), Ok)?;
+        let path = std::path::absolute(&path).unwrap_or(path);
+        // What is there of the path shows where it leads.
+        let real = |path: &Path| path.ancestors().find_map(|folder| folder.canonicalize().ok());
+        let is_in = |home: &PathBuf| {
+            path.starts_with(home)
+                || matches!((real(&path), home.canonicalize()), (Some(path), Ok(home)) if path.starts_with(&home))
+        };
+        if world.known_homes()?.iter().any(is_in) {
+            let message = format!("`{}` is in a Claude home", path.display());
+            return Err(Failure::usage(message, Some("the catalog can be in any other folder")));
+        }
+        Ok(path)
+    }
+
+    /// The catalog, up to date. A damaged one is made anew.
+    pub(crate) fn open(&self, world: &mut World) -> Result<(Catalog, Refreshed), Failure> {
+        let path = self.path(world)?;
+        let homes = world.homes()?.list;
+        match self.refreshed(world, &homes, &path) {
+            Err(error) if error.is_damage() => {
+                let text = format!("the catalog `{}` is damaged: it is made anew", path.display());
+                world.out.note(&text)?;
+                Catalog::remove(&path).map_err(|error| failure(&error))?;
+                self.refreshed(world, &homes, &path).map_err(|error| failure(&error))
+            }
+            found => found.map_err(|error| failure(&error)),
+        }
+        .and_then(|(catalog, refreshed)| {
+            for file in &refreshed.unreadable {
+                world.out.note(&format!("cannot read {file}"))?;
+            }
+            Ok((catalog, refreshed))
+        })
+    }
+
+    fn refreshed(
+        &self,
+        world: &World,
+        homes: &[Home],
+        path: &Path,
+    ) -> Result<(Catalog, Refreshed), CatalogError> {
+        let redactor = world.redactor();
+        let mut catalog = Catalog::open(path)?;
+        let work = Work { homes, redactor: &redactor, threads: self.threads.count() };
+        let begin = std::time::Instant::now();
+        let mut bar: Option<ProgressBar> = None;
+        let refreshed = catalog.refresh(&work, |done, total| {
+            if bar.is_none() && begin.elapsed() > QUIET && std::io::stderr().is_terminal() {
+                bar = Some(progress_bar(total));
+            }
+            if let Some(bar) = &bar {
+                bar.set_position(done);
+            }
+        });
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        Ok((catalog, refreshed?))
+    }
+}
+
+fn progress_bar(total: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("reading sessions {bar:30} {bytes} of {total_bytes}");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+/// What the user is told about a catalog that cannot be used.
+pub(crate) fn failure(error: &CatalogError) -> Failure {
+    let hint = match error {
+        CatalogError::Newer(_) => {
+            "use that version, or another file with `--catalog`, or `quipu index --rebuild`"
+        }
+        CatalogError::Foreign(_) => "name another file with `--catalog`, or delete this one",
+        CatalogError::Busy(_) => "try again when it has ended",
+        CatalogError::Io { .. } | CatalogError::Sql { .. } => {
+            "`--catalog FILE` uses another file; deleting the catalog loses nothing that your sessions still have"
+        }
+    };
+    Failure::damaged(error.to_string(), hint)
+}

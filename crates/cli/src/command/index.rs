@@ -1,0 +1,96 @@
+//! `quipu index`: the catalog that searches use.
+
+use std::io::Write;
+
+use index::catalog::{Catalog, CatalogError, Refreshed};
+use serde::Serialize;
+
+use crate::catalog::{self, CatalogArgs};
+use crate::failure::Failure;
+use crate::out::JSON_VERSION;
+use crate::text::{count, size};
+use crate::world::World;
+
+/// Bring the catalog of sessions up to date
+///
+/// Commands that need it do so by themselves. It has what is known of each session (dates, title,
+/// first prompt, usage) and the words in it, no texts, and no secrets. Of a session whose file was
+/// deleted, the row stays, without its words. Deleting the catalog loses nothing that your sessions
+/// still have.
+#[derive(clap::Args, Debug)]
+pub(crate) struct IndexArgs {
+    /// Say what is in the catalog, and change nothing
+    #[arg(long, conflicts_with = "rebuild")]
+    status: bool,
+    /// Read all sessions again
+    #[arg(long)]
+    rebuild: bool,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct IndexJson<'a> {
+    v: u32,
+    path: std::borrow::Cow<'a, str>,
+    files: u64,
+    deleted: u64,
+    messages: u64,
+    source_bytes: u64,
+    catalog_bytes: u64,
+    read: usize,
+    bytes_read: u64,
+}
+
+pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> {
+    let path = args.catalog.path(world)?;
+    let fail = |error| catalog::failure(&error);
+    if args.status && !path.exists() {
+        return Ok(world.out.note(&format!("there is no catalog `{}` yet", path.display()))?);
+    }
+    let (catalog, done) = if args.status {
+        (Catalog::open(&path).map_err(fail)?, Refreshed::default())
+    } else {
+        if args.rebuild {
+            match Catalog::open(&path).and_then(|mut catalog| catalog.forget_contents()) {
+                Err(error) if error.is_damage() || matches!(error, CatalogError::Newer(_)) => {
+                    Catalog::remove(&path).map_err(fail)?;
+                }
+                done => done.map_err(fail)?,
+            }
+        }
+        args.catalog.open(world)?
+    };
+    let status = catalog.status().map_err(fail)?;
+    if args.json {
+        return Ok(world.out.json(&IndexJson {
+            v: JSON_VERSION,
+            path: path.to_string_lossy(),
+            files: status.files,
+            deleted: status.deleted,
+            messages: status.messages,
+            source_bytes: status.source,
+            catalog_bytes: status.bytes,
+            read: done.read,
+            bytes_read: done.bytes,
+        })?);
+    }
+    writeln!(world.out, "{}", crate::text::shown(&path.display().to_string()))?;
+    let deleted = count(status.deleted, "file");
+    writeln!(
+        world.out,
+        "{} of {}, {} of the API; {deleted} no longer there; {} in the catalog",
+        count(status.files, "file"),
+        size(status.source),
+        count(status.messages, "message"),
+        size(status.bytes),
+    )?;
+    if !args.status {
+        let read = count(done.read as u64, "file");
+        writeln!(world.out, "read {} of {read}; {} unchanged", size(done.bytes), done.same)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! `quipu search`: finds words in all sessions.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use index::catalog::root_of;
+use index::search::{Found, FoundSession, Hit, Query, QueryError, Snippet, Wish};
+use jiff::Timestamp;
+use serde::Serialize;
+use transcript::format::time::Time;
+
+use crate::catalog::{self, CatalogArgs};
+use crate::failure::Failure;
+use crate::moment::moment;
+use crate::out::{BOLD, DIM, JSON_VERSION};
+use crate::prices;
+use crate::project;
+use crate::survey::short_path;
+use crate::text::{age, one_line, printable, quoted};
+use crate::world::World;
+
+/// Find words in all sessions
+///
+/// All words must occur in a session: in prompts, answers, thinking, inputs and results of tools,
+/// titles; also on abandoned branches, before compactions and in sub-agents. A match is a whole
+/// word or a part of an identifier (`line` finds `parse_line` and `parseLine`); in Chinese,
+/// Japanese and Korean, any two characters that follow each other. `"two words"` is a phrase,
+/// `conf*` a beginning, `-word` or `NOT word` must not occur, `/regex/` is a regular expression.
+///
+/// Filters: `project:`, `branch:`, `session:`, `file:` (touched by a tool), `after:` and `before:`
+/// (`3d`, `2026-11-01`), `cost>2` for sessions; `role:` (user, assistant, tool, client), `kind:`
+/// (prompt, answer, thinking, call, result, title, note), `tool:`, `model:`, `error:` for texts.
+///
+/// Sessions are read once and kept in a catalog in your cache folder: words, no texts, and no
+/// secrets. Later searches read only what is new.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SearchArgs {
+    /// What to look for; several arguments are one query
+    #[arg(required_unless_present = "files", value_name = "QUERY")]
+    query: Vec<String>,
+    /// Only sessions in which a tool touched this file
+    #[arg(long, value_name = "FILE")]
+    files: Vec<String>,
+    /// Only sessions of the current project
+    #[arg(long)]
+    here: bool,
+    /// How many sessions to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// How many places to show in each session
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    hits: usize,
+    /// Print at most this many bytes of results, such as `64k`
+    #[arg(long, value_name = "SIZE", value_parser = crate::text::bytes)]
+    max_bytes: Option<u64>,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long a search may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MARK: Style = AnsiColor::Yellow.on_default().bold();
+
+/// The whole of `--json`.
+#[derive(Serialize)]
+struct SearchJson<'a> {
+    v: u32,
+    query: &'a str,
+    sessions: Vec<SessionJson<'a>>,
+    total: usize,
+    truncated: bool,
+}
+
+#[derive(Serialize)]
+struct SessionJson<'a> {
+    id: &'a str,
+    path: String,
+    project: String,
+    title: Option<&'a str>,
+    prompt: Option<&'a str>,
+    ended: Option<String>,
+    deleted: bool,
+    score: f64,
+    hits: Vec<HitJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct HitJson<'a> {
+    turn: Option<usize>,
+    line: u64,
+    agent: Option<&'a str>,
+    role: &'a str,
+    kind: &'a str,
+    snippet: &'a str,
+}
+
+pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure> {
+    let text = args.query.join(" ");
+    let query = Query::parse(&text).or_else(|error| match error {
+        QueryError::Empty if !args.files.is_empty() => Ok(Query::default()),
+        error => Err(error),
+    });
+    let mut query = query.map_err(|error| {
+        Failure::usage(error.to_string(), Some("`quipu search --help` shows what a query can be"))
+    })?;
+    args.files.iter().for_each(|file| query.add_file(file));
+    let now = Timestamp::try_from(world.now).unwrap_or_default();
+    let at = |text: Option<&str>| {
+        text.map(|text| moment(text, now).map(|time| Time(time.as_millisecond()))).transpose()
+    };
+    let (after, before) = (at(query.after())?, at(query.before())?);
+    let projects = if args.here { Some(folders_here(world)?) } else { None };
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let (mut catalog, _) = args.catalog.open(world)?;
+    let (redactor, prices) = (world.redactor(), prices::in_force(world, None)?);
+    let wish = Wish {
+        homes: &homes,
+        projects: projects.as_ref(),
+        after,
+        before,
+        limit: args.limit,
+        hits: args.hits,
+        patience: PATIENCE,
+        redactor: &redactor,
+        prices: &prices,
+        now: world.now,
+    };
+    let mut found = catalog.search(&query, &wish).map_err(|error| catalog::failure(&error))?;
+    if let Some(most) = args.max_bytes {
+        shorten(&mut found, most);
+    }
+    if args.json {
+        return Ok(world.out.json(&SearchJson {
+            v: JSON_VERSION,
+            query: &text,
+            sessions: found.sessions.iter().map(session_json).collect(),
+            total: found.total,
+            truncated: found.is_cut,
+        })?);
+    }
+    if !found.sessions.is_empty() {
+        world.page()?;
+    }
+    for session in &found.sessions {
+        describe(world, session)?;
+    }
+    let (shown, total) = (found.sessions.len(), found.total);
+    let text = match (shown, found.is_cut) {
+        (0, false) => "no session fits".to_owned(),
+        (_, false) => return Ok(()),
+        _ if total > shown => format!("{shown} of {total} sessions shown: `--limit` shows more"),
+        _ => "not everything is shown, because of a limit of size or time".to_owned(),
+    };
+    Ok(world.out.note(&text)?)
+}
+
+/// The folders of the current project.
+fn folders_here(world: &mut World) -> Result<HashSet<PathBuf>, Failure> {
+    let sessions = project::here(world)?.unwrap_or_default();
+    if sessions.is_empty() {
+        let message = format!("no sessions for `{}`", world.cwd.display());
+        return Err(Failure::not_found(message, "without `--here`, all projects are searched"));
+    }
+    Ok(sessions.iter().filter_map(|session| Some(session.path.parent()?.to_owned())).collect())
+}
+
+/// Leaves out what is too much: first hits, then sessions.
+fn shorten(found: &mut Found, most: u64) {
+    let mut left = most;
+    let mut kept = Vec::new();
+    for mut session in std::mem::take(&mut found.sessions) {
+        // With the names of members, and what characters become in JSON.
+        let texts = [&session.title, &session.prompt, &session.cwd].into_iter().flatten();
+        let texts: usize = texts.map(String::len).sum();
+        let head = texts + session.path.as_os_str().len() + session.id.len() + 250;
+        let Some(rest) = left.checked_sub(head as u64) else {
+            found.is_cut = true;
+            break;
+        };
+        left = rest;
+        let count = session.hits.len();
+        session.hits.retain(|hit| match left.checked_sub(hit.snippet.text.len() as u64 + 120) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        });
+        found.is_cut |= session.hits.len() < count;
+        kept.push(session);
+    }
+    found.sessions = kept;
+}
+
+fn project_of(session: &FoundSession) -> String {
+    let folder = || {
+        session
+            .project
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    session.cwd.clone().unwrap_or_else(folder)
+}
+
+fn session_json(session: &FoundSession) -> SessionJson<'_> {
+    let ended = session.ended.and_then(|time| Timestamp::from_millisecond(time.0).ok());
+    SessionJson {
+        id: &session.id,
+        path: session.path.to_string_lossy().into_owned(),
+        project: project_of(session),
+        title: session.title.as_deref(),
+        prompt: session.prompt.as_deref(),
+        ended: ended.map(|time| time.to_string()),
+        deleted: session.is_deleted,
+        score: session.score,
+        hits: session.hits.iter().map(hit_json).collect(),
+    }
+}
+
+fn hit_json(hit: &Hit) -> HitJson<'_> {
+    HitJson {
+        turn: hit.turn,
+        line: hit.line,
+        agent: hit.agent.as_deref(),
+        role: hit.role,
+        kind: hit.kind,
+        snippet: &hit.snippet.text,
+    }
+}
+
+/// One block for a session: what it is, where it fits, and how to open it there.
+fn describe(world: &mut World, session: &FoundSession) -> Result<(), Failure> {
+    let short: String = one_line(&session.id).chars().take(8).collect();
+    let title = session.title.as_deref().or(session.prompt.as_deref()).unwrap_or("-");
+    let title: String = one_line(&title.chars().take(1_000).collect::<String>());
+    let when = session.ended.map(|time| {
+        let seconds = u64::try_from(time.0 / 1_000).unwrap_or_default();
+        age(world.since(std::time::UNIX_EPOCH).as_secs().saturating_sub(seconds))
+    });
+    let gone = if session.is_deleted { ", deleted" } else { "" };
+    let facts = format!("{}{gone}  {}", when.unwrap_or_default(), short_path(&project_of(session)));
+    let head = world.out.style(BOLD, &format!("{short}  {title}"));
+    let facts = world.out.style(DIM, &one_line(&facts));
+    writeln!(world.out, "{head}  {facts}")?;
+    for hit in &session.hits {
+        let place = match (&hit.agent, hit.turn) {
+            (Some(agent), _) => format!("agent {}", one_line(agent)),
+            (None, Some(turn)) => format!("turn {turn}"),
+            (None, None) if hit.line > 0 => format!("line {}", hit.line),
+            (None, None) => String::new(),
+        };
+        let lead = world.out.style(DIM, &format!("  {place:<9} {:<9}", hit.kind));
+        let text = marked(world, &hit.snippet);
+        writeln!(world.out, "{lead} {text}")?;
+    }
+    if !session.is_deleted {
+        let turn = session.hits.iter().find_map(|hit| hit.turn);
+        let turn = turn.map(|turn| format!(" --turn {turn}")).unwrap_or_default();
+        let command = format!("  {} show {}{turn}", world.again(), quoted(&short));
+        let command = world.out.style(DIM, &command);
+        writeln!(world.out, "{command}")?;
+    }
+    Ok(writeln!(world.out)?)
+}
+
+/// The snippet with what was found highlighted.
+fn marked(world: &World, snippet: &Snippet) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    for mark in &snippet.marks {
+        text.push_str(&printable(&snippet.text[at..mark.start]));
+        text.push_str(&world.out.style(MARK, &printable(&snippet.text[mark.clone()])));
+        at = mark.end;
+    }
+    text.push_str(&printable(&snippet.text[at..]));
+    text
+}

@@ -1,0 +1,167 @@
+//! `quipu search` and `quipu index`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::env::Env;
+
+/// A user with the samples.
+fn with_samples() -> Env {
+    let env = Env::bare();
+    let home = testkit::root().join("samples/home/projects");
+    for file in testkit::files_under(std::slice::from_ref(&home)) {
+        let below = file.path.strip_prefix(&home).unwrap();
+        env.put(&format!(".claude/projects/{}", below.display()), fs::read(&file.path).unwrap());
+    }
+    env
+}
+
+fn found(env: &Env, args: &[&str]) -> Vec<String> {
+    let output = env.output(&[&["search", "--json"], args].concat());
+    assert!(output.status.success(), "{}", env.show(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sessions = value["sessions"].as_array().unwrap().iter();
+    sessions.map(|session| session["id"].as_str().unwrap()[..8].to_owned()).collect()
+}
+
+#[test]
+fn sessions_with_these_words() {
+    let env = with_samples();
+    let mut text = String::new();
+    for args in [
+        &["search", "boots"][..],
+        &["search", "日本語"],
+        &["search", "\"an hour late\" tool*"],
+        &["search", "kind:prompt", "release", "--hits", "1"],
+        &["search", "--files", "tidepool/sightings.py", "--limit", "2", "--hits", "1"],
+        &["search", "/t[a-z]+pool/", "--limit", "1", "--hits", "1"],
+        &["search", "xyzzy"],
+    ] {
+        writeln!(text, "$ quipu {}\n{}", args.join(" "), env.run(args)).unwrap();
+    }
+    assert_snapshot!(env.cleaned(&text));
+}
+
+#[test]
+fn queries_that_are_none() {
+    let env = with_samples();
+    let mut text = String::new();
+    for args in [
+        &["search", "--", ""][..],
+        &["search", "/(/"],
+        &["search", "kind:joke"],
+        &["search", "cost>much"],
+        &["search", "after:never x"],
+        &["search", "x", "--here"],
+        &["search", "x", "--catalog", "/dev/null"],
+        &["search", "x", "--catalog", ".claude/projects/c.sqlite"],
+    ] {
+        writeln!(text, "$ quipu {}\n{}", args.join(" "), env.run(args)).unwrap();
+    }
+    assert_snapshot!(env.cleaned(&text));
+}
+
+#[test]
+fn answers_are_bounded() {
+    let env = with_samples();
+    let output = env.output(&["search", "tidepool", "--json", "--limit", "2"]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (value["sessions"].as_array().unwrap().len(), &value["truncated"]),
+        (2, &Value::Bool(true))
+    );
+    assert!(value["total"].as_u64() > Some(2));
+    let output = env.output(&["search", "tidepool", "--json", "--max-bytes", "2000"]);
+    assert!(output.stdout.len() < 2_000, "{}", output.stdout.len());
+}
+
+/// What was deleted is still found by its title, and its words are not.
+#[test]
+fn deleted_sessions() {
+    let env = with_samples();
+    assert_eq!(found(&env, &["boots", "session:d51c8060"]), ["d51c8060"]);
+    assert_eq!(found(&env, &["water", "session:d51c8060"]), ["d51c8060"]);
+    for file in testkit::files_under(&[env.path(".claude/projects")]) {
+        if file.path.to_string_lossy().contains("d51c8060") {
+            fs::remove_file(&file.path).unwrap();
+        }
+    }
+    assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
+    assert_snapshot!(env.run(&["search", "boots"]));
+    let status = env.output(&["index", "--status", "--json"]).stdout;
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    assert_eq!((status["files"].as_u64(), status["deleted"].as_u64()), (Some(11), Some(4)));
+}
+
+#[test]
+fn a_damaged_catalog_is_made_anew_and_another_one_is_refused() {
+    let env = with_samples();
+    assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
+    let catalog = env.path(".cache/quipu/catalog.sqlite");
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(env.path(&format!(".cache/quipu/catalog.sqlite{end}")));
+    }
+    let mut bytes = fs::read(&catalog).unwrap();
+    bytes[100..4_096].fill(7);
+    fs::write(&catalog, &bytes).unwrap();
+    let output = env.output(&["search", "boots"]);
+    let text = env.show(&output);
+    assert!(text.contains("is damaged: it is made anew") && text.contains("d51c8060"), "{text}");
+    assert!(output.status.success());
+    // Somebody's file is not touched.
+    let notes =
+        env.put("notes.txt", "what I must not forget, and it is long enough to be a header");
+    assert_snapshot!(env.run(&["search", "boots", "--catalog", "notes.txt"]));
+    assert!(fs::read_to_string(notes).unwrap().starts_with("what I must not forget"));
+}
+
+/// Ended at random moments, the next run gives the same catalog as a fresh one; two at once, too.
+#[test]
+fn interrupted_runs_lose_nothing() {
+    let env = Env::in_memory();
+    for (at, file) in testkit::own_files().iter().enumerate() {
+        let name = file.path.file_stem().unwrap().to_string_lossy();
+        env.put(
+            &format!(".claude/projects/p{}/{at}-{name}.jsonl", at % 7),
+            fs::read(&file.path).unwrap(),
+        );
+    }
+    let mut rng = testkit::Rng::new(19);
+    let mut ended = 0;
+    for round in 0..50 {
+        if round % 3 == 0 {
+            let _ = fs::remove_dir_all(env.path(".cache"));
+        }
+        let mut child =
+            env.command(&["index"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(rng.below(150) as u64));
+        ended += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(ended > 10, "only {ended} of 50 were ended");
+    let index = |name: &str| env.command(&["index", "--catalog", name]).output().unwrap();
+    thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| env.output(&["index"])));
+        let reader = scope.spawn(|| env.output(&["search", "prompt"]));
+        for run in both.into_iter().chain([reader]) {
+            let output = run.join().unwrap();
+            assert!(output.status.success(), "{}", env.show(&output));
+        }
+    });
+    assert!(index("fresh/c.sqlite").status.success());
+    let usage = |args: &[&str]| {
+        env.output(&[&["search", "--json", "--limit", "1000"], args].concat()).stdout
+    };
+    for query in ["prompt", "answer", "bash", "result"] {
+        let fresh = usage(&[query, "--catalog", "fresh/c.sqlite"]);
+        assert!(fresh.len() > 1_000);
+        assert_eq!(usage(&[query]), fresh);
+    }
+}

@@ -1,0 +1,202 @@
+//! What a piece of a file adds to the catalog.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use sha2::{Digest, Sha256};
+use transcript::conversation::usage::{MessageCounter, MessageUsage};
+use transcript::format::entry::Entry;
+use transcript::format::file::Lines;
+use transcript::format::secret::{Mask, Redactor};
+
+use super::list::{FoundFile, KnownFile, Stamp};
+use super::schema::SPAN;
+use crate::texts::{Passage, texts, touched};
+use crate::words::{Segmented, lower};
+
+/// What one record adds to the text index.
+#[derive(Clone, Debug)]
+pub(crate) struct TextRow {
+    /// Which record of its file it is, from 0.
+    pub(crate) record: u64,
+    pub(crate) text: Segmented,
+    pub(crate) meta: String,
+}
+
+/// What a piece of a file adds.
+#[derive(Debug, Default)]
+pub(crate) struct Delta {
+    /// The first byte of the piece. 0: what is known of the file is replaced.
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// How many lines the file has up to there.
+    pub(crate) lines: u64,
+    pub(crate) tail: Vec<u8>,
+    pub(crate) records: u64,
+    pub(crate) prompts: u64,
+    pub(crate) messages: Vec<MessageUsage>,
+    pub(crate) texts: Vec<TextRow>,
+    /// Files that calls name, by path and tool, with how many calls.
+    pub(crate) touched: BTreeMap<(String, String), u64>,
+    pub(crate) cwd: Option<String>,
+}
+
+/// How many bytes of words a piece may have.
+const PIECE: usize = 4 << 20;
+/// How many bytes of the file a piece may have.
+const LONGEST_PIECE: u64 = 32 << 20;
+/// How many bytes before the place where reading ended are compared.
+const COMPARED: u64 = 256;
+
+/// Reads what was appended to a file since it was last read, or all of it if it is another file
+/// now, and passes it on in pieces.
+pub(crate) fn read(
+    found: &FoundFile,
+    known: Option<&KnownFile>,
+    redactor: &Redactor,
+    mut pass: impl FnMut(Delta) -> bool,
+) -> transcript::Result<()> {
+    let mut file = files::open(&found.path)?;
+    let begin = match known {
+        Some(known) if !known.is_deleted && is_same(&mut file, known)? => {
+            (known.read_to, known.lines, known.records)
+        }
+        _ => (0, 0, 0),
+    };
+    // Opened again: a copy of the handle would share its position.
+    let mut source = files::open(&found.path)?;
+    source.seek(SeekFrom::Start(begin.0))?;
+    let mut lines = Lines::from(source, begin.0, begin.1);
+    let mut piece = Piece::new(begin, redactor);
+    let mut is_ended = true;
+    while let Some(line) = lines.next_line()? {
+        for record in line.records() {
+            if let Some(entry) = &record.entry {
+                piece.add(entry, record.line.unwrap_or(0));
+            }
+        }
+        piece.delta.to = line.offset + line.len + u64::from(line.ended);
+        is_ended = line.ended;
+        piece.delta.lines = line.number.unwrap_or(piece.delta.lines);
+        if piece.size > PIECE || piece.delta.to - piece.delta.from > LONGEST_PIECE {
+            let end = (piece.delta.to, piece.delta.lines, piece.records);
+            let next = Piece::new(end, redactor);
+            let done = std::mem::replace(&mut piece, next).finish(&mut file)?;
+            if !pass(done) {
+                return Ok(());
+            }
+        }
+    }
+    let mut last = piece.finish(&mut file)?;
+    if !is_ended {
+        // More of this line may follow. Then the file is read again as a whole.
+        last.tail.clear();
+    }
+    pass(last);
+    Ok(())
+}
+
+/// Whether a file is the one that was read, and has grown. One that was changed and has not grown
+/// was written anew.
+fn is_same(file: &mut File, known: &KnownFile) -> io::Result<bool> {
+    let now = Stamp::of(&file.metadata()?);
+    let grew = now.inode == known.stamp.inode && now.size > known.read_to && known.read_to > 0;
+    Ok(grew && tail(file, known.read_to)? == known.tail)
+}
+
+/// A hash of the bytes before an offset.
+fn tail(file: &mut File, end: u64) -> io::Result<Vec<u8>> {
+    let start = end.saturating_sub(COMPARED);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    Read::take(&mut *file, end - start).read_to_end(&mut bytes)?;
+    Ok(Sha256::digest(&bytes)[..16].to_vec())
+}
+
+struct Piece<'a> {
+    delta: Delta,
+    /// How many records the file has so far.
+    records: u64,
+    counter: MessageCounter,
+    mask: Mask<'a>,
+    size: usize,
+}
+
+impl<'a> Piece<'a> {
+    /// A piece that begins after so many bytes, lines and records.
+    fn new((from, lines, records): (u64, u64, u64), redactor: &'a Redactor) -> Piece<'a> {
+        let delta = Delta { from, to: from, lines, ..Delta::default() };
+        let (counter, mask) = (MessageCounter::default(), Mask::new(redactor));
+        Piece { delta, records, counter, mask, size: 0 }
+    }
+
+    fn add(&mut self, entry: &Entry<'_>, line: u64) {
+        let record = self.records;
+        self.records += 1;
+        self.delta.records += 1;
+        self.delta.prompts += u64::from(entry.is_human_turn());
+        self.counter.add(entry, line);
+        for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
+            if block.kind().is_call()
+                && let (Some(path), Some(tool)) = (touched(&block), block.tool())
+            {
+                let path = self.mask.text(&path).into_owned();
+                *self.delta.touched.entry((path, tool.into_owned())).or_default() += 1;
+            }
+        }
+        let passages = texts(entry, &mut self.mask);
+        let mut row = TextRow { record, text: Segmented::default(), meta: String::new() };
+        for passage in &passages {
+            row.text.add(&passage.text);
+        }
+        if row.text.len() == 0 || record >= SPAN.cast_unsigned() {
+            return;
+        }
+        row.meta = meta(entry, &passages);
+        self.size += row.text.len() + row.meta.len();
+        self.delta.texts.push(row);
+    }
+
+    fn finish(mut self, file: &mut File) -> io::Result<Delta> {
+        let messages = self.counter.finish();
+        self.delta.messages = messages.list;
+        self.delta.cwd = messages.cwd;
+        self.delta.tail = tail(file, self.delta.to)?;
+        Ok(self.delta)
+    }
+}
+
+/// What filters ask for, as words.
+pub(crate) fn meta(entry: &Entry<'_>, passages: &[Passage]) -> String {
+    let mut meta = String::new();
+    for passage in passages {
+        push(&mut meta, "k", passage.kind.name());
+        push(&mut meta, "r", passage.kind.role());
+        if let Some(tool) = &passage.tool {
+            push(&mut meta, "t", tool);
+        }
+        if passage.is_error {
+            push(&mut meta, "e", "error");
+        }
+    }
+    if let Some(model) = entry.message().and_then(|message| message.text("model")) {
+        push(&mut meta, "m", &model);
+    }
+    meta
+}
+
+/// One value of a filter as a word of the index.
+pub(crate) fn filter_word(letter: &str, value: &str) -> String {
+    let plain: String =
+        lower(value).chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    format!("{letter}_{plain}")
+}
+
+fn push(meta: &mut String, letter: &str, value: &str) {
+    let word = filter_word(letter, value);
+    if !meta.split(' ').any(|known| known == word) {
+        meta.push_str(&word);
+        meta.push(' ');
+    }
+}

@@ -1,0 +1,193 @@
+//! Which files there are, and which of them have changed since they were read.
+
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use transcript::conversation::place::{Home, transcripts_of};
+use transcript::conversation::usage::CountedFile;
+
+use super::{Catalog, root_of};
+
+/// What the catalog knows of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownFile {
+    pub(crate) number: i64,
+    pub(crate) project: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) session: String,
+    pub(crate) is_agent: bool,
+    pub(crate) stamp: Stamp,
+    pub(crate) read_to: u64,
+    pub(crate) lines: u64,
+    pub(crate) records: u64,
+    pub(crate) tail: Vec<u8>,
+    pub(crate) is_deleted: bool,
+    pub(crate) cwd: Option<String>,
+}
+
+impl KnownFile {
+    pub(crate) fn counted(&self) -> CountedFile {
+        CountedFile {
+            path: self.path.clone(),
+            project: self.project.clone(),
+            session: self.session.clone().into(),
+            is_agent: self.is_agent,
+            cwd: self.cwd.clone(),
+            modified: UNIX_EPOCH
+                + std::time::Duration::from_nanos(self.stamp.modified.cast_unsigned()),
+        }
+    }
+}
+
+/// What shows that a file has changed, without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) size: u64,
+    /// In nanoseconds.
+    pub(crate) modified: i64,
+    pub(crate) inode: u64,
+}
+
+impl Stamp {
+    pub(crate) fn of(found: &Metadata) -> Stamp {
+        let modified = found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.and_then(|since| i64::try_from(since.as_nanos()).ok());
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(found);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Stamp { size: found.len(), modified: modified.unwrap_or_default(), inode }
+    }
+}
+
+/// A file on disk.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundFile {
+    pub(crate) home: PathBuf,
+    pub(crate) project: PathBuf,
+    pub(crate) path: PathBuf,
+    pub(crate) stamp: Stamp,
+}
+
+/// What is to be done so that the catalog is that of the files.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Files that are new or have changed.
+    pub(crate) read: Vec<(FoundFile, Option<KnownFile>)>,
+    /// Files that are gone.
+    pub(crate) gone: Vec<KnownFile>,
+    /// How many files have not changed.
+    pub(crate) same: usize,
+}
+
+/// The files of homes. A folder that cannot be read has no files, and is listed.
+#[derive(Debug, Default)]
+struct Listing {
+    files: Vec<FoundFile>,
+    unreadable: Vec<PathBuf>,
+}
+
+impl Listing {
+    fn of(homes: &[Home]) -> Listing {
+        let mut all = Listing::default();
+        for home in homes {
+            let root = root_of(home);
+            let home = Home { root: root.clone() };
+            if Home::open(&root).is_err() {
+                all.unreadable.push(root);
+                continue;
+            }
+            all.unreadable.extend(home.unreadable());
+            all.unreadable.extend(broken_links(&home));
+            let projects = home.projects();
+            if projects.is_empty() {
+                // Rather a disk that is not mounted than a user who deleted everything.
+                all.unreadable.push(root.clone());
+            }
+            for project in projects {
+                for path in transcripts_of(&project) {
+                    let (home, project) = (root.clone(), project.clone());
+                    match fs::metadata(&path) {
+                        // A name that is no text cannot be in the catalog.
+                        Ok(found) if found.is_file() && path.to_str().is_some() => {
+                            let stamp = Stamp::of(&found);
+                            all.files.push(FoundFile { home, project, path, stamp });
+                        }
+                        // A link to a file that is not there now.
+                        Err(_) => all.unreadable.push(path),
+                        Ok(_) => {}
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Projects that are links to folders that are not there now: perhaps on a disk that is not
+/// mounted.
+fn broken_links(home: &Home) -> Vec<PathBuf> {
+    let folders = ["projects", "conversations"].map(|name| home.root.join(name));
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.map(|entry| entry.path()).filter(|path| !path.exists()).collect()
+}
+
+impl Plan {
+    pub(crate) fn make(catalog: &Catalog, homes: &[Home]) -> rusqlite::Result<Plan> {
+        let listing = Listing::of(homes);
+        let roots: Vec<PathBuf> = homes.iter().map(root_of).collect();
+        let known = catalog.files(&roots)?;
+        let mut known: HashMap<PathBuf, KnownFile> =
+            known.into_iter().map(|file| (file.path.clone(), file)).collect();
+        let mut plan = Plan::default();
+        for found in listing.files {
+            match known.remove(&found.path) {
+                Some(file) if file.stamp == found.stamp && !file.is_deleted => plan.same += 1,
+                file => plan.read.push((found, file)),
+            }
+        }
+        let is_hidden = |path: &Path| listing.unreadable.iter().any(|one| path.starts_with(one));
+        let gone = known.into_values().filter(|file| !file.is_deleted && !is_hidden(&file.path));
+        plan.gone = gone.collect();
+        plan.gone.sort_by_key(|file| file.number);
+        Ok(plan)
+    }
+}
+
+impl Catalog {
+    /// The files of these homes.
+    pub(crate) fn files(&self, homes: &[PathBuf]) -> rusqlite::Result<Vec<KnownFile>> {
+        let mut all = Vec::new();
+        let mut statement = self.connection.prepare_cached(
+            "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
+             tail, is_deleted, cwd, records FROM file WHERE home = ? ORDER BY path",
+        )?;
+        for home in homes {
+            let rows = statement.query_map([home.to_string_lossy()], |row| {
+                let path = |at| Ok::<_, rusqlite::Error>(PathBuf::from(row.get::<_, String>(at)?));
+                let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
+                Ok(KnownFile {
+                    number: row.get(0)?,
+                    project: path(1)?,
+                    path: path(2)?,
+                    session: row.get(3)?,
+                    is_agent: row.get(4)?,
+                    stamp: Stamp { size: number(5)?, modified: row.get(6)?, inode: number(7)? },
+                    read_to: number(8)?,
+                    lines: number(9)?,
+                    tail: row.get(10)?,
+                    is_deleted: row.get(11)?,
+                    cwd: row.get(12)?,
+                    records: number(13)?,
+                })
+            })?;
+            for row in rows {
+                all.push(row?);
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,130 @@
+//! The tables, and how they are made.
+
+use std::io::Read;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::{Catalog, CatalogError};
+
+/// "quip": says whose file it is.
+const APPLICATION: i32 = 0x7175_6970;
+/// Changes with the tables.
+const VERSION: i32 = 1;
+
+/// How many records of a file are in the text index. The number of a row is that of its file times
+/// this, plus which record of the file it is: small differences take little space.
+pub(crate) const SPAN: i64 = 1 << 20;
+
+const TABLES: &str = "
+CREATE TABLE file (
+    number INTEGER PRIMARY KEY,
+    home TEXT NOT NULL,
+    project TEXT NOT NULL,
+    path TEXT NOT NULL UNIQUE,
+    session TEXT NOT NULL,
+    is_agent INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    read_to INTEGER NOT NULL,
+    lines INTEGER NOT NULL,
+    tail BLOB NOT NULL,
+    is_deleted INTEGER NOT NULL DEFAULT 0,
+    cwd TEXT,
+    title TEXT,
+    prompt TEXT,
+    branch TEXT,
+    version TEXT,
+    started INTEGER,
+    ended INTEGER,
+    records INTEGER NOT NULL DEFAULT 0,
+    prompts INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE message (
+    file INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    model TEXT,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cache_5m INTEGER NOT NULL,
+    cache_1h INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    searches INTEGER NOT NULL,
+    fetches INTEGER NOT NULL,
+    is_final INTEGER NOT NULL,
+    tier TEXT,
+    speed TEXT,
+    tool TEXT,
+    records INTEGER NOT NULL,
+    time INTEGER,
+    line INTEGER NOT NULL,
+    session TEXT,
+    is_sidechain INTEGER NOT NULL,
+    PRIMARY KEY (file, id)
+) WITHOUT ROWID;
+CREATE TABLE touched (
+    file INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    PRIMARY KEY (file, path, tool)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE text USING fts5(
+    words, parts, meta,
+    content='', contentless_delete=1,
+    tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* Co Pc'\"
+);
+";
+
+impl Catalog {
+    /// Makes the tables in a new file, and refuses one of another program or a newer version.
+    pub(super) fn prepare(&self) -> Result<(), CatalogError> {
+        let db = &self.connection;
+        let number = |name: &str| -> rusqlite::Result<i32> {
+            db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+        };
+        let both = || Ok([number("application_id")?, number("user_version")?]);
+        let mut found: [i32; 2] = both().map_err(|e| self.sql(e))?;
+        if found == [0, 0] {
+            // Another process may be making it at this moment.
+            found = self.create().and_then(|()| both()).map_err(|e| self.sql(e))?;
+        }
+        match found {
+            [APPLICATION, VERSION] => {}
+            [APPLICATION, newer] if newer > VERSION => {
+                return Err(CatalogError::Newer(self.path.clone()));
+            }
+            _ => return Err(CatalogError::Foreign(self.path.clone())),
+        }
+        let settings = "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;";
+        db.execute_batch(settings).map_err(|e| self.sql(e))
+    }
+
+    fn create(&self) -> rusqlite::Result<()> {
+        let db = &self.connection;
+        db.execute_batch("PRAGMA journal_mode = WAL;")?;
+        db.execute_batch("BEGIN IMMEDIATE;")?;
+        // Another process may have been first.
+        if is_empty(db)? {
+            db.execute_batch(TABLES)?;
+            db.execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            ))?;
+        }
+        db.execute_batch("COMMIT;")
+    }
+}
+
+/// Whether a file begins like a catalog.
+pub(super) fn is_ours(path: &Path) -> bool {
+    let mut head = [0; 100];
+    let read = files::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok()
+        && head.starts_with(b"SQLite format 3\0")
+        && head[68..72] == APPLICATION.to_be_bytes()
+}
+
+fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| Ok(row.get::<_, i64>(0)? == 0))
+}

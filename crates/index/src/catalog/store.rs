@@ -1,0 +1,246 @@
+//! Writes what was read into the tables, and reads it back.
+
+use rusqlite::{Connection, params};
+use transcript::conversation::preview::Preview;
+use transcript::conversation::usage::{MessageUsage, Usage};
+use transcript::format::secret::{Mask, Redactor};
+use transcript::format::time::Time;
+
+use super::Catalog;
+use super::delta::Delta;
+use super::list::{FoundFile, KnownFile, Stamp};
+use super::schema::SPAN;
+use crate::words::Segmented;
+
+/// A number as the database has it: with a sign.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The number of a file: that which it has, or a new one. `read_to` stays 0 until something of it
+/// is written.
+pub(super) fn number_of(
+    db: &Connection,
+    found: &FoundFile,
+    session: &str,
+    is_agent: bool,
+) -> rusqlite::Result<i64> {
+    let path = found.path.to_string_lossy();
+    let known = db
+        .prepare_cached("SELECT number FROM file WHERE path = ?")?
+        .query_row([&path], |row| row.get(0));
+    match known {
+        Err(rusqlite::Error::QueryReturnedNoRows) => {}
+        known => return known,
+    }
+    db.prepare_cached(
+        "INSERT INTO file (home, project, path, session, is_agent, size, modified, inode, read_to, \
+         lines, tail) VALUES (?, ?, ?, ?, ?, 0, 0, ?, 0, 0, x'')",
+    )?
+    .execute(params![
+        found.home.to_string_lossy(),
+        found.project.to_string_lossy(),
+        path,
+        session,
+        is_agent,
+        found.stamp.inode.cast_signed(),
+    ])?;
+    Ok(db.last_insert_rowid())
+}
+
+/// Corrects the session of a sub-agent's file, which may be known only from its answers.
+pub(super) fn set_session(db: &Connection, number: i64, session: &str) -> rusqlite::Result<()> {
+    db.prepare_cached("UPDATE file SET session = ?2 WHERE number = ?1 AND session <> ?2")?
+        .execute(params![number, session])?;
+    Ok(())
+}
+
+/// Removes all that is known of a file's contents.
+pub(super) fn clear(db: &Connection, number: i64) -> rusqlite::Result<()> {
+    let first = number * SPAN;
+    db.prepare_cached("DELETE FROM text WHERE rowid BETWEEN ? AND ?")?
+        .execute([first, first + SPAN - 1])?;
+    for table in ["message", "touched"] {
+        db.prepare_cached(&format!("DELETE FROM {table} WHERE file = ?"))?.execute([number])?;
+    }
+    db.prepare_cached("UPDATE file SET records = 0, prompts = 0, read_to = 0 WHERE number = ?")?
+        .execute([number])?;
+    Ok(())
+}
+
+/// Writes what a piece of a file adds.
+pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Result<()> {
+    if delta.from == 0 {
+        clear(db, number)?;
+    }
+    let mut texts = db.prepare_cached(
+        "INSERT OR REPLACE INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)",
+    )?;
+    for row in &delta.texts {
+        let rowid = number * SPAN + integer(row.record);
+        texts.execute(params![rowid, row.text.words, row.text.parts, row.meta])?;
+    }
+    for message in &delta.messages {
+        add_message(db, number, message)?;
+    }
+    let mut touched = db.prepare_cached(
+        "INSERT INTO touched (file, path, tool, calls) VALUES (?, ?, ?, ?) \
+         ON CONFLICT DO UPDATE SET calls = calls + excluded.calls",
+    )?;
+    for ((path, tool), calls) in &delta.touched {
+        touched.execute(params![number, path, tool, integer(*calls)])?;
+    }
+    db.prepare_cached(
+        "UPDATE file SET read_to = ?2, lines = ?3, tail = ?4, records = records + ?5, \
+         prompts = prompts + ?6, cwd = coalesce(cwd, ?7) WHERE number = ?1",
+    )?
+    .execute(params![
+        number,
+        integer(delta.to),
+        integer(delta.lines),
+        delta.tail,
+        integer(delta.records),
+        integer(delta.prompts),
+        delta.cwd
+    ])?;
+    Ok(())
+}
+
+/// By the rules of a session's table: one row for each message, with the figures of the record with
+/// the most output, the last one on a tie.
+fn add_message(db: &Connection, file: i64, message: &MessageUsage) -> rusqlite::Result<()> {
+    let usage = message.usage;
+    let mut statement = db.prepare_cached(
+        "INSERT INTO message VALUES \
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+         ON CONFLICT DO UPDATE SET model = coalesce(model, excluded.model), \
+         input = iif(excluded.output >= output, excluded.input, input), \
+         cache_5m = iif(excluded.output >= output, excluded.cache_5m, cache_5m), \
+         cache_1h = iif(excluded.output >= output, excluded.cache_1h, cache_1h), \
+         cache_read = iif(excluded.output >= output, excluded.cache_read, cache_read), \
+         searches = iif(excluded.output >= output, excluded.searches, searches), \
+         fetches = iif(excluded.output >= output, excluded.fetches, fetches), \
+         tier = iif(excluded.output >= output, excluded.tier, tier), \
+         speed = iif(excluded.output >= output, excluded.speed, speed), \
+         output = max(output, excluded.output), is_final = max(is_final, excluded.is_final), \
+         tool = coalesce(tool, excluded.tool), records = records + excluded.records, \
+         time = coalesce(time, excluded.time)",
+    )?;
+    statement.execute(params![
+        file,
+        message.id,
+        message.model,
+        integer(usage.input),
+        integer(usage.output),
+        integer(usage.cache_5m),
+        integer(usage.cache_1h),
+        integer(usage.cache_read),
+        integer(usage.searches),
+        integer(usage.fetches),
+        !usage.at_least,
+        message.tier,
+        message.speed,
+        message.tool,
+        message.records,
+        message.time.map(|time| time.0),
+        integer(message.line),
+        message.session,
+        message.is_sidechain,
+    ])?;
+    Ok(())
+}
+
+/// Writes that a file was read as a whole, and what it is about.
+pub(super) fn finish(
+    db: &Connection,
+    number: i64,
+    stamp: Stamp,
+    seen: &Preview,
+    redactor: &Redactor,
+) -> rusqlite::Result<()> {
+    let mut mask = Mask::new(redactor);
+    let mut hidden = |text: &Option<String>| {
+        // Hidden before it is cut: half of a secret looks like none.
+        text.as_ref().map(|text| mask.text(text).chars().take(1_000).collect::<String>())
+    };
+    let (title, prompt) = (hidden(&seen.title), hidden(&seen.prompt));
+    let (branch, cwd) = (hidden(&seen.branch), hidden(&seen.cwd));
+    db.prepare_cached(
+        "UPDATE file SET size = ?2, modified = ?3, inode = ?4, is_deleted = 0, title = ?5, \
+         prompt = ?6, branch = ?7, version = ?8, started = ?9, ended = ?10, \
+         cwd = coalesce(?11, cwd) WHERE number = ?1",
+    )?
+    .execute(params![
+        number,
+        integer(stamp.size),
+        stamp.modified,
+        stamp.inode.cast_signed(),
+        title,
+        prompt,
+        branch,
+        seen.version,
+        seen.started.map(|time| time.0),
+        seen.ended.map(|time| time.0),
+        cwd,
+    ])?;
+    Ok(())
+}
+
+/// Keeps what a person may still look for in a session whose file is gone: its title and first
+/// prompt, its dates and its usage.
+pub(super) fn forget_text(db: &Connection, file: &KnownFile) -> rusqlite::Result<()> {
+    let first = file.number * SPAN;
+    db.prepare_cached("DELETE FROM text WHERE rowid BETWEEN ? AND ?")?
+        .execute([first, first + SPAN - 1])?;
+    let [title, prompt]: [Option<String>; 2] = db
+        .prepare_cached("SELECT title, prompt FROM file WHERE number = ?")?
+        .query_row([file.number], |row| Ok([row.get(0)?, row.get(1)?]))?;
+    let mut text = Segmented::default();
+    for one in [title, prompt].into_iter().flatten() {
+        text.add(&one);
+    }
+    if text.len() > 0 && !file.is_agent {
+        db.prepare_cached("INSERT INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)")?
+            .execute(params![first, text.words, text.parts, "k_title r_client "])?;
+    }
+    db.prepare_cached("UPDATE file SET is_deleted = 1 WHERE number = ?")?.execute([file.number])?;
+    Ok(())
+}
+
+impl Catalog {
+    /// The messages of a file.
+    pub(super) fn messages(&self, file: i64) -> rusqlite::Result<Vec<MessageUsage>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id, model, input, output, cache_5m, cache_1h, cache_read, searches, fetches, \
+             is_final, tier, speed, tool, records, time, line, session, is_sidechain \
+             FROM message WHERE file = ? ORDER BY line, id",
+        )?;
+        let rows = statement.query_map([file], |row| {
+            let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
+            let is_final: bool = row.get(9)?;
+            Ok(MessageUsage {
+                id: row.get(0)?,
+                model: row.get(1)?,
+                usage: Usage {
+                    input: number(2)?,
+                    output: number(3)?,
+                    cache_5m: number(4)?,
+                    cache_1h: number(5)?,
+                    cache_read: number(6)?,
+                    searches: number(7)?,
+                    fetches: number(8)?,
+                    at_least: !is_final,
+                },
+                tier: row.get(10)?,
+                speed: row.get(11)?,
+                tool: row.get(12)?,
+                records: row.get(13)?,
+                time: row.get::<_, Option<i64>>(14)?.map(Time),
+                line: number(15)?,
+                session: row.get(16)?,
+                is_sidechain: row.get(17)?,
+            })
+        })?;
+        rows.collect()
+    }
+}

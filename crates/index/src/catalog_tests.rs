@@ -1,0 +1,342 @@
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use rusqlite::types::ValueRef;
+use transcript::conversation::place::Home;
+use transcript::format::secret::Redactor;
+
+use super::*;
+
+struct World {
+    folder: tempfile::TempDir,
+    redactor: Redactor,
+}
+
+impl World {
+    fn new() -> World {
+        World { folder: tempfile::tempdir().unwrap(), redactor: Redactor::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("home/projects").join(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) {
+        OpenOptions::new().append(true).open(self.path(name)).unwrap().write_all(bytes).unwrap();
+    }
+
+    fn homes(&self) -> Vec<Home> {
+        vec![Home { root: self.folder.path().join("home") }]
+    }
+
+    fn open(&self, name: &str) -> Catalog {
+        Catalog::open(&self.folder.path().join(name)).unwrap()
+    }
+
+    fn refresh(&self, catalog: &mut Catalog) -> Refreshed {
+        let homes = self.homes();
+        let work = Work { homes: &homes, redactor: &self.redactor, threads: 2 };
+        catalog.refresh(&work, |_, _| {}).unwrap()
+    }
+
+    fn ledger(&self, catalog: &Catalog) -> Vec<String> {
+        let ledger = catalog.ledger(&[self.folder.path().join("home")]).unwrap();
+        entries(&ledger)
+    }
+}
+
+fn entries(ledger: &Ledger) -> Vec<String> {
+    let one = |entry| format!("{entry:?} {}", ledger.source(entry).session);
+    ledger.entries.iter().map(one).collect()
+}
+
+/// All that is in a catalog, except the numbers of files, which depend on the order of reading.
+fn contents(catalog: &Catalog) -> BTreeSet<String> {
+    let db = &catalog.connection;
+    db.execute_batch(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.word USING fts5vocab(main, text, instance)",
+    )
+    .unwrap();
+    let mut all = BTreeSet::new();
+    for query in [
+        "SELECT path, session, is_agent, size, read_to, lines, hex(tail), is_deleted, cwd, title, prompt, \
+         branch, version, started, ended, records, prompts FROM file",
+        "SELECT path, message.* FROM message JOIN file ON number = message.file",
+        "SELECT f.path, t.path, tool, calls FROM touched t JOIN file f ON number = file",
+        "SELECT path, term, col, doc % 1048576, offset FROM temp.word JOIN file ON number = doc / 1048576",
+    ] {
+        let mut statement = db.prepare(query).unwrap();
+        let columns: Vec<usize> = (0..statement.column_count())
+            .filter(|at| !query.contains("message.*") || *at != 1)
+            .collect();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let cells = columns.iter().map(|at| match row.get_ref(*at).unwrap() {
+                ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                other => format!("{other:?}"),
+            });
+            all.insert(cells.collect::<Vec<_>>().join("|"));
+        }
+    }
+    all
+}
+
+fn assert_same(one: &Catalog, other: &Catalog) {
+    let (one, other) = (contents(one), contents(other));
+    assert!(!one.is_empty());
+    let more: Vec<_> = one.difference(&other).take(4).collect();
+    let less: Vec<_> = other.difference(&one).take(4).collect();
+    assert!(more.is_empty() && less.is_empty(), "only one has {more:#?}\nthe other has {less:#?}");
+}
+
+fn say(uuid: &str, text: &str) -> String {
+    format!(
+        "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"timestamp\":\"2026-03-01T10:00:00.000Z\",\
+         \"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n"
+    )
+}
+
+#[test]
+fn only_what_is_new_is_read() {
+    let world = World::new();
+    let first = say("a", "apple");
+    world.put("p/one.jsonl", first.as_bytes());
+    world.put("p/two.jsonl", say("b", "banana").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    let done = world.refresh(&mut catalog);
+    assert_eq!((done.read, done.same, done.gone), (2, 0, 0));
+    let done = world.refresh(&mut catalog);
+    assert_eq!((done.read, done.bytes, done.same), (0, 0, 2));
+    let more = say("c", "cherry");
+    world.append("p/one.jsonl", more.as_bytes());
+    let done = world.refresh(&mut catalog);
+    assert_eq!((done.read, done.bytes), (1, more.len() as u64));
+    // Half of a line, and then the rest: the file is read again.
+    let (half, rest) = more.split_at(20);
+    world.append("p/one.jsonl", half.as_bytes());
+    world.refresh(&mut catalog);
+    world.append("p/one.jsonl", rest.as_bytes());
+    world.refresh(&mut catalog);
+    // Another file of the same name, and a shorter one.
+    world.put("p/two.jsonl", say("d", "date with more words than before").as_bytes());
+    world.refresh(&mut catalog);
+    world.put("p/one.jsonl", say("e", "elderberry").as_bytes());
+    world.refresh(&mut catalog);
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_same(&catalog, &fresh);
+}
+
+#[test]
+fn in_any_pieces_the_result_is_that_of_the_whole() {
+    let world = World::new();
+    let files: Vec<Vec<u8>> = testkit::own_files()
+        .iter()
+        .map(|file| fs::read(&file.path).unwrap())
+        .filter(|bytes| bytes.len() < 400_000 && bytes.ends_with(b"\n"))
+        .collect();
+    assert!(files.len() > 30);
+    let mut growing = world.open("growing.sqlite");
+    for part in 1..=3 {
+        for (at, bytes) in files.iter().enumerate() {
+            // Sometimes at the end of a line, sometimes within one.
+            let mut end = bytes.len() * part / 3;
+            if at % 2 == 0 {
+                end = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            }
+            let end = if part == 3 { bytes.len() } else { end };
+            let name = format!("p/{at}.jsonl");
+            let known = fs::read(world.path(&name)).map_or(0, |bytes| bytes.len());
+            if part == 1 {
+                world.put(&name, &bytes[..end]);
+            } else {
+                world.append(&name, &bytes[known..end]);
+            }
+        }
+        world.refresh(&mut growing);
+    }
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_same(&growing, &fresh);
+    // Usage is the same as without a catalog.
+    assert_eq!(world.ledger(&fresh), entries(&Ledger::of_homes(&world.homes(), 2)));
+}
+
+#[test]
+fn a_deleted_session_is_known_by_its_title_and_prompt() {
+    let world = World::new();
+    world.put("p/one.jsonl", (say("a", "apple pie") + &say("b", "secret sauce")).as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    fs::remove_file(world.path("p/one.jsonl")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 1);
+    assert_eq!(world.refresh(&mut catalog).gone, 0);
+    let words = contents(&catalog);
+    assert!(words.iter().any(|row| row.contains("|apple|")));
+    assert!(!words.iter().any(|row| row.contains("sauce")));
+    assert_eq!(catalog.status().unwrap().deleted, 1);
+    // It is there again.
+    world.put("p/one.jsonl", say("a", "apple pie").as_bytes());
+    world.refresh(&mut catalog);
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    assert_same(&catalog, &fresh);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_reached_now_is_not_deleted() {
+    let world = World::new();
+    let elsewhere = world.folder.path().join("disk/p");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("one.jsonl"), say("a", "apple")).unwrap();
+    world.put("q/two.jsonl", say("b", "banana").as_bytes());
+    std::os::unix::fs::symlink(&elsewhere, world.path("p")).unwrap();
+    let mut catalog = world.open("c.sqlite");
+    assert_eq!(world.refresh(&mut catalog).read, 2);
+    // The disk is not mounted.
+    fs::rename(world.folder.path().join("disk"), world.folder.path().join("away")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 0);
+    // The home is not there.
+    fs::rename(world.folder.path().join("home"), world.folder.path().join("home2")).unwrap();
+    assert_eq!(world.refresh(&mut catalog).gone, 0);
+    assert_eq!(catalog.status().unwrap().files, 2);
+}
+
+#[test]
+fn no_secret_is_in_the_catalog() {
+    let world = World::new();
+    let key = ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    // Also where a prompt is cut, in a member that has a name, and in the name of a file.
+    let long = format!("my token is {}{key} keep it", "x ".repeat(485));
+    let input = format!("{{\"password\":\"Tr0ub4dor3xyz99\",\"file_path\":\"/w/{key}\"}}");
+    let call = format!(
+        "{{\"type\":\"assistant\",\"uuid\":\"b\",\"message\":{{\"role\":\"assistant\",\"content\":[\
+         {{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"Write\",\"input\":{input}}}]}}}}\n"
+    );
+    world.put("p/one.jsonl", (say("a", &long) + &call).as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    assert!(contents(&catalog).iter().any(|row| row.contains("token")));
+    drop(catalog);
+    for end in ["", "-wal"] {
+        let bytes =
+            fs::read(world.folder.path().join(format!("c.sqlite{end}"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        assert!(!text.contains(&key[4..12].to_lowercase()));
+        assert!(!text.contains("tr0ub4dor3xyz99"));
+    }
+}
+
+#[test]
+fn files_that_are_no_catalog_are_refused() {
+    let world = World::new();
+    let path = world.folder.path().join("c.sqlite");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1;").unwrap();
+    drop(other);
+    assert!(matches!(Catalog::open(&path), Err(CatalogError::Foreign(_))));
+    fs::write(&path, b"not a database at all, but long enough to be taken for one").unwrap();
+    // It is somebody's file, and stays.
+    assert!(!Catalog::open(&path).unwrap_err().is_damage());
+    Catalog::remove(&path).unwrap();
+    assert!(fs::read(&path).unwrap().starts_with(b"not a database"));
+    fs::remove_file(&path).unwrap();
+    let catalog = Catalog::open(&path).unwrap();
+    catalog.connection.execute_batch("PRAGMA user_version = 99;").unwrap();
+    drop(catalog);
+    assert!(matches!(Catalog::open(&path), Err(CatalogError::Newer(_))));
+    assert!(matches!(Catalog::open(world.folder.path()), Err(CatalogError::Io { .. })));
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_user_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    let path = world.folder.path().join("cache/quipu/c.sqlite");
+    let mut catalog = Catalog::open(&path).unwrap();
+    world.refresh(&mut catalog);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for entry in fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
+        assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
+    }
+}
+
+#[test]
+fn a_damaged_catalog_can_be_removed() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    let path = world.folder.path().join("c.sqlite");
+    let mut catalog = Catalog::open(&path).unwrap();
+    world.refresh(&mut catalog);
+    catalog.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(catalog);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100..4_096].fill(7);
+    fs::write(&path, bytes).unwrap();
+    let damage = |error: CatalogError| error.is_damage();
+    assert!(Catalog::open(&path).and_then(|catalog| catalog.status()).is_err_and(damage));
+    Catalog::remove(&path).unwrap();
+    let mut catalog = Catalog::open(&path).unwrap();
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    // One that is fit stays.
+    Catalog::remove(&path).unwrap();
+    assert_eq!(Catalog::open(&path).unwrap().status().unwrap().files, 1);
+}
+
+/// Long files are read in pieces.
+#[test]
+fn long_files() {
+    let world = World::new();
+    let words = |at: usize| -> String {
+        let words: Vec<String> =
+            (0..400).map(|word| format!("w{}x{}", at, word * 7 + at)).collect();
+        words.join(" ")
+    };
+    let lines: String = (0..2_500).map(|at| say(&format!("u{at}"), &words(at))).collect();
+    assert!(lines.len() > 9 << 20);
+    world.put("p/long.jsonl", lines.as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    assert_eq!(world.refresh(&mut catalog).bytes, lines.len() as u64);
+    let found: Vec<i64> = catalog
+        .connection
+        .prepare("SELECT records FROM file UNION ALL SELECT read_to FROM file UNION ALL SELECT lines FROM file")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(found, [2_500, i64::try_from(lines.len()).unwrap(), 2_500]);
+    for at in [0, 1_249, 2_499] {
+        let rows: Vec<i64> = catalog
+            .connection
+            .prepare("SELECT rowid % 1048576 FROM text WHERE text MATCH ?")
+            .unwrap()
+            .query_map([format!("w{at}x{at}")], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(rows, [at]);
+    }
+}
+
+#[test]
+fn a_slash_at_the_end_of_a_home_changes_nothing() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    let homes = [Home { root: world.folder.path().join("home/") }];
+    let work = Work { homes: &homes, redactor: &world.redactor, threads: 1 };
+    assert_eq!(catalog.refresh(&work, |_, _| {}).unwrap().same, 1);
+    assert_eq!(root_of(&homes[0]), world.folder.path().join("home"));
+}

@@ -1,0 +1,329 @@
+//! What a query asks for.
+//!
+//! Words, `"phrases"`, `prefix*`, `-word` or `NOT word`, `/regular expressions/`, and filters:
+//! `project:`, `branch:`, `tool:`, `file:`, `role:`, `kind:`, `model:`, `after:`, `before:`,
+//! `session:`, `error:`, `cost>`. What looks like a filter and is none is searched as text.
+
+use std::fmt::Write;
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+use crate::catalog::filter_word;
+use crate::texts::TextKind;
+use crate::words::{dense, lower, parts, words};
+
+/// A query.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub(super) terms: Vec<Term>,
+    pub(super) patterns: Vec<Regex>,
+    pub(super) filters: Filters,
+}
+
+/// Words that follow each other; usually only one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Term {
+    pub(super) words: Vec<TermWord>,
+    /// The last word may go on.
+    pub(super) is_prefix: bool,
+    pub(super) is_excluded: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TermWord {
+    /// In lower case.
+    Plain(String),
+    /// A run of characters that are written without spaces.
+    Dense(String),
+}
+
+/// What a session, or a text in it, must be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Filters {
+    pub(super) project: Option<String>,
+    pub(super) branch: Option<String>,
+    pub(super) session: Option<String>,
+    pub(super) file: Vec<String>,
+    /// Words of the index that a record must have.
+    pub(super) record: Vec<String>,
+    pub(super) after: Option<String>,
+    pub(super) before: Option<String>,
+    pub(super) cost_over: Option<f64>,
+}
+
+/// Why a query cannot be understood.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum QueryError {
+    /// A regular expression is wrong.
+    #[error("`/{pattern}/` is not a regular expression: {why}")]
+    Pattern {
+        /// The expression.
+        pattern: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A filter has a value that it cannot have.
+    #[error("`{filter}` cannot be `{value}`: use {known}")]
+    Value {
+        /// The filter.
+        filter: String,
+        /// Its value.
+        value: String,
+        /// The values that it can have.
+        known: String,
+    },
+    /// Only words can be excluded.
+    #[error("`{0}` cannot be excluded: only words can")]
+    Excluded(String),
+    /// Nothing is asked for.
+    #[error("the query is empty")]
+    Empty,
+}
+
+/// The largest compiled regular expression, in bytes.
+const PATTERN_SIZE: usize = 1 << 20;
+
+impl Query {
+    /// Reads a query.
+    pub fn parse(text: &str) -> Result<Query, QueryError> {
+        let mut query = Query::default();
+        let mut is_excluded = false;
+        for token in Tokens(text) {
+            if token.body == "NOT" && !token.is_quoted && token.filter.is_none() {
+                is_excluded = true;
+                continue;
+            }
+            query.add(&token, std::mem::take(&mut is_excluded))?;
+        }
+        let is_empty = query.terms.is_empty()
+            && query.patterns.is_empty()
+            && query.filters == Filters::default();
+        if is_empty { Err(QueryError::Empty) } else { Ok(query) }
+    }
+
+    /// Asks for sessions in which a tool touched this file, too.
+    pub fn add_file(&mut self, file: &str) {
+        self.filters.file.push(file.to_owned());
+    }
+
+    /// The earliest time that it asks for.
+    pub fn after(&self) -> Option<&str> {
+        self.filters.after.as_deref()
+    }
+
+    /// The latest time that it asks for.
+    pub fn before(&self) -> Option<&str> {
+        self.filters.before.as_deref()
+    }
+
+    fn add(&mut self, token: &Token<'_>, is_negated: bool) -> Result<(), QueryError> {
+        let is_excluded = token.is_excluded || is_negated;
+        if token.is_pattern {
+            if is_excluded {
+                return Err(QueryError::Excluded(format!("/{}/", token.body)));
+            }
+            let found = RegexBuilder::new(token.body).size_limit(PATTERN_SIZE).build();
+            self.patterns.push(found.map_err(|error| QueryError::Pattern {
+                pattern: token.body.to_owned(),
+                why: error.to_string().lines().last().unwrap_or_default().to_owned(),
+            })?);
+            return Ok(());
+        }
+        if let Some(name) = token.filter
+            && self.filter(name, token.body)?
+        {
+            let excluded = || QueryError::Excluded(format!("{name}:{}", token.body));
+            return if is_excluded { Err(excluded()) } else { Ok(()) };
+        }
+        let whole = token.filter.map(|name| format!("{name}:{}", token.body));
+        let body = whole.as_deref().unwrap_or(token.body);
+        let is_prefix = !token.is_quoted && body.ends_with('*');
+        let found = words(body).map(|word| {
+            if word.is_dense {
+                TermWord::Dense(word.text.to_owned())
+            } else {
+                TermWord::Plain(lower(word.text))
+            }
+        });
+        let found: Vec<TermWord> = found.collect();
+        if !found.is_empty() {
+            self.terms.push(Term { words: found, is_prefix, is_excluded });
+        }
+        Ok(())
+    }
+
+    /// Adds a filter; false if there is none of that name.
+    fn filter(&mut self, name: &str, value: &str) -> Result<bool, QueryError> {
+        let filters = &mut self.filters;
+        let text = Some(value.to_owned());
+        let known = |list: &[&str]| {
+            if list.contains(&value) {
+                return Ok(());
+            }
+            let (filter, value, known) = (name.to_owned(), value.to_owned(), list.join(", "));
+            Err(QueryError::Value { filter, value, known })
+        };
+        match name {
+            "project" => filters.project = text,
+            "branch" => filters.branch = text,
+            "session" => filters.session = text,
+            "after" => filters.after = text,
+            "before" => filters.before = text,
+            "file" => filters.file.push(value.to_owned()),
+            "tool" => filters.record.push(filter_word("t", value)),
+            "model" => filters.record.push(filter_word("m", value)),
+            "error" => {
+                known(&["", "true", "yes"])?;
+                filters.record.push(filter_word("e", "error"));
+            }
+            "role" => {
+                known(&["user", "assistant", "tool", "client"])?;
+                filters.record.push(filter_word("r", value));
+            }
+            "kind" => {
+                known(&TextKind::ALL.map(TextKind::name))?;
+                filters.record.push(filter_word("k", value));
+            }
+            "cost>" => match value.parse::<f64>() {
+                Ok(number) if number.is_finite() => filters.cost_over = Some(number),
+                _ => {
+                    let (filter, value) = (name.to_owned(), value.to_owned());
+                    let known = "a number of US dollars".to_owned();
+                    return Err(QueryError::Value { filter, value, known });
+                }
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl Term {
+    /// The term as the database's text index understands it.
+    pub(super) fn expression(&self) -> String {
+        let star = |is_prefix: bool| if is_prefix { " *" } else { "" };
+        if let [TermWord::Plain(word)] = self.words.as_slice() {
+            return format!("{{words parts}} : \"{word}\"{}", star(self.is_prefix));
+        }
+        let mut tokens = Vec::new();
+        let mut is_prefix = self.is_prefix;
+        for (at, word) in self.words.iter().enumerate() {
+            match word {
+                TermWord::Plain(word) => tokens.push(word.as_str()),
+                TermWord::Dense(run) => {
+                    let is_last = at + 1 == self.words.len();
+                    let pairs: Vec<&str> = dense(run).collect();
+                    // Behind a pair, the text may go on; behind a single character, too.
+                    let end =
+                        if is_last && pairs.len() > 1 { pairs.len() - 1 } else { pairs.len() };
+                    is_prefix |= is_last && pairs.len() == 1;
+                    tokens.extend(&pairs[..end]);
+                }
+            }
+        }
+        format!("words : \"{}\"{}", tokens.join(" "), star(is_prefix))
+    }
+
+    /// The expression for records that fit the filters, too.
+    pub(super) fn expression_in(&self, filters: &[String]) -> String {
+        filters.iter().fold(format!("({})", self.expression()), |mut text, word| {
+            let _ = write!(text, " AND meta : \"{word}\"");
+            text
+        })
+    }
+
+    /// Whether the term begins with this word of a text, and how many words it takes there.
+    pub(super) fn fits(&self, text: &[&str]) -> Option<usize> {
+        let count = self.words.len();
+        if text.len() < count {
+            return None;
+        }
+        let fits = |at: usize, word: &TermWord| {
+            let is_last = at + 1 == count;
+            match word {
+                TermWord::Dense(run) => text[at].contains(run.as_str()),
+                TermWord::Plain(word) => {
+                    let same = |other: &str| {
+                        let other = lower(other);
+                        other == *word
+                            || is_last && self.is_prefix && other.starts_with(word.as_str())
+                    };
+                    same(text[at]) || count == 1 && parts(text[at]).into_iter().any(same)
+                }
+            }
+        };
+        self.words.iter().enumerate().all(|(at, word)| fits(at, word)).then_some(count)
+    }
+}
+
+/// A part of a query.
+struct Token<'a> {
+    /// Without quotes, slashes and the name of the filter.
+    body: &'a str,
+    filter: Option<&'a str>,
+    is_quoted: bool,
+    is_pattern: bool,
+    is_excluded: bool,
+}
+
+struct Tokens<'a>(&'a str);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        self.0 = self.0.trim_start();
+        let mut rest = self.0;
+        if rest.is_empty() {
+            return None;
+        }
+        let is_excluded = rest.len() > 1 && rest.starts_with('-');
+        rest = if is_excluded { &rest[1..] } else { rest };
+        // A path also begins with a slash: an expression ends where its word ends.
+        if let Some(inner) = rest.strip_prefix('/')
+            && let Some(end) = pattern_end(inner)
+        {
+            self.0 = &inner[end + 1..];
+            let body = &inner[..end];
+            return Some(Token {
+                body,
+                filter: None,
+                is_quoted: false,
+                is_pattern: true,
+                is_excluded,
+            });
+        }
+        let name = rest.find([':', '>', '"']).filter(|at| {
+            *at > 0
+                && !rest[*at..].starts_with('"')
+                && rest[..*at].bytes().all(|b| b.is_ascii_alphabetic())
+        });
+        let filter =
+            name.map(|at| if rest[at..].starts_with('>') { &rest[..=at] } else { &rest[..at] });
+        rest = name.map_or(rest, |at| &rest[at + 1..]);
+        if let Some(inner) = rest.strip_prefix('"') {
+            let end = inner.find('"').unwrap_or(inner.len());
+            self.0 = inner.get(end + 1..).unwrap_or_default();
+            let body = &inner[..end];
+            return Some(Token { body, filter, is_quoted: true, is_pattern: false, is_excluded });
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        self.0 = &rest[end..];
+        let body = &rest[..end];
+        Some(Token { body, filter, is_quoted: false, is_pattern: false, is_excluded })
+    }
+}
+
+/// Where a regular expression ends: at a slash with a space or nothing behind it.
+fn pattern_end(text: &str) -> Option<usize> {
+    let ends = text.char_indices().filter(|(at, c)| {
+        let next = text[at + c.len_utf8()..].chars().next();
+        *c == '/' && *at > 0 && !text[..*at].ends_with('\\') && next.is_none_or(char::is_whitespace)
+    });
+    ends.map(|(at, _)| at).next()
+}
+
+#[cfg(test)]
+#[path = "query_tests.rs"]
+mod tests;

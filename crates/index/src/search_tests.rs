@@ -1,0 +1,252 @@
+use std::collections::BTreeSet;
+use std::fs;
+
+use regex::Regex;
+use serde_json::Value;
+use transcript::conversation::place::Home;
+
+use super::*;
+use crate::catalog::Work;
+
+/// A home with all real sessions of the repository, and some in other scripts; its catalog.
+struct World {
+    folder: tempfile::TempDir,
+    redactor: Redactor,
+    prices: Prices,
+}
+
+impl World {
+    fn new() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home/projects");
+        for (at, file) in testkit::own_files().iter().enumerate() {
+            let name = file.path.file_stem().unwrap().to_string_lossy();
+            // Names occur several times; sub-agents become sessions.
+            let name = name.trim_start_matches("agent-");
+            put(
+                &home.join(format!("p{}/{at}-{name}.jsonl", at % 3)),
+                &fs::read(&file.path).unwrap(),
+            );
+        }
+        for (at, text) in
+            ["東京タワーの高さを調べて", "请把这个函数重命名为解析行", "한국어 문장을 검색합니다"]
+                .iter()
+                .enumerate()
+        {
+            let line = serde_json::json!({"type": "user", "uuid": "u", "message": {"role": "user", "content": text}});
+            put(&home.join(format!("p0/dense-{at}.jsonl")), format!("{line}\n").as_bytes());
+        }
+        World { folder, redactor: Redactor::default(), prices: Prices::default() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn catalog(&self, name: &str) -> Catalog {
+        let mut catalog = Catalog::open(&self.folder.path().join("cache").join(name)).unwrap();
+        self.refresh(&mut catalog);
+        catalog
+    }
+
+    fn refresh(&self, catalog: &mut Catalog) -> crate::catalog::Refreshed {
+        let homes = [Home { root: self.root() }];
+        let work = Work { homes: &homes, redactor: &self.redactor, threads: 2 };
+        catalog.refresh(&work, |_, _| {}).unwrap()
+    }
+
+    fn find(&self, catalog: &mut Catalog, query: &str) -> Found {
+        let homes = [self.root()];
+        let wish = Wish {
+            homes: &homes,
+            projects: None,
+            after: None,
+            before: None,
+            limit: usize::MAX,
+            hits: 1,
+            patience: Duration::from_secs(60),
+            redactor: &self.redactor,
+            prices: &self.prices,
+            now: UNIX_EPOCH,
+        };
+        catalog.search(&Query::parse(query).unwrap(), &wish).unwrap()
+    }
+
+    fn found(&self, catalog: &mut Catalog, query: &str) -> BTreeSet<String> {
+        self.find(catalog, query).sessions.into_iter().map(|session| session.id).collect()
+    }
+}
+
+fn put(path: &Path, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// The texts of each session, found in the simplest way.
+fn plain_texts(root: &Path) -> Vec<(String, Vec<String>)> {
+    let mut all = Vec::new();
+    for file in testkit::files_under(&[root.to_owned()]) {
+        let text = String::from_utf8_lossy(&fs::read(&file.path).unwrap()).into_owned();
+        let mut found = Vec::new();
+        let lines: Vec<_> = text.lines().map(serde_json::from_str::<Value>).collect();
+        // Recovering records is tested elsewhere.
+        if lines.iter().any(Result::is_err) {
+            continue;
+        }
+        for record in lines.into_iter().flatten() {
+            let content = &record["message"]["content"];
+            match record["type"].as_str() {
+                Some("user" | "assistant") if content.is_string() => {
+                    found.extend(content.as_str().map(str::to_owned));
+                }
+                Some("user" | "assistant") => {
+                    for block in content.as_array().into_iter().flatten() {
+                        match block["type"].as_str() {
+                            Some("text") => found.extend(block["text"].as_str().map(str::to_owned)),
+                            Some("thinking") => {
+                                found.extend(block["thinking"].as_str().map(str::to_owned));
+                            }
+                            Some("tool_use" | "server_tool_use") => {
+                                strings(&block["input"], &mut found);
+                            }
+                            Some("tool_result") => match &block["content"] {
+                                Value::String(text) => found.push(text.clone()),
+                                other => {
+                                    for inner in other.as_array().into_iter().flatten() {
+                                        found.extend(inner["text"].as_str().map(str::to_owned));
+                                    }
+                                }
+                            },
+                            _ => {}
+                        }
+                    }
+                }
+                Some("attachment") => {
+                    let prompt = &record["attachment"]["prompt"];
+                    found.extend(prompt.as_str().map(str::to_owned));
+                    let blocks = prompt.as_array().into_iter().flatten();
+                    found.extend(
+                        blocks.filter_map(|block| Some(block["text"].as_str()?.to_owned())),
+                    );
+                }
+                Some("custom-title" | "ai-title") => {
+                    let title = record["customTitle"].as_str().or(record["aiTitle"].as_str());
+                    found.extend(title.map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        all.push((file.path.file_stem().unwrap().to_string_lossy().into_owned(), found));
+    }
+    all
+}
+
+fn strings(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Array(list) => list.iter().for_each(|one| strings(one, found)),
+        Value::Object(map) => map.values().for_each(|one| strings(one, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn finds_what_a_plain_scan_finds() {
+    let world = World::new();
+    let mut catalog = world.catalog("c.sqlite");
+    let run = Regex::new(r"[\p{Alphabetic}\p{N}_]+").unwrap();
+    let part = Regex::new(r"\p{Lu}+(?:\p{Ll}|\p{N})*|[^\p{Lu}_]+").unwrap();
+    let acronym = Regex::new(r"\p{Lu}{2}").unwrap();
+    let is_dense = |text: &str| text.chars().any(crate::words::is_dense);
+    let mut by_word: HashMap<String, BTreeSet<String>> = HashMap::new();
+    let plain = plain_texts(&world.root());
+    let known: BTreeSet<String> = plain.iter().map(|(id, _)| id.clone()).collect();
+    for (id, texts) in &plain {
+        for one in texts.iter().flat_map(|text| run.find_iter(text)) {
+            let mut add = |text: &str| {
+                by_word.entry(text.to_lowercase()).or_default().insert(id.clone());
+            };
+            let one = one.as_str();
+            if !is_dense(one) && one.chars().count() <= crate::words::LONGEST {
+                add(one);
+                // Where an acronym ends is another matter: see the tests of `words`.
+                if !acronym.is_match(one) {
+                    part.find_iter(one).for_each(|part| add(part.as_str()));
+                }
+            }
+        }
+    }
+    let mut words: Vec<&String> =
+        by_word.keys().filter(|word| word.chars().any(char::is_alphanumeric)).collect();
+    words.sort();
+    assert!(words.len() > 1_000, "{}", words.len());
+    let step = words.len() / 300;
+    for word in words.into_iter().step_by(step.max(1)) {
+        let found: BTreeSet<String> =
+            world.found(&mut catalog, word).intersection(&known).cloned().collect();
+        let wanted = &by_word[word];
+        // Acronyms have parts, too.
+        assert!(found.is_superset(wanted), "{word}: {wanted:?} are not all in {found:?}");
+        for id in found.difference(wanted) {
+            let texts = &plain.iter().find(|(one, _)| one == id).unwrap().1;
+            let has = texts.iter().any(|text| text.to_lowercase().contains(word.as_str()));
+            assert!(has, "{word} is not in {id}");
+        }
+    }
+}
+
+#[test]
+fn dense_scripts_are_found_by_any_two_characters() {
+    let world = World::new();
+    let mut catalog = world.catalog("c.sqlite");
+    for (query, wanted) in [
+        ("東京", "dense-0"),
+        ("京タ", "dense-0"),
+        ("東京タワー", "dense-0"),
+        ("函数", "dense-1"),
+        ("解析行", "dense-1"),
+        ("한국어", "dense-2"),
+        ("장을", "dense-2"),
+    ] {
+        assert!(world.found(&mut catalog, query).contains(wanted), "{query}");
+    }
+    assert!(!world.found(&mut catalog, "京東").contains("dense-0"));
+    let found = world.find(&mut catalog, "タワー");
+    let hit = &found.sessions.iter().find(|session| session.id == "dense-0").unwrap().hits[0];
+    assert_eq!(&hit.snippet.text[hit.snippet.marks[0].clone()], "タワー");
+    assert_eq!((hit.turn, hit.line, hit.role, hit.kind), (Some(1), 1, "user", "prompt"));
+}
+
+#[test]
+fn phrases_exclusions_prefixes_and_filters() {
+    let world = World::new();
+    let home = world.root().join("projects/q");
+    let say = |name: &str, text: &str| {
+        let line = serde_json::json!({"type": "user", "uuid": name, "cwd": "/w/app", "gitBranch": "dev",
+            "message": {"role": "user", "content": text}});
+        put(&home.join(format!("{name}.jsonl")), format!("{line}\n").as_bytes());
+    };
+    say("one", "zebra crossing at parseZebraLine");
+    say("two", "crossing zebra");
+    let call = serde_json::json!({"type": "assistant", "uuid": "a", "message": {"id": "m", "role": "assistant",
+        "model": "claude-opus-4-5", "content": [{"type": "tool_use", "id": "t", "name": "Edit",
+        "input": {"file_path": "/w/app/src/zebra.rs", "old_string": "quagga"}}]}});
+    put(&home.join("three.jsonl"), format!("{call}\n").as_bytes());
+    let mut catalog = world.catalog("c.sqlite");
+    let mut found = |query: &str| world.found(&mut catalog, query).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("zebra"), ["one", "three", "two"]);
+    assert_eq!(found("\"zebra crossing\""), ["one"]);
+    assert_eq!(found("zebra -parsezebraline"), ["three", "two"]);
+    assert_eq!(found("zebra NOT crossing"), ["three"]);
+    assert_eq!(found("zeb* cross*"), ["one", "two"]);
+    assert_eq!(found("quagga tool:Edit"), ["three"]);
+    assert_eq!(found("quagga tool:Bash"), [""; 0]);
+    assert_eq!(found("zebra role:user branch:dev"), ["one", "two"]);
+    assert_eq!(found("file:src/zebra.rs"), ["three"]);
+    assert_eq!(found("file:zebra.r"), [""; 0]);
+    assert_eq!(found("zebra project:w/app"), ["one", "two"]);
+    assert_eq!(found("/parse[A-Z]ebra/"), ["one"]);
+    assert_eq!(found("/[z]ebra/ kind:call"), ["three"]);
+    assert_eq!(found("session:thr"), ["three"]);
+    assert_eq!(found("tool:Edit model:claude-opus-4-5 file:zebra.rs"), ["three"]);
+}
