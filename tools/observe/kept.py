@@ -6,6 +6,7 @@ of the product's own words. What must stay true: an answer that is kept here cou
 was just given, and `write` loses none for a case that did not change.
 """
 import json
+from collections import Counter
 
 from . import run
 from .cases import FIXTURES
@@ -27,6 +28,15 @@ def outcomes(case, known):
         return {}
     return {version: {name: value for name, value in answer.items() if name != "versions"}
             for answer in of_case["answers"] for version in answer["versions"]}
+
+
+def versions():
+    """The versions of which at least a third of the cases is kept: those that were asked for all,
+    and not only for what a search needed."""
+    cases = load().values()
+    counts = Counter(version for of_case in cases for answer in of_case["answers"]
+                     for version in answer["versions"])
+    return [version for version, count in counts.items() if 3 * count > len(cases)]
 
 
 def plain(outcome):

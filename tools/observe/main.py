@@ -15,7 +15,8 @@ from .outcome import of_client, of_ours, same
 
 USAGE = """\
 ./observe VERSION…             where these versions differ from our rules, as a table
-./observe --spread N           the same for N published versions, evenly spread
+./observe --spread N           the same for N published versions, evenly spread, of which those
+                               that the repository has most answers of are part
 ./observe --between A B        the first version that behaves differently, for each case
 ./observe --damaged VERSION…   whether verdicts hold for damaged sessions of the corpus, and what
                                the first of these versions makes of them once they are changed
@@ -145,7 +146,7 @@ def main(argv):
             return 1 if wrong + damaged.changes(args.damaged[0], args, note) else 0
         if args.between:
             return compare_between(*args.between, chosen, args)
-        versions = args.versions or published.spread(args.spread)
+        versions = args.versions or published.spread(args.spread, kept.versions())
         for version in versions:
             published.numbers(version)
         return compare_all(versions, chosen, args)

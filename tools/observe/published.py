@@ -50,8 +50,13 @@ def between(first, last):
     return versions[low:high + 1]
 
 
-def spread(count):
-    """So many versions, evenly spread over all that are published, ends included."""
+def spread(count, known):
+    """So many versions, evenly spread over all that are published. Those that are known already
+    belong to them, and so do both ends; each other one divides the largest gap."""
     versions = published()
-    step = (len(versions) - 1) / max(count - 1, 1)
-    return list(dict.fromkeys(versions[round(at * step)] for at in range(count)))
+    chosen = {0, len(versions) - 1} | {versions.index(one) for one in known if one in versions}
+    while len(chosen) < min(count, len(versions)):
+        places = sorted(chosen)
+        gap, low = max((high - low, low) for low, high in zip(places, places[1:]))
+        chosen.add(low + gap // 2)
+    return [versions[place] for place in sorted(chosen)]

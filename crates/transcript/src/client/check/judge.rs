@@ -272,7 +272,7 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
     let table = &case.conversation.table;
     let leaf = found.leaf.map_or(0, |leaf| table.row(leaf).line);
     let is_tie = |row: RowId| {
-        !rules.leaf_is_named()
+        !rules.leaf_is_last()
             && found.leaf.is_some_and(|leaf| table.row(leaf).time == table.row(row).time)
     };
     let tie = || {
@@ -296,11 +296,11 @@ fn why(case: &Case, found: &History, rules: Rules, reason: Reason, lost: &Lost) 
             let why = why.unwrap_or_default();
             return (Code::MissingParent, format!("{why}, so nothing before line {line} is sent"));
         }
-        Reason::OtherBranch if case.is_named() && rules.leaf_is_named() => {
+        Reason::OtherBranch if case.is_named() && rules.leaf_is_named => {
             (Code::WrongLeaf, "a `last-prompt` record names another branch")
         }
-        Reason::OtherBranch if !rules.leaf_is_named() && is_tie(lost.last) => return tie(),
-        Reason::OtherBranch if !rules.leaf_is_named() && Some(lost.last) > found.leaf => {
+        Reason::OtherBranch if !rules.leaf_is_last() && is_tie(lost.last) => return tie(),
+        Reason::OtherBranch if !rules.leaf_is_last() && Some(lost.last) > found.leaf => {
             (Code::WrongLeaf, "another branch has the newest time")
         }
         Reason::OtherBranch => (

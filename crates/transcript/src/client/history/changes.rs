@@ -460,9 +460,30 @@ pub const CHANGES: &[Change] = &[
     ),
     change(
         [2, 1, 116],
+        "a record with only a sidechain below it is an end",
+        "sidechain_hanging_on_talk",
+        |r| r.counts_sidechains = false,
+        Chain,
+    ),
+    change(
+        [2, 1, 116],
+        "cycles of parents have an end",
+        "parent_cycle",
+        |r| r.cuts_loops = true,
+        Chain,
+    ),
+    change(
+        [2, 1, 116],
         "the last message or end is the leaf",
         "child_before_parent",
         |r| r.leaf = Leaf::LastMessage,
+        Chain,
+    ),
+    change(
+        [2, 1, 120],
+        "a `last-prompt` record names the leaf",
+        "branch_last_prompt_points_to_a",
+        |r| r.leaf_is_named = true,
         Chain,
     ),
     change(

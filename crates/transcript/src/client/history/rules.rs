@@ -44,6 +44,12 @@ pub struct Rules {
     pub progress_leaf: bool,
     /// A cycle of parent links is broken; otherwise the client hangs.
     pub breaks_loops: bool,
+    /// Cycles are cut before a leaf is looked for, so that they have an end.
+    pub cuts_loops: bool,
+    /// A `last-prompt` record can name the leaf.
+    pub leaf_is_named: bool,
+    /// A record with a sidechain below it is no end.
+    pub counts_sidechains: bool,
     /// What a compaction keeps verbatim.
     pub kept: Keeps,
     /// How lost siblings are recovered.
@@ -352,6 +358,9 @@ const FIRST: Rules = Rules {
     sidechain_leaf: true,
     progress_leaf: false,
     breaks_loops: false,
+    cuts_loops: false,
+    leaf_is_named: false,
+    counts_sidechains: true,
     kept: Keeps::Nothing,
     siblings: Siblings::Lost,
     closing: Closing::No,
@@ -458,8 +467,8 @@ impl Rules {
         }
     }
 
-    /// Whether a `last-prompt` record can name the leaf.
-    pub(crate) fn leaf_is_named(&self) -> bool {
+    /// Whether the leaf is the last in the file, and not the newest.
+    pub(crate) fn leaf_is_last(&self) -> bool {
         matches!(self.leaf, Leaf::LastMessage | Leaf::LastEnd)
     }
 

@@ -27,7 +27,7 @@ use crate::format::json::Json;
 /// nothing that is sent depends on them.
 pub fn open(path: &Path, rules: Rules) -> crate::Result<Conversation> {
     // Clients that continue from the newest record have to see all times.
-    if rules.leaf_is_named()
+    if rules.leaf_is_last()
         && let Some(cut) = find_cut(path)?
         && let Some(conversation) = from(path, rules, &cut)?
     {

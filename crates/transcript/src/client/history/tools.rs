@@ -59,9 +59,9 @@ const OLDER: &[&str] = &[
     "EnterPlanMode",
 ];
 
-/// The tools of 2.1.325 when it prints one answer, including those that it loads on demand, and old
-/// names that it still knows. Without print mode, `AskUserQuestion`, `EnterPlanMode` and
-/// `ExitPlanMode` are there, too.
+/// The tools of 2.1.304 to 2.1.325 when they print one answer, including those that are loaded on
+/// demand, and old names that they still know. Without print mode, `AskUserQuestion`,
+/// `EnterPlanMode` and `ExitPlanMode` are there, too.
 const NEWEST: &[&str] = &[
     "Agent",
     "Bash",
@@ -73,7 +73,6 @@ const NEWEST: &[&str] = &[
     "ExitWorktree",
     "KillShell",
     "ListAgents",
-    "Monitor",
     "NotebookEdit",
     "Read",
     "ReportFindings",
@@ -88,6 +87,9 @@ const NEWEST: &[&str] = &[
     "Workflow",
     "Write",
 ];
+
+/// The first version with the tool `Monitor`.
+const MONITOR: [u32; 3] = [2, 1, 310];
 
 /// The tools that 2.1.325 has in addition for models that do not accept messages of the role
 /// `system`.
@@ -226,7 +228,9 @@ fn result(block: SentBlock, rules: Rules, takes_system: bool) -> SentBlock {
         References::Dropped => (kept(&|_| false), NOT_ENABLED),
         References::Offered => {
             let is_known = |part: &Json<'_>| {
-                is_offered(part, NEWEST) || (!takes_system && is_offered(part, FOR_OLDER_MODELS))
+                is_offered(part, NEWEST)
+                    || (!takes_system && is_offered(part, FOR_OLDER_MODELS))
+                    || (rules.version >= MONITOR && is_offered(part, &["Monitor"]))
             };
             (kept(&is_known), GONE)
         }

@@ -59,7 +59,7 @@ impl<'a> Tree<'a> {
     pub(super) fn new(table: &'a Table, rules: Rules, remarks: &mut Vec<Note>) -> Self {
         let (nodes, by_id) = nodes(table, rules);
         let mut parents = parents(table, rules, &nodes, &by_id, remarks);
-        if rules.breaks_loops && rules.leaf_is_named() {
+        if rules.cuts_loops {
             // Cuts each cycle before its first record, so that it has an end.
             for cut in cycles(parents.len(), |node| parents[node]) {
                 parents[cut] = None;
@@ -144,7 +144,7 @@ impl<'a> Tree<'a> {
         let is_progress = |node: usize| self.row(node).kind == Kind::Progress;
         let mut has_child = vec![false; self.nodes.len()];
         for node in (0..self.nodes.len()).filter(|node| !is_progress(*node)) {
-            if self.row(node).says_sidechain {
+            if self.row(node).says_sidechain && !self.rules.counts_sidechains {
                 continue;
             }
             // The children of a `progress` record count as children of its parent.
@@ -154,7 +154,8 @@ impl<'a> Tree<'a> {
                 at = self.parents[here].filter(|_| is_progress(here));
             }
         }
-        let named = self.table.named_leaf.and_then(|id| self.by_id.get(id));
+        let named = self.table.named_leaf.filter(|_| self.rules.leaf_is_named);
+        let named = named.and_then(|id| self.by_id.get(id));
         // Whether there is a message, and whether the named record is, on the path up from a node;
         // determined once per node.
         let mut known: Vec<Option<[bool; 2]>> = vec![None; self.nodes.len()];
