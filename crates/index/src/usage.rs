@@ -42,6 +42,39 @@ pub enum By {
 }
 
 impl By {
+    /// All of them.
+    pub const ALL: [By; 9] = [
+        By::Day,
+        By::Week,
+        By::Month,
+        By::Session,
+        By::Project,
+        By::Model,
+        By::Agent,
+        By::Tool,
+        By::Block,
+    ];
+
+    /// Its name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            By::Day => "day",
+            By::Week => "week",
+            By::Month => "month",
+            By::Session => "session",
+            By::Project => "project",
+            By::Model => "model",
+            By::Agent => "agent",
+            By::Tool => "tool",
+            By::Block => "block",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<By> {
+        By::ALL.into_iter().find(|by| by.name() == name)
+    }
+
     /// Whether rows are points in time, and in that order.
     pub fn is_time(self) -> bool {
         matches!(self, By::Day | By::Week | By::Month | By::Block)

@@ -14,12 +14,24 @@ fn blocks_are_put_together_with_their_members_in_place() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"a \"b\""}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c=="}}"#,
         r#"{"type":"content_block_stop","index":0}"#,
-        r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"Read","input":{},"id":"t"}}"#,
+        concat!(
+            r#"{"type":"content_block_start","index":1,"#,
+            r#""content_block":{"type":"tool_use","name":"Read","input":{},"id":"t"}}"#
+        ),
         r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":""}}"#,
-        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"b\": \"x \\\" : y\","}}"#,
-        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":" \"a\": [1, 2]}"}}"#,
+        concat!(
+            r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","#,
+            r#""partial_json":"{\"b\": \"x \\\" : y\","}}"#
+        ),
+        concat!(
+            r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","#,
+            r#""partial_json":" \"a\": [1, 2]}"}}"#
+        ),
         r#"{"type":"content_block_stop","index":1}"#,
-        r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"u","name":"Glob","input":{}}}"#,
+        concat!(
+            r#"{"type":"content_block_start","index":2,"#,
+            r#""content_block":{"type":"tool_use","id":"u","name":"Glob","input":{}}}"#
+        ),
         r#"{"type":"content_block_stop","index":2}"#,
         r#"{"type":"content_block_start","index":3,"content_block":{"type":"new_kind","data":7}}"#,
         r#"{"type":"content_block_delta","index":3,"delta":{"type":"new_delta","x":1}}"#,
@@ -58,7 +70,10 @@ fn what_is_no_answer_is_said_to_be_none() {
     assert_eq!(failed(&[overloaded]), "API Error: Overloaded. Try again in a while.");
     assert_eq!(failed(&["<html>"]), "API Error: unexpected response (an event is no JSON).");
     let input = [
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"u","name":"Glob","input":{}}}"#,
+        concat!(
+            r#"{"type":"content_block_start","index":0,"#,
+            r#""content_block":{"type":"tool_use","id":"u","name":"Glob","input":{}}}"#
+        ),
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":"}}"#,
         r#"{"type":"content_block_stop","index":0}"#,
     ];

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use index::usage::{By, Filter, Report, Row, report};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -39,8 +40,8 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct UsageArgs {
     /// What the rows are
-    #[arg(long, value_enum, default_value_t = ByArg::Day, value_name = "WHAT")]
-    by: ByArg,
+    #[arg(long, value_parser = by(), default_value = "day", value_name = "WHAT")]
+    by: By,
     /// Only messages from then on: `3d`, `12h`, `2w`, `2026-11-01`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -66,47 +67,19 @@ pub(crate) struct UsageArgs {
     csv: bool,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum ByArg {
-    Day,
-    Week,
-    Month,
-    Session,
-    Project,
-    Model,
-    Agent,
-    Tool,
-    Block,
+/// Reads a name of what the rows are.
+fn by() -> impl TypedValueParser<Value = By> {
+    PossibleValuesParser::new(By::ALL.map(By::name))
+        .try_map(|name| By::named(&name).ok_or("there is no such grouping"))
 }
 
-impl ByArg {
-    fn by(self) -> By {
-        match self {
-            ByArg::Day => By::Day,
-            ByArg::Week => By::Week,
-            ByArg::Month => By::Month,
-            ByArg::Session => By::Session,
-            ByArg::Project => By::Project,
-            ByArg::Model => By::Model,
-            ByArg::Agent => By::Agent,
-            ByArg::Tool => By::Tool,
-            ByArg::Block => By::Block,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            ByArg::Day => "day",
-            ByArg::Week => "week of",
-            ByArg::Month => "month",
-            ByArg::Session => "session",
-            ByArg::Project => "project",
-            ByArg::Model => "model",
-            ByArg::Agent => "agent",
-            ByArg::Tool => "first tool",
-            ByArg::Block => "block (estimate)",
-        }
+/// The head of the column of keys.
+fn heading(by: By) -> &'static str {
+    match by {
+        By::Week => "week of",
+        By::Tool => "first tool",
+        By::Block => "block (estimate)",
+        by => by.name(),
     }
 }
 
@@ -114,7 +87,7 @@ impl ByArg {
 #[derive(Serialize)]
 struct UsageJson<'a> {
     v: u32,
-    by: ByArg,
+    by: &'a str,
     rows: Vec<RowJson<'a>>,
     total: &'a Spending,
     unpriced: Vec<UnpricedJson<'a>>,
@@ -156,7 +129,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         return explain::explain(world, &ledger, &prices, &session, args.json);
     }
     let zone = TimeZone::system();
-    let found = report(&ledger, args.by.by(), &filter, &prices, &zone);
+    let found = report(&ledger, args.by, &filter, &prices, &zone);
     if args.json {
         let unpriced = found.unpriced.iter().map(|(model, sum)| UnpricedJson {
             model,
@@ -166,7 +139,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         let Spending { messages, usage, .. } = found.lower_bound;
         return Ok(world.out.json(&UsageJson {
             v: JSON_VERSION,
-            by: args.by,
+            by: args.by.name(),
             rows: found.rows.iter().map(|row| RowJson { key: &row.key, sum: &row.sum }).collect(),
             total: &found.total,
             unpriced: unpriced.collect(),
@@ -222,9 +195,9 @@ fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
 /// How many characters the longest bar has.
 const BAR: u64 = 20;
 
-fn table(world: &mut World, by: ByArg, found: &Report) -> Result<(), Failure> {
+fn table(world: &mut World, by: By, found: &Report) -> Result<(), Failure> {
     let mut table = Table::new(&[
-        Column::left(by.name()),
+        Column::left(heading(by)),
         Column::right("input"),
         Column::right("output"),
         Column::right("cache write"),
@@ -259,12 +232,12 @@ fn table(world: &mut World, by: ByArg, found: &Report) -> Result<(), Failure> {
 }
 
 /// A key as people read it.
-fn label(by: ByArg, key: &str) -> String {
+fn label(by: By, key: &str) -> String {
     match (by, key.parse::<Timestamp>()) {
-        (ByArg::Block, Ok(start)) => {
+        (By::Block, Ok(start)) => {
             start.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
         }
-        (ByArg::Session, _) => key.chars().take(8).collect(),
+        (By::Session, _) => key.chars().take(8).collect(),
         _ => key.to_owned(),
     }
 }

@@ -129,7 +129,10 @@ impl Session {
                 return self.push(json!({"type": "summary", "summary": one_line, "leafUuid": "x"}));
             }
             "queue" => {
-                return self.push(json!({"type": "queue-operation", "operation": "enqueue", "content": text, "sessionId": SESSION}));
+                return self.push(json!({
+                    "type": "queue-operation", "operation": "enqueue", "content": text,
+                    "sessionId": SESSION,
+                }));
             }
             "attachment" => {
                 self.push(json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": text}}));
@@ -162,12 +165,21 @@ impl Session {
             {"type": "text", "text": at("answer")},
             {"type": "tool_use", "id": call, "name": tool, "input": input},
         ]);
-        self.push(json!({"type": "assistant", "message": {"id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-4-5", "type": "message", "stop_reason": "tool_use", "content": blocks, "usage": {"input_tokens": 1, "output_tokens": 1}}}));
+        self.push(json!({"type": "assistant", "message": {
+            "id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-4-5",
+            "type": "message", "stop_reason": "tool_use", "content": blocks,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }}));
         let result = if part == "error" { text } else { at("result") };
         self.push(json!({"type": "user", "toolUseResult": structured, "message": {"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": call, "content": result, "is_error": part == "error"},
         ]}}));
-        self.push(json!({"type": "assistant", "message": {"id": format!("msg_{number}b"), "role": "assistant", "model": "claude-opus-4-5", "type": "message", "stop_reason": "end_turn", "content": [{"type": "text", "text": "done"}], "usage": {"input_tokens": 1, "output_tokens": 1}}}));
+        self.push(json!({"type": "assistant", "message": {
+            "id": format!("msg_{number}b"), "role": "assistant", "model": "claude-opus-4-5",
+            "type": "message", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "done"}],
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }}));
     }
 
     /// A member that is called like a secret.
@@ -180,10 +192,14 @@ impl Session {
                 .map(|(at, value)| (format!("api_key_{at}"), json!({"password": value})))
                 .collect();
             self.push(json!({"type": "user", "message": {"role": "user", "content": "go on"}}));
-            self.push(json!({"type": "assistant", "message": {"id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-4-5", "type": "message", "stop_reason": "end_turn", "content": [
+            self.push(json!({"type": "assistant", "message": {
+                "id": format!("msg_{number}"), "role": "assistant", "model": "claude-opus-4-5",
+                "type": "message", "stop_reason": "end_turn", "content": [
                 {"type": "tool_use", "id": format!("toolu_{number}"), "name": "mcp__x__login", "input": input},
             ]}}));
-            self.push(json!({"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{number}"), "content": "ok"}]}}));
+            self.push(json!({"type": "user", "message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": format!("toolu_{number}"), "content": "ok"},
+            ]}}));
         }
     }
 

@@ -319,7 +319,8 @@ fn json_is_read_before_it_is_looked_at() {
     let account = serde_json::json!({"type": "service_account", "private_key": pem}).to_string();
     let nested = serde_json::json!({"file_path": "/x", "content": account}).to_string();
     let input = format!(
-        "{{\"a\" : \"\\u0067{}\", \"password\":\"{value}\",\"n\":[1.50,true,\"\\u00e9{key}\"],\"in\":{nested}, \"t\":\"a\\/b\"}}",
+        "{{\"a\" : \"\\u0067{}\", \"password\":\"{value}\",\
+         \"n\":[1.50,true,\"\\u00e9{key}\"],\"in\":{nested}, \"t\":\"a\\/b\"}}",
         &key[1..]
     );
     let mut mask = Mask::new(&redactor);
@@ -345,10 +346,11 @@ fn json_is_read_before_it_is_looked_at() {
     }
     assert_eq!(Mask::none().json(&input), input);
     // A diff has one string per line.
-    let lines = serde_json::json!({"lines": ["+-----BEGIN PRIVATE KEY-----", format!("+{line}"), "+Zq8R=", "+-----END PRIVATE KEY-----", "+abc"]});
+    let [begin, end] = ["+-----BEGIN PRIVATE KEY-----", "+-----END PRIVATE KEY-----"];
+    let lines = serde_json::json!({"lines": [begin, format!("+{line}"), "+Zq8R=", end, "+abc"]});
     let shown = Mask::new(&redactor).json(&lines.to_string()).into_owned();
     let hidden = "+[redacted private-key]";
-    let wanted = serde_json::json!({"lines": ["+-----BEGIN PRIVATE KEY-----", hidden, hidden, "+-----END PRIVATE KEY-----", "+abc"]});
+    let wanted = serde_json::json!({"lines": [begin, hidden, hidden, end, "+abc"]});
     assert_eq!(shown, wanted.to_string());
     assert_eq!(Mask::new(&redactor).json(&shown), shown);
 }
@@ -398,12 +400,22 @@ fn any_text_is_looked_through() {
         anchors.map(|text| [text, noise(70).into_bytes()].concat()).collect();
     let line = noise(64);
     seeds.extend([
-        format!("{{\"private_key\":\"-----BEGIN PRIVATE KEY-----\\n{line}\\n-----END PRIVATE KEY-----\\n\"}}").into_bytes(),
-        format!("{{\"a\":{{\"password\":\"{line}\"}},\"b\":[\"\\u0067hp_{line}\",1]}}").into_bytes(),
-        format!("curl -u a:{line} https://a:{line}@b/ Cookie: a={line}; Authorization: Bearer {line}").into_bytes(),
-        format!("curl -u a:{line}1 -u a:{line}2 -U a:{line}3 -u a:{line}4 -u a:{line}5").into_bytes(),
+        format!(
+            "{{\"private_key\":\"-----BEGIN PRIVATE KEY-----\\n{line}\\n\
+             -----END PRIVATE KEY-----\\n\"}}"
+        )
+        .into_bytes(),
+        format!("{{\"a\":{{\"password\":\"{line}\"}},\"b\":[\"\\u0067hp_{line}\",1]}}")
+            .into_bytes(),
+        format!(
+            "curl -u a:{line} https://a:{line}@b/ Cookie: a={line}; Authorization: Bearer {line}"
+        )
+        .into_bytes(),
+        format!("curl -u a:{line}1 -u a:{line}2 -U a:{line}3 -u a:{line}4 -u a:{line}5")
+            .into_bytes(),
         format!("export API_KEY='{line}' TOKEN={line} \u{1b}[32mghp_{line}\\u001b[0m").into_bytes(),
-        format!("M{}.{}.{} 12345678:{}", &line[..23], &line[..6], &line[..27], &line[..35]).into_bytes(),
+        format!("M{}.{}.{} 12345678:{}", &line[..23], &line[..6], &line[..27], &line[..35])
+            .into_bytes(),
         b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hello\"}}".to_vec(),
     ]);
     let redactor = Redactor::default();

@@ -136,15 +136,31 @@ fn a_key_goes_to_one_address() {
     assert!(other.requests().is_empty());
 }
 
+/// How an answer begins.
+const START: &str = concat!(
+    r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","#,
+    r#""model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"#,
+    r#""usage":{"input_tokens":1,"output_tokens":1}}}"#
+);
+
 #[test]
 fn a_call_that_was_cut_off_is_answered_and_not_asked_for_again() {
-    let start = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
     let events = [
-        start,
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c1","name":"Write","input":{}}}"#,
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"file_path\":\"/x\",\"content\":\"aaa"}}"#,
+        START,
+        concat!(
+            r#"{"type":"content_block_start","index":0,"#,
+            r#""content_block":{"type":"tool_use","id":"c1","name":"Write","input":{}}}"#
+        ),
+        concat!(
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","#,
+            r#""partial_json":"{\"file_path\":\"/x\",\"content\":\"aaa"}}"#
+        ),
         r#"{"type":"content_block_stop","index":0}"#,
-        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":{"output_tokens":9}}"#,
+        concat!(
+            r#"{"type":"message_delta","#,
+            r#""delta":{"stop_reason":"max_tokens","stop_sequence":null},"#,
+            r#""usage":{"output_tokens":9}}"#
+        ),
         r#"{"type":"message_stop"}"#,
     ];
     let body = events.map(|event| format!("data: {event}\n\n")).concat();
@@ -285,12 +301,11 @@ fn an_answer_that_is_none_is_no_success() {
     for (reason, message) in
         [("refusal", "refuses"), ("model_context_window_exceeded", "does not fit")]
     {
-        let start = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}"#;
         let end = format!(
             r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#
         );
         let body =
-            [start, &end, r#"{"type":"message_stop"}"#].map(|event| format!("data: {event}\n\n"));
+            [START, &end, r#"{"type":"message_stop"}"#].map(|event| format!("data: {event}\n\n"));
         let mut lab =
             Lab::new(vec![failing(200, "content-type: text/event-stream\r\n", &body.concat())]);
         let output = lab.new_session(&["Hello"]);

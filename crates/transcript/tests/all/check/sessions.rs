@@ -84,7 +84,10 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-const BOUNDARY: &str = r#""subtype":"compact_boundary","content":"Conversation compacted","compactMetadata":{"trigger":"manual","preTokens":9}"#;
+const BOUNDARY: &str = concat!(
+    r#""subtype":"compact_boundary","content":"Conversation compacted","#,
+    r#""compactMetadata":{"trigger":"manual","preTokens":9}"#
+);
 
 /// The session that shows a code.
 #[allow(clippy::too_many_lines, reason = "one arm a code")]
@@ -226,7 +229,10 @@ pub(crate) fn session(code: Code) -> Made {
             Rejected,
         ),
         Code::Unpaired => {
-            let result = r#"{"type":"text","text":"look"},{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}"#;
+            let result = concat!(
+                r#"{"type":"text","text":"look"},"#,
+                r#"{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}"#
+            );
             let call = talk().call("c1", "a1", "m2", "toolu_1", "Read");
             script(&blocks(call, "r1", "c1", result).says("a2", "r1", "m3", "a"), NEWEST, Rejected)
         }
@@ -331,7 +337,12 @@ pub(crate) fn session(code: Code) -> Made {
         Code::QueuedPrompt => {
             let queue = |operation: &str| {
                 format!(
-                    r#"{{"type":"queue-operation","operation":"{operation}","timestamp":"2026-01-01T00:00:02.000Z","sessionId":"s","content":"and this"}}"#
+                    concat!(
+                        r#"{{"type":"queue-operation","operation":"{}","#,
+                        r#""timestamp":"2026-01-01T00:00:02.000Z","sessionId":"s","#,
+                        r#""content":"and this"}}"#
+                    ),
+                    operation
                 )
             };
             script(&talk().raw(&queue("enqueue")).raw(&queue("remove")), NEWEST, Loss)
@@ -344,7 +355,11 @@ pub(crate) fn session(code: Code) -> Made {
         }
         Code::CallWithoutAgent => {
             let call = talk().call("c1", "a1", "m2", "toolu_1", "Task");
-            let result = r#""message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}]},"toolUseResult":{"agentId":"a000001","status":"completed"}"#;
+            let result = concat!(
+                r#""message":{"role":"user","content":["#,
+                r#"{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}]},"#,
+                r#""toolUseResult":{"agentId":"a000001","status":"completed"}"#
+            );
             script(
                 &call.record("user", "r1", "c1", result).says("a2", "r1", "m3", "a"),
                 NEWEST,
