@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
-    index, inventory, ls, man, repair, search, ship, show, strip, tree, turns, undo, usage,
+    index, inventory, ls, man, repair, search, ship, show, sql, strip, tree, turns, undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
     Usage(usage::UsageArgs),
+    Sql(sql::SqlArgs),
     Export(export::ExportArgs),
     Check(check::CheckArgs),
     History(history::HistoryArgs),
@@ -93,6 +94,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Hook(args)) => hook::hook(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Usage(args)) => usage::usage(world, &args),
+        Some(Command::Sql(args)) => sql::sql(world, &args),
         Some(Command::Completions(args)) => completions::completions(world, &args, Cli::command()),
         Some(Command::Man(args)) => man::man(world, &args, Cli::command()),
     }

@@ -43,6 +43,27 @@ impl CatalogArgs {
         Ok(path)
     }
 
+    /// How many files are read at once.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    /// The catalog as it is; `None` if there is none, or it cannot be used.
+    pub(crate) fn open_if_there(&self, world: &mut World) -> Result<Option<Catalog>, Failure> {
+        let path = match self.path(world) {
+            Ok(path) => path,
+            Err(failure) if self.catalog.is_some() => return Err(failure),
+            Err(_) => return Ok(None),
+        };
+        match Catalog::open_if_there(&path) {
+            Ok(found) => Ok(found),
+            Err(error) => {
+                world.out.note(&format!("{error}: all sessions are read"))?;
+                Ok(None)
+            }
+        }
+    }
+
     /// The catalog, up to date. A damaged one is made anew.
     pub(crate) fn open(&self, world: &mut World) -> Result<(Catalog, Refreshed), Failure> {
         let path = self.path(world)?;
@@ -73,21 +94,39 @@ impl CatalogArgs {
         let redactor = world.redactor();
         let mut catalog = Catalog::open(path)?;
         let work = Work { homes, redactor: &redactor, threads: self.threads.count() };
-        let begin = std::time::Instant::now();
-        let mut bar: Option<ProgressBar> = None;
-        let refreshed = catalog.refresh(&work, |done, total| {
-            if bar.is_none() && begin.elapsed() > QUIET && std::io::stderr().is_terminal() {
-                bar = Some(progress_bar(total));
-            }
-            if let Some(bar) = &bar {
-                bar.set_position(done);
-            }
-        });
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
-        }
+        let refreshed = with_bar(|progress| catalog.refresh(&work, progress));
         Ok((catalog, refreshed?))
     }
+
+    /// Where a catalog is not what the sessions are.
+    pub(crate) fn verify(
+        &self,
+        world: &mut World,
+        catalog: &mut Catalog,
+    ) -> Result<Vec<String>, Failure> {
+        let (homes, redactor) = (world.homes()?.list, world.redactor());
+        let work = Work { homes: &homes, redactor: &redactor, threads: self.threads.count() };
+        let wrong = with_bar(|progress| catalog.verify(&work, progress));
+        wrong.map_err(|error| failure(&error))
+    }
+}
+
+/// Shows the progress of work that takes long, in a terminal.
+fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
+    let begin = std::time::Instant::now();
+    let mut bar: Option<ProgressBar> = None;
+    let done = work(&mut |done, total| {
+        if bar.is_none() && begin.elapsed() > QUIET && std::io::stderr().is_terminal() {
+            bar = Some(progress_bar(total));
+        }
+        if let Some(bar) = &bar {
+            bar.set_position(done);
+        }
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    done
 }
 
 fn progress_bar(total: u64) -> ProgressBar {

@@ -24,6 +24,7 @@ pub(crate) mod repair;
 pub(crate) mod search;
 pub(crate) mod ship;
 pub(crate) mod show;
+pub(crate) mod sql;
 pub(crate) mod strip;
 pub(crate) mod tree;
 pub(crate) mod turns;

@@ -10,6 +10,7 @@ mod catalog;
 mod command;
 mod compaction;
 mod config;
+mod csv;
 mod damage;
 mod failure;
 mod global;

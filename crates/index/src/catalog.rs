@@ -6,11 +6,15 @@
 //! `transcript::format::secret` finds; what was read is committed together with how far it was
 //! read, so it can be interrupted at any point.
 
+mod computed;
 mod delta;
+mod forget;
+mod ledger;
 mod list;
 mod refresh;
 mod schema;
 mod store;
+mod verify;
 
 use std::fs;
 use std::io;
@@ -20,9 +24,10 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use thiserror::Error;
 use transcript::conversation::place::Home;
-use transcript::conversation::usage::{FileMessages, Ledger};
 
 pub(crate) use delta::{filter_word, meta};
+pub use forget::KnownSession;
+pub(crate) use list::{KnownFile, agent_of};
 pub use refresh::{Refreshed, Work};
 pub(crate) use schema::SPAN;
 
@@ -89,13 +94,25 @@ impl Catalog {
             // Made here, so that nobody else can read it.
             drop(files::append_private(&path).map_err(io)?);
         }
+        Catalog::open_file(path)
+    }
+
+    /// Opens the catalog in that file, if there is one.
+    pub fn open_if_there(path: &Path) -> Result<Option<Catalog>, CatalogError> {
+        let io = |source| CatalogError::Io { path: path.to_owned(), source };
+        let path = std::path::absolute(path).map_err(io)?;
+        if path.try_exists().map_err(io)? { Catalog::open_file(path).map(Some) } else { Ok(None) }
+    }
+
+    fn open_file(path: PathBuf) -> Result<Catalog, CatalogError> {
+        let io = |source| CatalogError::Io { path: path.clone(), source };
         // A pipe, a device or a folder of that name is no catalog.
         drop(files::open(&path).map_err(io)?);
         let sql = |source| CatalogError::Sql { path: path.clone(), source };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(sql)?;
         connection.busy_timeout(PATIENCE).map_err(sql)?;
-        let catalog = Catalog { connection, path: path.clone() };
+        let catalog = Catalog { connection, path };
         catalog.prepare()?;
         Ok(catalog)
     }
@@ -127,20 +144,6 @@ impl Catalog {
             }
         }
         Ok(())
-    }
-
-    /// All messages of the API in these homes, each once.
-    pub fn ledger(&self, homes: &[PathBuf]) -> Result<Ledger, CatalogError> {
-        self.ledger_of(homes).map_err(|error| self.sql(error))
-    }
-
-    pub(crate) fn ledger_of(&self, homes: &[PathBuf]) -> rusqlite::Result<Ledger> {
-        let files = self.files(homes)?;
-        let mut all = Vec::with_capacity(files.len());
-        for file in files {
-            all.push(FileMessages::known(file.counted(), self.messages(file.number)?));
-        }
-        Ok(Ledger::new(all))
     }
 }
 

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use rusqlite::types::ValueRef;
 use transcript::conversation::place::Home;
+use transcript::conversation::usage::{Ledger, LedgerEntry};
 use transcript::format::secret::Redactor;
+use transcript::format::time::Time;
 
 use super::*;
 
@@ -339,4 +341,164 @@ fn a_slash_at_the_end_of_a_home_changes_nothing() {
     let work = Work { homes: &homes, redactor: &world.redactor, threads: 1 };
     assert_eq!(catalog.refresh(&work, |_, _| {}).unwrap().same, 1);
     assert_eq!(root_of(&homes[0]), world.folder.path().join("home"));
+}
+
+#[test]
+fn a_catalog_of_an_older_version_is_completed_and_keeps_deleted_sessions() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "apple").as_bytes());
+    let path = world.folder.path().join("c.sqlite");
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(schema::TABLES).unwrap();
+    let home = world.folder.path().join("home");
+    old.execute(
+        "INSERT INTO file (home, project, path, session, is_agent, size, modified, inode, read_to, \
+         lines, tail, is_deleted, title) VALUES (?, 'p', 'gone', 'gone', 0, 9, 9, 9, 9, 1, x'', 1, 'old')",
+        [home.to_string_lossy()],
+    )
+    .unwrap();
+    let marks = format!("PRAGMA application_id = {}; PRAGMA user_version = 1", schema::APPLICATION);
+    old.execute_batch(&marks).unwrap();
+    drop(old);
+    let mut catalog = Catalog::open(&path).unwrap();
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    assert_eq!(catalog.status().unwrap().deleted, 1);
+    // Read all again: the deleted one still stays.
+    catalog.forget_contents().unwrap();
+    assert_eq!(world.refresh(&mut catalog).read, 1);
+    let titles = catalog.titles(&[home]).unwrap();
+    assert_eq!(titles[&(PathBuf::from("p"), "gone".to_owned())], "old");
+    let mut fresh = world.open("fresh.sqlite");
+    world.refresh(&mut fresh);
+    catalog.connection.execute_batch("DELETE FROM file WHERE is_deleted").unwrap();
+    assert_same(&catalog, &fresh);
+}
+
+#[test]
+fn a_wrong_catalog_is_noticed() {
+    let world = World::new();
+    world.put("p/one.jsonl", (say("a", "apple") + &answer("m1", 5)).as_bytes());
+    world.put("p/two.jsonl", say("b", "banana").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    let homes = world.homes();
+    let verify = |catalog: &mut Catalog| {
+        let work = Work { homes: &homes, redactor: &world.redactor, threads: 2 };
+        let wrong = catalog.verify(&work, |_, _| {}).unwrap();
+        let name = |line: &String| line.rsplit('/').next().unwrap().to_owned();
+        wrong.iter().map(name).collect::<Vec<_>>()
+    };
+    assert!(verify(&mut catalog).is_empty());
+    for (change, wanted) in [
+        ("UPDATE message SET output = 6", "one.jsonl: messages of the API"),
+        (
+            "UPDATE file SET title = 'x' WHERE session = 'two'",
+            "two.jsonl: what is known of the file",
+        ),
+        (
+            "INSERT INTO touched SELECT number, 'a', 'b', 1 FROM file WHERE session = 'two'",
+            "two.jsonl: files that were touched",
+        ),
+        ("DELETE FROM text WHERE text MATCH 'banana'", "two.jsonl: words"),
+        (
+            "INSERT INTO text (rowid, words) SELECT number * 1048576 + 9, 'cherry' FROM file \
+          WHERE session = 'one'",
+            "one.jsonl: words",
+        ),
+    ] {
+        catalog.connection.execute_batch(change).unwrap();
+        assert_eq!(verify(&mut catalog), [wanted], "{change}");
+        catalog.forget_contents().unwrap();
+        world.refresh(&mut catalog);
+    }
+    assert!(verify(&mut catalog).is_empty());
+    let left: Vec<_> = fs::read_dir(world.folder.path()).unwrap().flatten().collect();
+    assert!(!left.iter().any(|file| file.file_name().to_string_lossy().contains("verify")));
+}
+
+fn answer(id: &str, output: u32) -> String {
+    format!(
+        "{{\"type\":\"assistant\",\"uuid\":\"{id}\",\"timestamp\":\"2026-03-01T10:00:01.000Z\",\
+         \"message\":{{\"id\":\"{id}\",\"role\":\"assistant\",\"model\":\"claude-opus-4-5\",\
+         \"content\":[],\"usage\":{{\"input_tokens\":1,\"output_tokens\":{output}}}}}}}\n"
+    )
+}
+
+#[test]
+fn a_forgotten_session_leaves_nothing() {
+    let world = World::new();
+    world.put("p/one.jsonl", (say("a", "pomegranate") + &answer("m1", 5)).as_bytes());
+    world.put("p/one/subagents/agent-1.jsonl", say("c", "clementine").as_bytes());
+    world.put("p/two.jsonl", say("b", "banana").as_bytes());
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    let homes = [world.folder.path().join("home")];
+    let found = catalog.sessions_named(&homes, "on").unwrap();
+    assert_eq!((found.len(), found[0].is_deleted), (1, false));
+    fs::remove_file(world.path("p/one.jsonl")).unwrap();
+    fs::remove_dir_all(world.path("p/one")).unwrap();
+    world.refresh(&mut catalog);
+    let found = catalog.sessions_named(&homes, "one").unwrap();
+    assert!(found[0].is_deleted);
+    catalog.forget(&homes, &found[0]).unwrap();
+    assert_eq!(catalog.sessions_named(&homes, "").unwrap().len(), 1);
+    assert!(world.ledger(&catalog).is_empty());
+    drop(catalog);
+    for end in ["", "-wal"] {
+        let bytes = fs::read(world.folder.path().join(format!("c.sqlite{end}")));
+        let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+        for word in ["pomegranate", "clementine", "agent-1", "m1"] {
+            assert!(!text.contains(word), "{word} is still in c.sqlite{end}");
+        }
+    }
+}
+
+#[test]
+fn usage_is_that_of_the_files_as_they_are_now() {
+    let world = World::new();
+    let files: Vec<PathBuf> = testkit::own_files().into_iter().map(|file| file.path).collect();
+    for (at, path) in files.iter().enumerate().filter(|(at, _)| at % 3 == 0) {
+        world.put(&format!("p/{at}.jsonl"), &fs::read(path).unwrap());
+    }
+    let mut catalog = world.open("c.sqlite");
+    world.refresh(&mut catalog);
+    let now = |catalog: &Catalog| entries(&catalog.current_ledger(&world.homes(), 2).unwrap());
+    let plain = || entries(&Ledger::of_homes(&world.homes(), 2));
+    assert_eq!(now(&catalog), plain());
+    assert!(plain().len() > 50);
+    // New, grown and replaced files are read; the catalog stays as it is.
+    world.put("p/new.jsonl", answer("new", 5).as_bytes());
+    world.append("p/0.jsonl", answer("more", 6).as_bytes());
+    world.put("p/3.jsonl", answer("other", 7).as_bytes());
+    let before = contents(&catalog);
+    assert_eq!(now(&catalog), plain());
+    assert_eq!(contents(&catalog), before);
+    // What is gone still counts.
+    fs::remove_file(world.path("p/6.jsonl")).unwrap();
+    fs::remove_file(world.path("p/9.jsonl")).unwrap();
+    let count = now(&catalog).len();
+    world.refresh(&mut catalog);
+    assert_eq!(now(&catalog).len(), count);
+    // Of one session and what is recent: only the session's new lines are read.
+    let homes = [world.folder.path().join("home")];
+    world.append("p/0.jsonl", answer("last", 8).as_bytes());
+    let recent = |most| {
+        let path = world.path("p/0.jsonl");
+        catalog.recent_ledger(&homes, &path, Time(i64::MAX), most).unwrap()
+    };
+    let of_session: Vec<String> = {
+        let ledger = Ledger::of_homes(&world.homes(), 2);
+        let is_ours = |entry: &&LedgerEntry| {
+            let path = world.path("p/0.jsonl");
+            ledger.source(entry).path == path
+                || entry.copies.iter().any(|at| ledger.sources[*at].path == path)
+        };
+        ledger.entries.iter().filter(is_ours).map(|entry| entry.message.id.clone()).collect()
+    };
+    let found = recent(answer("last", 8).len() as u64).unwrap();
+    let mut ids: Vec<String> = found.entries.iter().map(|entry| entry.message.id.clone()).collect();
+    let mut wanted = of_session;
+    (ids.sort(), wanted.sort());
+    assert_eq!(ids, wanted);
+    assert!(recent(20).is_none());
 }

@@ -11,12 +11,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use transcript::conversation::price::Prices;
-use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage, Spending};
+use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry, MessageUsage, Spending};
+use transcript::format::time::Time;
 
 use agents::Agents;
-use block::Blocks;
+pub use block::{BLOCK, Blocks};
 
 /// What the rows of a report are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +120,8 @@ pub struct Row {
     pub key: String,
     /// What its messages took and cost.
     pub sum: Spending,
+    /// It is a block whose beginning nobody reported.
+    pub is_estimate: bool,
 }
 
 /// What messages took and cost.
@@ -133,17 +137,27 @@ pub struct Report {
     pub lower_bound: Spending,
 }
 
+/// How messages are counted.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// What the rows are.
+    pub by: By,
+    /// Which messages count.
+    pub filter: &'a Filter,
+    /// What they cost.
+    pub prices: &'a Prices,
+    /// Where days begin.
+    pub zone: &'a TimeZone,
+    /// When blocks ended that the client reported.
+    pub block_ends: &'a [Timestamp],
+}
+
 /// Counts the messages of a ledger.
-pub fn report(
-    ledger: &Ledger,
-    by: By,
-    filter: &Filter,
-    prices: &Prices,
-    zone: &TimeZone,
-) -> Report {
+pub fn report(ledger: &Ledger, question: &Question<'_>) -> Report {
+    let Question { by, filter, prices, .. } = *question;
     let chosen: Vec<&LedgerEntry> =
         ledger.entries.iter().filter(|entry| filter.has(ledger, entry)).collect();
-    let keys = Keys::new(ledger, by, zone);
+    let keys = Keys::new(ledger, question);
     let mut found = Report::default();
     let mut rows: BTreeMap<String, Spending> = BTreeMap::new();
     for entry in chosen {
@@ -158,7 +172,9 @@ pub fn report(
             found.lower_bound += sum;
         }
     }
-    found.rows = rows.into_iter().map(|(key, sum)| Row { key, sum }).collect();
+    let row =
+        |(key, sum): (String, Spending)| Row { is_estimate: keys.is_estimate(&key), key, sum };
+    found.rows = rows.into_iter().map(row).collect();
     if !by.is_time() {
         let size = |row: &Row| (row.sum.cost, row.sum.usage.total());
         found.rows.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.key.cmp(&b.key)));
@@ -180,6 +196,12 @@ fn moment(message: &MessageUsage) -> Option<Timestamp> {
     Timestamp::from_millisecond(message.time?.0).ok()
 }
 
+/// The day of a time.
+pub(crate) fn day(time: Option<Time>, zone: &TimeZone) -> Option<Date> {
+    let time = Timestamp::from_millisecond(time?.0).ok()?;
+    Some(time.to_zoned(zone.clone()).date())
+}
+
 /// The row of each message.
 struct Keys<'a> {
     ledger: &'a Ledger,
@@ -191,25 +213,37 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    fn new(ledger: &'a Ledger, by: By, zone: &'a TimeZone) -> Keys<'a> {
+    fn new(ledger: &'a Ledger, question: &Question<'a>) -> Keys<'a> {
+        let Question { by, zone, block_ends, .. } = *question;
         // Where blocks begin does not depend on what is chosen.
         let times = ledger.entries.iter().filter_map(|entry| moment(&entry.message));
         Keys {
             ledger,
             by,
             zone,
-            projects: if by == By::Project { project_names(ledger) } else { HashMap::new() },
+            projects: if by == By::Project {
+                project_names(&ledger.sources)
+            } else {
+                HashMap::new()
+            },
             agents: if by == By::Agent { Agents::of(ledger) } else { Agents::default() },
-            blocks: if by == By::Block { Blocks::of(times, zone) } else { Blocks::default() },
+            blocks: if by == By::Block {
+                Blocks::new(times, block_ends, zone)
+            } else {
+                Blocks::default()
+            },
         }
+    }
+
+    fn is_estimate(&self, key: &str) -> bool {
+        self.by == By::Block && key.parse().is_ok_and(|start| !self.blocks.is_reported(start))
     }
 
     fn of(&self, entry: &LedgerEntry) -> String {
         let message = &entry.message;
         let source = self.ledger.source(entry);
-        let date = |name: &dyn Fn(jiff::civil::Date) -> String| {
-            let time = moment(message).map(|time| time.to_zoned(self.zone.clone()).date());
-            time.map_or(UNKNOWN.to_owned(), name)
+        let date = |name: &dyn Fn(Date) -> String| {
+            day(message.time, self.zone).map_or(UNKNOWN.to_owned(), name)
         };
         match self.by {
             By::Day => date(&|date| date.to_string()),
@@ -236,9 +270,9 @@ impl<'a> Keys<'a> {
 
 /// The name of each project's folder: the working directory that it was made for, if a record has
 /// it, else the folder's name.
-fn project_names(ledger: &Ledger) -> HashMap<&Path, &str> {
+pub(crate) fn project_names(sources: &[CountedFile]) -> HashMap<&Path, &str> {
     let mut names: HashMap<&Path, &str> = HashMap::new();
-    for source in &ledger.sources {
+    for source in sources {
         let folder = source.project.file_name().and_then(|name| name.to_str()).unwrap_or(UNKNOWN);
         let cwd = source.cwd.as_deref().filter(|cwd| {
             use transcript::conversation::place::{slug, slug_uncut};

@@ -1,14 +1,15 @@
 //! `quipu index`: the catalog that searches use.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use index::catalog::{Catalog, CatalogError, Refreshed};
+use index::catalog::{Catalog, CatalogError, Refreshed, root_of};
 use serde::Serialize;
 
 use crate::catalog::{self, CatalogArgs};
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
-use crate::text::{count, size};
+use crate::text::{count, one_line, size};
 use crate::world::World;
 
 /// Bring the catalog of sessions up to date
@@ -25,6 +26,12 @@ pub(crate) struct IndexArgs {
     /// Read all sessions again
     #[arg(long)]
     rebuild: bool,
+    /// Read all sessions again, and only say where the catalog is not what they are
+    #[arg(long, conflicts_with_all = ["status", "rebuild"])]
+    verify: bool,
+    /// Remove what is known of a session whose file is gone: its id, or the start of it
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["status", "rebuild", "verify"])]
+    forget: Option<String>,
     #[command(flatten)]
     catalog: CatalogArgs,
     /// Print one JSON object
@@ -46,6 +53,12 @@ struct IndexJson<'a> {
 }
 
 pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> {
+    if let Some(name) = &args.forget {
+        return forget(world, args, name);
+    }
+    if args.verify {
+        return verify(world, args);
+    }
     let path = args.catalog.path(world)?;
     let fail = |error| catalog::failure(&error);
     if args.status && !path.exists() {
@@ -93,4 +106,74 @@ pub(crate) fn index(world: &mut World, args: &IndexArgs) -> Result<(), Failure> 
         writeln!(world.out, "read {} of {read}; {} unchanged", size(done.bytes), done.same)?;
     }
     Ok(())
+}
+
+/// Removes what is known of a session.
+fn forget(world: &mut World, args: &IndexArgs, name: &str) -> Result<(), Failure> {
+    let fail = |error| catalog::failure(&error);
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let (mut catalog, _) = args.catalog.open(world)?;
+    let found = catalog.sessions_named(&homes, name).map_err(fail)?;
+    let hint = "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
+    let session = match found.as_slice() {
+        [] => {
+            let message = format!("the catalog knows no session whose id begins with `{name}`");
+            return Err(Failure::not_found(message, hint));
+        }
+        [one] => one,
+        several => {
+            let ids: Vec<String> = several.iter().map(|one| one_line(&one.id)).collect();
+            let message = format!("several sessions begin with `{name}`: {}", ids.join(", "));
+            return Err(Failure::not_found(message, "give more of the id"));
+        }
+    };
+    if !session.is_deleted {
+        let message = format!("the file of session `{}` is still there", one_line(&session.id));
+        let hint = "only what is known of deleted sessions can be forgotten";
+        return Err(Failure::usage(message, Some(hint)));
+    }
+    catalog.forget(&homes, session).map_err(fail)?;
+    if args.json {
+        let forgotten = ForgetJson { v: JSON_VERSION, forgotten: &session.id };
+        return Ok(world.out.json(&forgotten)?);
+    }
+    Ok(writeln!(world.out, "forgot session {}", one_line(&session.id))?)
+}
+
+/// The whole of `--forget --json`.
+#[derive(Serialize)]
+struct ForgetJson<'a> {
+    v: u32,
+    forgotten: &'a str,
+}
+
+/// The whole of `--verify --json`.
+#[derive(Serialize)]
+struct VerifyJson<'a> {
+    v: u32,
+    path: std::borrow::Cow<'a, str>,
+    wrong: &'a [String],
+}
+
+/// Compares the catalog with the sessions.
+fn verify(world: &mut World, args: &IndexArgs) -> Result<(), Failure> {
+    let path = args.catalog.path(world)?;
+    let (mut catalog, _) = args.catalog.open(world)?;
+    let wrong = args.catalog.verify(world, &mut catalog)?;
+    if args.json {
+        let path = path.to_string_lossy();
+        world.out.json(&VerifyJson { v: JSON_VERSION, path, wrong: &wrong })?;
+    } else {
+        for one in wrong.iter().take(20) {
+            writeln!(world.out, "{}", one_line(one))?;
+        }
+    }
+    if wrong.is_empty() {
+        if !args.json {
+            writeln!(world.out, "the catalog is what the sessions are")?;
+        }
+        return Ok(());
+    }
+    let message = format!("the catalog is wrong in {}", count(wrong.len() as u64, "place"));
+    Err(Failure::damaged(message, "`quipu index --rebuild` reads all sessions again"))
 }

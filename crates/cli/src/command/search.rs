@@ -244,8 +244,11 @@ fn describe(world: &mut World, session: &FoundSession) -> Result<(), Failure> {
         let seconds = u64::try_from(time.0 / 1_000).unwrap_or_default();
         age(world.since(std::time::UNIX_EPOCH).as_secs().saturating_sub(seconds))
     });
-    let gone = if session.is_deleted { ", deleted" } else { "" };
-    let facts = format!("{}{gone}  {}", when.unwrap_or_default(), short_path(&project_of(session)));
+    let gone = session.is_deleted.then(|| "deleted".to_owned());
+    let state: Vec<String> = when.into_iter().chain(gone).collect();
+    let place = short_path(&project_of(session));
+    let facts = [state.join(", "), place].into_iter().filter(|part| !part.is_empty());
+    let facts = facts.collect::<Vec<_>>().join("  ");
     let head = world.out.style(BOLD, &format!("{short}  {title}"));
     let facts = world.out.style(DIM, &one_line(&facts));
     writeln!(world.out, "{head}  {facts}")?;

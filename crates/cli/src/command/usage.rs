@@ -1,29 +1,30 @@
 //! `quipu usage`: what the API's messages took and cost.
 
 mod explain;
+mod print;
+mod statusline;
 
-use std::collections::HashSet;
-use std::io::Write;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use index::usage::{By, Filter, Report, Row, report};
+use index::catalog::{Catalog, root_of};
+use index::usage::{By, Filter, Question, Report, Row, report};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use transcript::conversation::price;
-use transcript::conversation::usage::{Ledger, Money, Spending};
+use transcript::conversation::usage::{Ledger, Spending};
 
+use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::prices;
 use crate::project;
 use crate::select;
-use crate::table::{Column, Table};
-use crate::text::{count, dollars, one_line, output, short_number};
-use crate::threads::Threads;
+use crate::survey;
 use crate::world::World;
 
 /// Count tokens and cost, by day, session, project, model, agent, tool or block
@@ -31,8 +32,11 @@ use crate::world::World;
 /// Counts every message of the API once, by its id, however many lines, forks, resumed copies or
 /// files of sub-agents contain it, with the figures of its line with the most output. It belongs to
 /// the session that made the call. `--by tool` gives a message to the first tool that it calls, and
-/// `--by block` to five hours from the hour of the first message on: an estimate of what the
+/// `--by block` to five hours from the hour of the first message on: an estimate (`~`) of what the
 /// client's limits count. Days are those of the local time zone.
+///
+/// What the catalog has of sessions that have not changed, or are gone, is not read again. Nothing
+/// is written.
 ///
 /// Costs are estimates from a list of prices (its day is printed below the table), which
 /// `modelPricing` in the client's managed or user settings and `--prices` replace. `>`: at least
@@ -57,8 +61,14 @@ pub(crate) struct UsageArgs {
     /// How the number of one session comes about, message by message
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["by", "csv", "project", "since", "until"])]
     explain: Option<String>,
+    /// One line for the client's status line, whose JSON is read from standard input
+    #[arg(long, conflicts_with_all = ["by", "csv", "json", "explain", "project", "since", "until"])]
+    statusline: bool,
+    /// Read all sessions, and do not look into the catalog
+    #[arg(long, conflicts_with = "catalog")]
+    no_catalog: bool,
     #[command(flatten)]
-    threads: Threads,
+    catalog: CatalogArgs,
     /// Print one JSON object
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -71,16 +81,6 @@ pub(crate) struct UsageArgs {
 fn by() -> impl TypedValueParser<Value = By> {
     PossibleValuesParser::new(By::ALL.map(By::name))
         .try_map(|name| By::named(&name).ok_or("there is no such grouping"))
-}
-
-/// The head of the column of keys.
-fn heading(by: By) -> &'static str {
-    match by {
-        By::Week => "week of",
-        By::Tool => "first tool",
-        By::Block => "block (estimate)",
-        by => by.name(),
-    }
 }
 
 /// The whole of `--json`.
@@ -101,6 +101,15 @@ struct RowJson<'a> {
     key: &'a str,
     #[serde(flatten)]
     sum: &'a Spending,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated: Option<bool>,
+}
+
+impl<'a> RowJson<'a> {
+    fn new(by: By, row: &'a Row) -> RowJson<'a> {
+        let estimated = (by == By::Block).then_some(row.is_estimate);
+        RowJson { key: &row.key, sum: &row.sum, estimated }
+    }
 }
 
 #[derive(Serialize)]
@@ -118,10 +127,14 @@ struct LowerBoundJson {
 
 pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> {
     let prices = prices::in_force(world, args.prices.as_deref())?;
+    if args.statusline {
+        return statusline::statusline(world, &args.catalog, &prices);
+    }
     let filter = filter(world, args)?;
     // Asked for before everything is read: it may not exist.
     let explained = args.explain.as_deref().map(|name| select::session(world, name)).transpose()?;
-    let ledger = Ledger::of_homes(&world.homes()?.list, args.threads.count());
+    let catalog = if args.no_catalog { None } else { args.catalog.open_if_there(world)? };
+    let ledger = ledger(world, args, catalog.as_ref())?;
     for (path, error) in &ledger.unreadable {
         world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
     }
@@ -129,7 +142,13 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         return explain::explain(world, &ledger, &prices, &session, args.json);
     }
     let zone = TimeZone::system();
-    let found = report(&ledger, args.by, &filter, &prices, &zone);
+    let ends = catalog.as_ref().and_then(|catalog| catalog.limits_seen().ok());
+    let ends = ends.unwrap_or_default().into_iter();
+    let block_ends: Vec<Timestamp> =
+        ends.filter_map(|end| Timestamp::from_millisecond(end.0).ok()).collect();
+    let (prices, block_ends) = (&prices, block_ends.as_slice());
+    let question = Question { by: args.by, filter: &filter, prices, zone: &zone, block_ends };
+    let found = report(&ledger, &question);
     if args.json {
         let unpriced = found.unpriced.iter().map(|(model, sum)| UnpricedJson {
             model,
@@ -140,7 +159,7 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         return Ok(world.out.json(&UsageJson {
             v: JSON_VERSION,
             by: args.by.name(),
-            rows: found.rows.iter().map(|row| RowJson { key: &row.key, sum: &row.sum }).collect(),
+            rows: found.rows.iter().map(|row| RowJson::new(args.by, row)).collect(),
             total: &found.total,
             unpriced: unpriced.collect(),
             lower_bound: LowerBoundJson { messages, output: usage.output },
@@ -153,13 +172,59 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         })?);
     }
     if args.csv {
-        return csv(world, &found);
+        return print::csv(world, &found);
     }
     if found.rows.is_empty() {
         return Ok(world.out.note("no messages")?);
     }
+    let titles = match args.by {
+        By::Session => titles(world, &found, catalog.as_ref(), &ledger)?,
+        _ => HashMap::new(),
+    };
     world.page()?;
-    table(world, args.by, &found)
+    print::table(world, args.by, &found, &titles)
+}
+
+/// All messages: what the catalog has of files that have not changed, and the others read.
+fn ledger(
+    world: &mut World,
+    args: &UsageArgs,
+    catalog: Option<&Catalog>,
+) -> Result<Ledger, Failure> {
+    let homes = world.homes()?.list;
+    let threads = args.catalog.threads();
+    if let Some(catalog) = catalog {
+        match catalog.current_ledger(&homes, threads) {
+            Ok(ledger) => return Ok(ledger),
+            Err(error) => world.out.note(&format!("{error}: all sessions are read"))?,
+        }
+    }
+    Ok(Ledger::of_homes(&homes, threads))
+}
+
+/// The titles of the sessions in a report, by their ids: those that the catalog has, and those of
+/// the files.
+fn titles(
+    world: &mut World,
+    found: &Report,
+    catalog: Option<&Catalog>,
+    ledger: &Ledger,
+) -> Result<HashMap<String, String>, Failure> {
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let known = catalog.and_then(|catalog| catalog.titles(&homes).ok()).unwrap_or_default();
+    let mut titles: HashMap<String, String> =
+        known.into_iter().map(|((_, session), title)| (session, title)).collect();
+    let shown: HashSet<&str> = found.rows.iter().map(|row| row.key.as_str()).collect();
+    for source in ledger.sources.iter().filter(|source| !source.is_agent) {
+        let id: &str = &source.session;
+        if shown.contains(id)
+            && !titles.contains_key(id)
+            && let Some(one) = survey::of_file(&source.path)
+        {
+            titles.insert(id.to_owned(), survey::headline(&one));
+        }
+    }
+    Ok(titles)
 }
 
 fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
@@ -190,130 +255,4 @@ fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
         None => None,
     };
     Ok(Filter { since, until, projects })
-}
-
-/// How many characters the longest bar has.
-const BAR: u64 = 20;
-
-fn table(world: &mut World, by: By, found: &Report) -> Result<(), Failure> {
-    let mut table = Table::new(&[
-        Column::left(heading(by)),
-        Column::right("input"),
-        Column::right("output"),
-        Column::right("cache write"),
-        Column::right("cache read"),
-        Column::right("messages"),
-        Column::right("cost"),
-        Column::left(""),
-    ])
-    .flexible(0);
-    let weight = |sum: &Spending| sum.cost.map_or(0.0, Money::dollars);
-    let largest = found.rows.iter().map(|row| weight(&row.sum)).fold(0.0, f64::max);
-    let mut line = |key: &str, sum: &Spending, bar: String| {
-        table.row(&[
-            one_line(key),
-            short_number(sum.usage.input),
-            output(sum.usage),
-            short_number(sum.usage.cache_write()),
-            short_number(sum.usage.cache_read),
-            sum.messages.to_string(),
-            dollars(sum),
-            bar,
-        ]);
-    };
-    for Row { key, sum } in &found.rows {
-        line(&label(by, key), sum, bar(weight(sum), largest));
-    }
-    if found.rows.len() > 1 {
-        line("total", &found.total, String::new());
-    }
-    table.write(&mut world.out)?;
-    notes(world, found)
-}
-
-/// A key as people read it.
-fn label(by: By, key: &str) -> String {
-    match (by, key.parse::<Timestamp>()) {
-        (By::Block, Ok(start)) => {
-            start.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-        }
-        (By::Session, _) => key.chars().take(8).collect(),
-        _ => key.to_owned(),
-    }
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a small positive number"
-)]
-fn bar(cost: f64, largest: f64) -> String {
-    if largest <= 0.0 {
-        return String::new();
-    }
-    let eighths = (cost / largest * (BAR * 8) as f64).round() as usize;
-    let rest = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8];
-    format!("{}{rest}", "█".repeat(eighths / 8)).trim_end().to_owned()
-}
-
-/// What makes the numbers less than exact.
-fn notes(world: &mut World, found: &Report) -> Result<(), Failure> {
-    let mut notes = Vec::new();
-    let bound = &found.lower_bound;
-    if bound.messages > 0 {
-        let share = 100 * bound.usage.output / found.total.usage.output.max(1);
-        notes.push(format!(
-            "{} ({share} % of the output) recorded before the answer ended: at least that much",
-            count(bound.messages, "message")
-        ));
-    }
-    for (model, sum) in &found.unpriced {
-        notes.push(format!(
-            "no price for `{}`: {}, {} output tokens are not in the cost (`--prices FILE` adds one)",
-            one_line(model),
-            count(sum.messages, "message"),
-            short_number(sum.usage.output),
-        ));
-    }
-    notes.push(format!("costs are estimates from the prices of {}", *price::COLLECTED));
-    for note in notes {
-        writeln!(world.out, "{note}")?;
-    }
-    Ok(())
-}
-
-fn csv(world: &mut World, found: &Report) -> Result<(), Failure> {
-    let out = &mut world.out;
-    writeln!(
-        out,
-        "key,input,output,cache_write_5m,cache_write_1h,cache_read,web_searches,cost_usd,\
-         cost_is_lower_bound,messages"
-    )?;
-    for Row { key, sum } in &found.rows {
-        let usage = sum.usage;
-        let cost = sum.cost.map(|cost| cost.dollars().to_string()).unwrap_or_default();
-        writeln!(
-            out,
-            "{},{},{},{},{},{},{},{cost},{},{}",
-            cell(key),
-            usage.input,
-            usage.output,
-            usage.cache_5m,
-            usage.cache_1h,
-            usage.cache_read,
-            usage.searches,
-            sum.is_lower_bound(),
-            sum.messages,
-        )?;
-    }
-    Ok(())
-}
-
-/// A text as one value: quoted if necessary, and never a formula for a spreadsheet, because names
-/// come from files.
-fn cell(text: &str) -> String {
-    let text = one_line(text);
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }

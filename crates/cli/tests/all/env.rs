@@ -50,6 +50,13 @@ impl Env {
         env
     }
 
+    /// A user with the samples that are built in: every dialect, sub-agents and damage.
+    pub(crate) fn with_samples() -> Self {
+        let env = Env::bare();
+        copy(&testkit::root().join("samples/home/projects"), &env.path(".claude/projects"));
+        env
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -32,6 +32,7 @@ mod search;
 mod ship;
 mod show;
 mod special;
+mod sql;
 mod surgery;
 mod tables;
 mod terminal;

@@ -137,7 +137,14 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "usage", Values::Whole, &["usage", "--by", "agent", "--json"]);
     book.run(&env, "usage-explain", Values::Whole, &["usage", "--explain", "0b204f87", "--json"]);
     book.run(&env, "search", Values::Whole, &["search", "prompt", "--json"]);
+    book.run(&env, "usage", Values::Whole, &["usage", "--by", "block", "--json"]);
     book.run(&env, "index", Values::Whole, &["index", "--json"]);
+    book.run(&env, "index-verify", Values::Whole, &["index", "--verify", "--json"]);
+    book.run(&env, "sql", Values::Whole, &["sql", "SELECT * FROM messages", "--json"]);
+    env.put(".claude/projects/-gone/dead0000.jsonl", "{\"type\":\"user\"}\n");
+    env.output(&["index"]);
+    std::fs::remove_file(env.path(".claude/projects/-gone/dead0000.jsonl")).unwrap();
+    book.run(&env, "index-forget", Values::Whole, &["index", "--forget", "dead", "--json"]);
     book.run(&env, "drift", lines, &["drift", "--all", "--json"]);
     book.run(&env, "hook-status", lines, &["hook", "status", "--json"]);
     book.run(&env, "ship-dry-run", lines, &["ship", "--all", "--dry-run", "--json"]);
@@ -229,6 +236,8 @@ fn each_command_with_json_has_a_schema() {
         "chat-events",
         "chat-stream",
         "usage-explain",
+        "index-verify",
+        "index-forget",
     ] {
         wanted.insert(other.to_owned());
     }

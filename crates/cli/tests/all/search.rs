@@ -11,17 +11,6 @@ use serde_json::Value;
 
 use crate::env::Env;
 
-/// A user with the samples.
-fn with_samples() -> Env {
-    let env = Env::bare();
-    let home = testkit::root().join("samples/home/projects");
-    for file in testkit::files_under(std::slice::from_ref(&home)) {
-        let below = file.path.strip_prefix(&home).unwrap();
-        env.put(&format!(".claude/projects/{}", below.display()), fs::read(&file.path).unwrap());
-    }
-    env
-}
-
 fn found(env: &Env, args: &[&str]) -> Vec<String> {
     let output = env.output(&[&["search", "--json"], args].concat());
     assert!(output.status.success(), "{}", env.show(&output));
@@ -32,7 +21,7 @@ fn found(env: &Env, args: &[&str]) -> Vec<String> {
 
 #[test]
 fn sessions_with_these_words() {
-    let env = with_samples();
+    let env = Env::with_samples();
     let mut text = String::new();
     for args in [
         &["search", "boots"][..],
@@ -50,7 +39,7 @@ fn sessions_with_these_words() {
 
 #[test]
 fn queries_that_are_none() {
-    let env = with_samples();
+    let env = Env::with_samples();
     let mut text = String::new();
     for args in [
         &["search", "--", ""][..],
@@ -69,7 +58,7 @@ fn queries_that_are_none() {
 
 #[test]
 fn answers_are_bounded() {
-    let env = with_samples();
+    let env = Env::with_samples();
     let output = env.output(&["search", "tidepool", "--json", "--limit", "2"]);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
@@ -84,7 +73,7 @@ fn answers_are_bounded() {
 /// What was deleted is still found by its title, and its words are not.
 #[test]
 fn deleted_sessions() {
-    let env = with_samples();
+    let env = Env::with_samples();
     assert_eq!(found(&env, &["boots", "session:d51c8060"]), ["d51c8060"]);
     assert_eq!(found(&env, &["water", "session:d51c8060"]), ["d51c8060"]);
     for file in testkit::files_under(&[env.path(".claude/projects")]) {
@@ -101,7 +90,7 @@ fn deleted_sessions() {
 
 #[test]
 fn a_damaged_catalog_is_made_anew_and_another_one_is_refused() {
-    let env = with_samples();
+    let env = Env::with_samples();
     assert_eq!(found(&env, &["boots"]), ["d51c8060"]);
     let catalog = env.path(".cache/quipu/catalog.sqlite");
     for end in ["-wal", "-shm"] {
@@ -164,4 +153,27 @@ fn interrupted_runs_lose_nothing() {
         assert!(fresh.len() > 1_000);
         assert_eq!(usage(&[query]), fresh);
     }
+}
+
+#[test]
+fn a_catalog_is_verified_and_sessions_are_forgotten() {
+    let env = Env::with_samples();
+    let path = env.put(
+        ".claude/projects/-app/feed0001.jsonl",
+        r#"{"type":"user","uuid":"a","message":{"role":"user","content":"persimmon"}}"#,
+    );
+    let mut text = String::new();
+    let mut run = |args: &[&str]| {
+        let shown = env.run(args).replace(env.path("").to_str().unwrap(), "[HOME]/");
+        writeln!(text, "{}\n{shown}", args.join(" ")).unwrap();
+    };
+    run(&["index", "--verify"]);
+    run(&["index", "--forget", "feed"]);
+    fs::remove_file(path).unwrap();
+    run(&["search", "persimmon"]);
+    run(&["index", "--forget", "feed"]);
+    run(&["search", "persimmon"]);
+    run(&["index", "--forget", "feed"]);
+    run(&["index", "--verify"]);
+    assert_snapshot!(text);
 }

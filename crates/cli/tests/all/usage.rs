@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::env::Env;
+use crate::env::{Env, NOW};
 
 const GROUPINGS: [&str; 9] =
     ["day", "week", "month", "session", "project", "model", "agent", "tool", "block"];
@@ -24,20 +26,6 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// A user with the samples, whose sessions have every dialect, sub-agents and damage.
-fn with_samples() -> Env {
-    let env = Env::bare();
-    let home = testkit::root().join("samples/home/projects");
-    for file in testkit::files_under(std::slice::from_ref(&home)) {
-        let below = file.path.strip_prefix(&home).unwrap();
-        env.put(
-            &format!(".claude/projects/{}", below.display()),
-            std::fs::read(&file.path).unwrap(),
-        );
-    }
-    env
-}
-
 #[test]
 fn by_day() {
     assert_snapshot!(Env::with_sessions().run(&["usage"]));
@@ -45,27 +33,33 @@ fn by_day() {
 
 #[test]
 fn by_session() {
-    assert_snapshot!(with_samples().run(&["usage", "--by", "session", "--since", "2026-10-30"]));
+    assert_snapshot!(Env::with_samples().run(&[
+        "usage",
+        "--by",
+        "session",
+        "--since",
+        "2026-10-30"
+    ]));
 }
 
 #[test]
 fn by_agent() {
-    assert_snapshot!(with_samples().run(&["usage", "--by", "agent"]));
+    assert_snapshot!(Env::with_samples().run(&["usage", "--by", "agent"]));
 }
 
 #[test]
 fn as_csv() {
-    assert_snapshot!(with_samples().run(&["usage", "--by", "model", "--csv"]));
+    assert_snapshot!(Env::with_samples().run(&["usage", "--by", "model", "--csv"]));
 }
 
 #[test]
 fn explained() {
-    assert_snapshot!(with_samples().run(&["usage", "--explain", "d51c8060"]));
+    assert_snapshot!(Env::with_samples().run(&["usage", "--explain", "d51c8060"]));
 }
 
 #[test]
 fn every_grouping_has_the_same_total() {
-    for env in [Env::with_sessions(), with_samples()] {
+    for env in [Env::with_sessions(), Env::with_samples()] {
         let first = usage(&env, &[])["total"].clone();
         assert!(number(&first["messages"]) > 0);
         for by in GROUPINGS {
@@ -110,7 +104,7 @@ fn counted_plainly(home: &Path) -> BTreeMap<String, Value> {
 
 #[test]
 fn totals_are_those_of_a_plain_count() {
-    for env in [Env::with_sessions(), with_samples()] {
+    for env in [Env::with_sessions(), Env::with_samples()] {
         let plain = counted_plainly(&env.path(".claude/projects"));
         assert!(plain.len() > 20, "{}", plain.len());
         let sum = |name: &str| -> u64 {
@@ -129,7 +123,7 @@ fn totals_are_those_of_a_plain_count() {
 /// Turns count the same messages: of the main conversation, of abandoned branches, of sub-agents.
 #[test]
 fn turns_and_usage_agree() {
-    let env = with_samples();
+    let env = Env::with_samples();
     let rows = usage(&env, &["--by", "session"]);
     for row in rows["rows"].as_array().unwrap() {
         let output = env.output(&["turns", row["key"].as_str().unwrap(), "--json"]);
@@ -296,4 +290,136 @@ fn what_is_wrong_is_said() {
         writeln!(text, "$ quipu {}\n{}", args.join(" "), env.run(args)).unwrap();
     }
     assert_snapshot!(env.cleaned(&text));
+}
+
+#[test]
+fn a_catalog_changes_no_number() {
+    let env = Env::with_samples();
+    let plain = usage(&env, &[]);
+    assert!(!env.path(".cache").exists(), "nothing was written");
+    env.output(&["index"]);
+    for by in GROUPINGS {
+        let [with, without] = [&["--by", by][..], &["--by", by, "--no-catalog"]];
+        assert_eq!(usage(&env, with), usage(&env, without), "by {by}");
+    }
+    // What is gone still counts, but only the catalog knows it.
+    std::fs::remove_dir_all(env.path(".claude/projects")).unwrap();
+    std::fs::create_dir_all(env.path(".claude/projects/-home-dev-empty")).unwrap();
+    assert_eq!(usage(&env, &[])["total"], plain["total"]);
+    assert_eq!(usage(&env, &["--no-catalog"])["total"]["messages"], 0);
+    env.output(&["index"]);
+    assert_eq!(usage(&env, &[])["total"], plain["total"]);
+    // A catalog that cannot be used is no reason not to count.
+    env.put(".cache/quipu/catalog.sqlite", "this is not a catalog");
+    assert_snapshot!(env.run(&["usage"]).replace(env.path("").to_str().unwrap(), "[HOME]/"));
+}
+
+const AFTERNOON: u64 = NOW + 15 * 3_600;
+
+fn statusline(env: &Env, input: &Value) -> String {
+    let mut command = env.command(&["usage", "--statusline"]);
+    command.env("QUIPU_NOW", AFTERNOON.to_string()).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    env.show(&child.wait_with_output().unwrap())
+}
+
+/// Three answers: one the day before, one two hours ago, one now.
+fn three_answers(name: &str, now: u64) -> String {
+    let mut text = String::new();
+    for (number, back) in [(1, 30 * 3_600), (2, 7_200), (3, 60)] {
+        let id = format!("{name}{number}");
+        let time = jiff::Timestamp::from_second(i64::try_from(now - back).unwrap()).unwrap();
+        writeln!(
+            text,
+            r#"{{"type":"assistant","sessionId":"abc","uuid":"{id}","timestamp":"{time:.3}","message":{{"id":"{id}","role":"assistant","model":"claude-opus-4-5","content":[],"usage":{{"input_tokens":100000,"output_tokens":10}},"stop_reason":"end_turn"}}}}"#
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn one_line_for_the_status_line() {
+    let env = Env::bare();
+    let path = env.put(".claude/projects/-app/abc.jsonl", three_answers("m", AFTERNOON));
+    let input = json!({"session_id": "abc", "transcript_path": path});
+    let mut text = String::new();
+    let mut say = |what: &str, shown: String| writeln!(text, "{what}\n{shown}").unwrap();
+    say("without a catalog: what the one file has", statusline(&env, &input));
+    assert!(!env.path(".cache").exists(), "nothing was written");
+    env.output(&["index"]);
+    say("with a catalog", statusline(&env, &input));
+    let more = three_answers("n", AFTERNOON + 30);
+    env.put(".claude/projects/-app/abc.jsonl", three_answers("m", AFTERNOON) + &more);
+    say("what is new in the session is read", statusline(&env, &input));
+    let end = AFTERNOON + 4_200;
+    let full = json!({
+        "transcript_path": path,
+        "context_window": {"used_percentage": 41.6},
+        "rate_limits": {
+            "five_hour": {"used_percentage": 23.4, "resets_at": end},
+            "seven_day": {"used_percentage": 61.0, "resets_at": end},
+        },
+    });
+    say("the client's own figures, if it writes them", statusline(&env, &full));
+    say("that block is certain now", env.run(&["usage", "--by", "block"]));
+    let cost = json!({"transcript_path": "/nowhere/x.jsonl", "cost": {"total_cost_usd": 1.25}});
+    say("a session that is not there", statusline(&env, &cost));
+    say("nothing", statusline(&env, &json!({})));
+    say("something else", statusline(&env, &json!([])));
+    assert_snapshot!(text);
+}
+
+/// An answer that was made in a fork and copied back, in 2.0.76. The copy of its prompt names the
+/// fork, and `ship` decides by that; the copy of the answer names the session.
+const OF_BOTH: &str = "msg_01UkhlEwI3tj56Z1QulHiwYa";
+
+/// Whose message it is decides `usage` by messages, `ship` by turns. A session that `quipu clone` or
+/// `quipu fork` made is one of its own for `ship` (docs/traces.md).
+#[test]
+fn ship_and_usage_agree() {
+    let recorded = |version: &str| {
+        let env = Env::bare();
+        let folder = testkit::fixtures().join("recordings").join(version);
+        for file in testkit::files_under(std::slice::from_ref(&folder)) {
+            let below = file.path.strip_prefix(&folder).unwrap().to_str().unwrap();
+            if let Some((scenario, below)) = below.split_once("/projects/") {
+                let bytes = std::fs::read(&file.path).unwrap();
+                env.put(&format!(".claude/projects/{scenario}{below}"), bytes);
+            }
+        }
+        env
+    };
+    let mut seen = 0;
+    for env in [Env::with_samples(), recorded("2.0.76"), recorded("2.1.45")] {
+        let query = "SELECT id, session, output, cache_read FROM messages";
+        let output = env.output(&["sql", "--json", "--limit", "100000", query]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = |row: &Value| (row[0].as_str().unwrap().to_owned(), row.clone());
+        let counted: BTreeMap<String, Value> =
+            found["rows"].as_array().unwrap().iter().map(row).collect();
+        let output = env.output(&["ship", "--all", "--dry-run", "--json"]);
+        assert!(output.status.success(), "{}", env.show(&output));
+        let mut shipped = std::collections::BTreeSet::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let span: Value = serde_json::from_str(line).unwrap();
+            let attributes = &span["attributes"];
+            let Some(output) = attributes["gen_ai.usage.output_tokens"].as_u64() else { continue };
+            let id = attributes["gen_ai.response.id"].as_str().unwrap();
+            let counted = &counted[id];
+            if id == OF_BOTH {
+                assert_ne!(attributes["session.id"], counted[1]);
+            } else {
+                assert_eq!(attributes["session.id"], counted[1], "whose is {id}?");
+            }
+            assert_eq!(output, counted[2], "{id}");
+            assert_eq!(attributes["gen_ai.usage.cache_read.input_tokens"], counted[3], "{id}");
+            assert!(shipped.insert(id.to_owned()), "{id} is sent twice");
+        }
+        seen += shipped.len();
+    }
+    assert!(seen > 150, "{seen}");
 }

@@ -1,11 +1,15 @@
 //! What a piece of a file adds to the catalog.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
-use transcript::conversation::usage::{MessageCounter, MessageUsage};
+use transcript::conversation::usage::{
+    CountedFile, FileMessages, MessageCounter, MessageUsage, messages_in,
+};
 use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
 use transcript::format::secret::{Mask, Redactor};
@@ -40,6 +44,8 @@ pub(crate) struct Delta {
     /// Files that calls name, by path and tool, with how many calls.
     pub(crate) touched: BTreeMap<(String, String), u64>,
     pub(crate) cwd: Option<String>,
+    /// The session that records say they were copied from.
+    pub(crate) forked_from: Option<String>,
 }
 
 /// How many bytes of words a piece may have.
@@ -97,6 +103,44 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// The messages of a session's file that are not in the catalog.
+pub(crate) struct NewMessages {
+    pub(crate) messages: FileMessages,
+    /// They are all messages of the file: it is new, or another one now.
+    pub(crate) is_whole: bool,
+}
+
+/// Reads what was appended to a file, at most so many bytes; `None` if there is more, or the file
+/// cannot be read.
+pub(crate) fn new_messages(
+    path: &Path,
+    known: Option<&KnownFile>,
+    most: u64,
+) -> Option<NewMessages> {
+    let mut file = files::open(path).ok()?;
+    let found = file.metadata().ok()?;
+    let stamp = Stamp::of(&found);
+    let same = known.filter(|known| !known.is_deleted).filter(|known| {
+        let is_unchanged = known.stamp == stamp;
+        is_unchanged || is_same(&mut file, known).is_ok_and(|is_same| is_same)
+    });
+    let from = same.map_or(0, |known| known.read_to);
+    if stamp.size.saturating_sub(from) > most {
+        return None;
+    }
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let lines = same.map_or(0, |known| known.lines);
+    let messages = messages_in(Lines::from(file, from, lines)).ok()?;
+    let project = known.map(|known| known.project.clone());
+    let project = project.or_else(|| path.parent().map(Path::to_owned))?;
+    let source = match same {
+        Some(known) => known.counted(),
+        None => CountedFile::new(&project, path, &messages, found.modified().ok()?),
+    };
+    let messages = FileMessages::known(source, messages.list);
+    Some(NewMessages { messages, is_whole: same.is_none() })
+}
+
 /// Whether a file is the one that was read, and has grown. One that was changed and has not grown
 /// was written anew.
 fn is_same(file: &mut File, known: &KnownFile) -> io::Result<bool> {
@@ -137,6 +181,9 @@ impl<'a> Piece<'a> {
         self.delta.records += 1;
         self.delta.prompts += u64::from(entry.is_human_turn());
         self.counter.add(entry, line);
+        if self.delta.forked_from.is_none() {
+            self.delta.forked_from = entry.forked_from().map(Cow::into_owned);
+        }
         for block in entry.message().into_iter().flat_map(|message| message.blocks()) {
             if block.kind().is_call()
                 && let (Some(path), Some(tool)) = (touched(&block), block.tool())

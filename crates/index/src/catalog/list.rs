@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use transcript::conversation::place::{Home, transcripts_of};
+use transcript::conversation::place::{Home, is_agent, transcripts_of};
 use transcript::conversation::usage::CountedFile;
 
 use super::{Catalog, root_of};
@@ -39,6 +39,14 @@ impl KnownFile {
                 + std::time::Duration::from_nanos(self.stamp.modified.cast_unsigned()),
         }
     }
+}
+
+/// The id of the sub-agent whose file that is, by its name.
+pub(crate) fn agent_of(path: &Path) -> Option<String> {
+    is_agent(path).then(|| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        name.strip_prefix("agent-").unwrap_or(&name).to_owned()
+    })
 }
 
 /// What shows that a file has changed, without reading it.

@@ -8,15 +8,15 @@ use rusqlite::Connection;
 use super::{Catalog, CatalogError};
 
 /// "quip": says whose file it is.
-const APPLICATION: i32 = 0x7175_6970;
-/// Changes with the tables.
-const VERSION: i32 = 1;
+pub(super) const APPLICATION: i32 = 0x7175_6970;
+/// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
+const VERSION: i32 = 2;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
 pub(crate) const SPAN: i64 = 1 << 20;
 
-const TABLES: &str = "
+pub(super) const TABLES: &str = "
 CREATE TABLE file (
     number INTEGER PRIMARY KEY,
     home TEXT NOT NULL,
@@ -77,6 +77,59 @@ CREATE VIRTUAL TABLE text USING fts5(
 );
 ";
 
+/// What each version added to the one before, the second version first. Files are read again: only
+/// rows of deleted sessions cannot be made anew, and these stay.
+const UPGRADES: [&str; 1] = ["
+ALTER TABLE file ADD COLUMN forked_from TEXT;
+ALTER TABLE message ADD COLUMN turn INTEGER;
+CREATE TABLE turn (
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    place TEXT NOT NULL,
+    branch INTEGER,
+    turn INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    started INTEGER,
+    ended INTEGER,
+    outcome TEXT NOT NULL,
+    PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+CREATE TABLE call (
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    tool TEXT,
+    line INTEGER NOT NULL,
+    time INTEGER,
+    milliseconds INTEGER,
+    is_error INTEGER,
+    input_bytes INTEGER NOT NULL,
+    result_bytes INTEGER,
+    PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+CREATE TABLE turns_read (
+    file INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    inode INTEGER NOT NULL
+);
+CREATE TABLE verdict (
+    file INTEGER PRIMARY KEY,
+    stamp BLOB NOT NULL,
+    rules TEXT NOT NULL,
+    client TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    lost INTEGER NOT NULL,
+    codes TEXT NOT NULL
+);
+CREATE TABLE limit_seen (
+    resets INTEGER PRIMARY KEY,
+    seen INTEGER NOT NULL,
+    used REAL NOT NULL
+);
+UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
+"];
+
 impl Catalog {
     /// Makes the tables in a new file, and refuses one of another program or a newer version.
     pub(super) fn prepare(&self) -> Result<(), CatalogError> {
@@ -89,6 +142,9 @@ impl Catalog {
         if found == [0, 0] {
             // Another process may be making it at this moment.
             found = self.create().and_then(|()| both()).map_err(|e| self.sql(e))?;
+        }
+        if found[0] == APPLICATION && (1..VERSION).contains(&found[1]) {
+            found = self.upgrade().and_then(|()| both()).map_err(|e| self.sql(e))?;
         }
         match found {
             [APPLICATION, VERSION] => {}
@@ -108,12 +164,29 @@ impl Catalog {
         // Another process may have been first.
         if is_empty(db)? {
             db.execute_batch(TABLES)?;
-            db.execute_batch(&format!(
-                "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
-            ))?;
+            db.execute_batch(&format!("PRAGMA application_id = {APPLICATION};"))?;
+            add_since(db, 1)?;
         }
         db.execute_batch("COMMIT;")
     }
+
+    fn upgrade(&self) -> rusqlite::Result<()> {
+        let db = &self.connection;
+        db.execute_batch("BEGIN IMMEDIATE;")?;
+        let version = db.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        add_since(db, version)?;
+        db.execute_batch("COMMIT;")
+    }
+}
+
+/// Adds what versions after this one added.
+fn add_since(db: &Connection, version: i32) -> rusqlite::Result<()> {
+    for (added, tables) in (2..).zip(UPGRADES) {
+        if added > version {
+            db.execute_batch(tables)?;
+        }
+    }
+    db.execute_batch(&format!("PRAGMA user_version = {VERSION};"))
 }
 
 /// Whether a file begins like a catalog.

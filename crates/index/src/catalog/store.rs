@@ -1,6 +1,6 @@
 //! Writes what was read into the tables, and reads it back.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use transcript::conversation::preview::Preview;
 use transcript::conversation::usage::{MessageUsage, Usage};
 use transcript::format::secret::{Mask, Redactor};
@@ -13,7 +13,7 @@ use super::schema::SPAN;
 use crate::words::Segmented;
 
 /// A number as the database has it: with a sign.
-fn integer(number: u64) -> i64 {
+pub(super) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -63,7 +63,34 @@ pub(super) fn clear(db: &Connection, number: i64) -> rusqlite::Result<()> {
     for table in ["message", "touched"] {
         db.prepare_cached(&format!("DELETE FROM {table} WHERE file = ?"))?.execute([number])?;
     }
-    db.prepare_cached("UPDATE file SET records = 0, prompts = 0, read_to = 0 WHERE number = ?")?
+    clear_computed(db, number)?;
+    db.prepare_cached(
+        "UPDATE file SET records = 0, prompts = 0, read_to = 0, forked_from = NULL \
+         WHERE number = ?",
+    )?
+    .execute([number])?;
+    Ok(())
+}
+
+/// Removes the row of a file.
+pub(super) fn remove(db: &Connection, number: i64) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM file WHERE number = ?")?.execute([number])?;
+    Ok(())
+}
+
+/// Removes what was computed of a file because somebody asked for it.
+pub(super) fn clear_computed(db: &Connection, number: i64) -> rusqlite::Result<()> {
+    clear_turns(db, number)?;
+    db.prepare_cached("DELETE FROM verdict WHERE file = ?")?.execute([number])?;
+    Ok(())
+}
+
+/// Removes the turns and calls of a file.
+pub(super) fn clear_turns(db: &Connection, number: i64) -> rusqlite::Result<()> {
+    for table in ["turn", "call", "turns_read"] {
+        db.prepare_cached(&format!("DELETE FROM {table} WHERE file = ?"))?.execute([number])?;
+    }
+    db.prepare_cached("UPDATE message SET turn = NULL WHERE file = ? AND turn IS NOT NULL")?
         .execute([number])?;
     Ok(())
 }
@@ -92,7 +119,8 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
     }
     db.prepare_cached(
         "UPDATE file SET read_to = ?2, lines = ?3, tail = ?4, records = records + ?5, \
-         prompts = prompts + ?6, cwd = coalesce(cwd, ?7) WHERE number = ?1",
+         prompts = prompts + ?6, cwd = coalesce(cwd, ?7), \
+         forked_from = coalesce(forked_from, ?8) WHERE number = ?1",
     )?
     .execute(params![
         number,
@@ -101,7 +129,8 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
         delta.tail,
         integer(delta.records),
         integer(delta.prompts),
-        delta.cwd
+        delta.cwd,
+        delta.forked_from,
     ])?;
     Ok(())
 }
@@ -111,8 +140,10 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
 fn add_message(db: &Connection, file: i64, message: &MessageUsage) -> rusqlite::Result<()> {
     let usage = message.usage;
     let mut statement = db.prepare_cached(
-        "INSERT INTO message VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
+        "INSERT INTO message (file, id, model, input, output, cache_5m, cache_1h, cache_read, \
+         searches, fetches, is_final, tier, speed, tool, records, time, line, session, \
+         is_sidechain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+         ?15, ?16, ?17, ?18, ?19) \
          ON CONFLICT DO UPDATE SET model = coalesce(model, excluded.model), \
          input = iif(excluded.output >= output, excluded.input, input), \
          cache_5m = iif(excluded.output >= output, excluded.cache_5m, cache_5m), \
@@ -203,44 +234,68 @@ pub(super) fn forget_text(db: &Connection, file: &KnownFile) -> rusqlite::Result
         db.prepare_cached("INSERT INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)")?
             .execute(params![first, text.words, text.parts, "k_title r_client "])?;
     }
+    clear_computed(db, file.number)?;
     db.prepare_cached("UPDATE file SET is_deleted = 1 WHERE number = ?")?.execute([file.number])?;
     Ok(())
 }
 
 impl Catalog {
-    /// The messages of a file.
-    pub(super) fn messages(&self, file: i64) -> rusqlite::Result<Vec<MessageUsage>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT id, model, input, output, cache_5m, cache_1h, cache_read, searches, fetches, \
-             is_final, tier, speed, tool, records, time, line, session, is_sidechain \
-             FROM message WHERE file = ? ORDER BY line, id",
-        )?;
-        let rows = statement.query_map([file], |row| {
-            let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
-            let is_final: bool = row.get(9)?;
-            Ok(MessageUsage {
-                id: row.get(0)?,
-                model: row.get(1)?,
-                usage: Usage {
-                    input: number(2)?,
-                    output: number(3)?,
-                    cache_5m: number(4)?,
-                    cache_1h: number(5)?,
-                    cache_read: number(6)?,
-                    searches: number(7)?,
-                    fetches: number(8)?,
-                    at_least: !is_final,
-                },
-                tier: row.get(10)?,
-                speed: row.get(11)?,
-                tool: row.get(12)?,
-                records: row.get(13)?,
-                time: row.get::<_, Option<i64>>(14)?.map(Time),
-                line: number(15)?,
-                session: row.get(16)?,
-                is_sidechain: row.get(17)?,
-            })
-        })?;
-        rows.collect()
+    /// Passes on all messages: the number of their file, that of their turn if it was computed, and
+    /// the message.
+    pub(crate) fn each_message(
+        &self,
+        mut pass: impl FnMut(i64, Option<i64>, MessageUsage),
+    ) -> rusqlite::Result<()> {
+        let mut statement = self.connection.prepare_cached(MESSAGES)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            pass(row.get(18)?, row.get(19)?, message_of(row)?);
+        }
+        Ok(())
     }
+
+    /// Passes on the messages of a file.
+    pub(super) fn messages_of(
+        &self,
+        file: i64,
+        mut pass: impl FnMut(MessageUsage),
+    ) -> rusqlite::Result<()> {
+        let mut statement =
+            self.connection.prepare_cached(&format!("{MESSAGES} WHERE file = ?"))?;
+        let mut rows = statement.query([file])?;
+        while let Some(row) = rows.next()? {
+            pass(message_of(row)?);
+        }
+        Ok(())
+    }
+}
+
+const MESSAGES: &str = "SELECT id, model, input, output, cache_5m, cache_1h, cache_read, searches, fetches, is_final, \
+     tier, speed, tool, records, time, line, session, is_sidechain, file, turn FROM message";
+
+fn message_of(row: &Row<'_>) -> rusqlite::Result<MessageUsage> {
+    let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
+    let is_final: bool = row.get(9)?;
+    Ok(MessageUsage {
+        id: row.get(0)?,
+        model: row.get(1)?,
+        usage: Usage {
+            input: number(2)?,
+            output: number(3)?,
+            cache_5m: number(4)?,
+            cache_1h: number(5)?,
+            cache_read: number(6)?,
+            searches: number(7)?,
+            fetches: number(8)?,
+            at_least: !is_final,
+        },
+        tier: row.get(10)?,
+        speed: row.get(11)?,
+        tool: row.get(12)?,
+        records: row.get(13)?,
+        time: row.get::<_, Option<i64>>(14)?.map(Time),
+        line: number(15)?,
+        session: row.get(16)?,
+        is_sidechain: row.get(17)?,
+    })
 }

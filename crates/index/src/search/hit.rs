@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use transcript::Session;
 use transcript::conversation::Conversation;
-use transcript::conversation::place::is_agent;
 use transcript::conversation::table::RowId;
 use transcript::conversation::turn::{Step, Turn};
 use transcript::format::entry::Entry;
@@ -15,7 +13,7 @@ use transcript::format::secret::Mask;
 
 use super::snippet::Snippet;
 use super::{FoundSession, Query, Wish};
-use crate::catalog::meta;
+use crate::catalog::{agent_of, meta};
 use crate::texts::{Passage, TextKind, texts};
 
 /// A place where a session fits.
@@ -90,10 +88,7 @@ struct Opened {
 impl Opened {
     fn new(path: &Path) -> Option<Opened> {
         let conversation = Conversation::open(path).ok()?;
-        let agent = is_agent(path).then(|| {
-            let name = Session::at(path).map(|session| session.id.to_string()).unwrap_or_default();
-            name.strip_prefix("agent-").unwrap_or(&name).to_owned()
-        });
+        let agent = agent_of(path);
         let mut turns = HashMap::new();
         if agent.is_none() {
             for (number, turn) in (1..).zip(&conversation.turns().live) {

@@ -41,6 +41,7 @@ use crate::conversation::table::{BlockId, Id, RowId};
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
 use crate::format::secret::Redactor;
+use crate::format::threads;
 use crate::format::time::Time;
 use crate::names::named;
 use examine::Examined;
@@ -305,7 +306,7 @@ pub fn check_with(
 }
 
 /// The verdicts of all published versions. Versions that read the session alike share one result.
-/// Two threads: there is not enough work for more.
+/// At most two threads: there is not enough work for more.
 fn judge_all(case: &Case, asked: Rules) -> crate::Result<Vec<(Range, Judged)>> {
     let ranges = ranges_for(&case.conversation.table);
     // The newest versions take the longest, so they come first. Each thread takes the next one in
@@ -327,11 +328,13 @@ fn judge_all(case: &Case, asked: Rules) -> crate::Result<Vec<(Range, Judged)>> {
         }
     };
     thread::scope(|scope| {
-        let other = scope.spawn(judge);
+        let other = (threads::count() > 1).then(|| scope.spawn(judge));
         let mut judged: Vec<(Range, Judged)> = judge()?;
-        let panicked = |_| Err(io::Error::other("a worker thread panicked").into());
-        let others: crate::Result<Vec<(Range, Judged)>> = other.join().unwrap_or_else(panicked);
-        judged.extend(others?);
+        if let Some(other) = other {
+            let panicked = |_| Err(io::Error::other("a worker thread panicked").into());
+            let others: crate::Result<Vec<(Range, Judged)>> = other.join().unwrap_or_else(panicked);
+            judged.extend(others?);
+        }
         judged.sort_by_key(|(range, _)| range.rules.version);
         Ok(judged)
     })

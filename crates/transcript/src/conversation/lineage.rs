@@ -133,8 +133,7 @@ fn look(
             if std::mem::take(&mut is_first) {
                 seen.begins_with_us = named.as_deref() == Some(&session.id);
             }
-            let from = entry.get("forkedFrom").and_then(|from| from.get("sessionId")?.text());
-            seen.forked_from_us |= from.as_deref() == Some(&session.id);
+            seen.forked_from_us |= entry.forked_from().as_deref() == Some(&session.id);
             let Some(uuid) = entry.uuid() else { continue };
             let Some(row) = conversation.table.ids.find(&uuid).and_then(|id| rows.get(&id)) else {
                 seen.beyond += 1;

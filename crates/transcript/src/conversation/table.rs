@@ -338,7 +338,7 @@ impl Table {
     }
 
     /// The length of a block in bytes; for one that cannot be read alone, the length of its record.
-    pub(crate) fn size(&self, block: BlockId) -> u64 {
+    pub fn size(&self, block: BlockId) -> u64 {
         let part = self.block(block);
         if part.place[1] == 0 { self.row(part.row).len } else { u64::from(part.place[1]) }
     }

@@ -112,6 +112,11 @@ impl<'a> Entry<'a> {
         self.text("sessionId").or_else(|| self.text("session_id"))
     }
 
+    /// The session that the record says it was copied from.
+    pub fn forked_from(&self) -> Option<Cow<'a, str>> {
+        self.get("forkedFrom")?.get("sessionId")?.text()
+    }
+
     /// The version of the client that wrote the record.
     pub fn version(&self) -> Option<Cow<'a, str>> {
         self.text("version")

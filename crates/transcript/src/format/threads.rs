@@ -1,16 +1,42 @@
 //! Distributes work over the cores.
 //!
 //! Invariants: results do not depend on the number of threads; how many of them wait to be taken is
-//! bounded; a panic in a thread is a panic of the caller.
+//! bounded; a panic in a thread is a panic of the caller; work that is divided again takes no more
+//! threads than its part of them.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// How many threads can work at once.
+thread_local! {
+    /// How many threads the work of this thread may use; 0: as many as there are cores.
+    static SHARE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many threads can work at once: as many as there are cores; within work that is divided
+/// already, its part of them.
 pub fn count() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+    match SHARE.get() {
+        0 => thread::available_parallelism().map_or(1, usize::from),
+        share => share,
+    }
+}
+
+/// Sets the part of the threads that the work of this thread may use, until it is dropped.
+struct Share(usize);
+
+impl Share {
+    fn set(share: usize) -> Share {
+        Share(SHARE.replace(share.max(1)))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        SHARE.set(self.0);
+    }
 }
 
 /// Runs `work` for each number below `pieces`, on that many threads including this one. Each thread
@@ -57,15 +83,17 @@ pub fn in_order<T: Send, E>(
     work: impl Fn(usize) -> T + Sync,
     mut take: impl FnMut(usize, T) -> Result<(), E>,
 ) -> Result<(), E> {
+    let share = threads / pieces.clamp(1, threads.max(1));
     let threads = threads.min(pieces);
     if threads <= 1 {
+        let _share = Share::set(share);
         return (0..pieces).try_for_each(|at| take(at, work(at)));
     }
     let queue = Queue::new(pieces, threads * WAITING);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                let _alarm = Alarm(&queue);
+                let (_alarm, _share) = (Alarm(&queue), Share::set(share));
                 while let Some(at) = queue.begin() {
                     queue.finish(at, work(at));
                 }

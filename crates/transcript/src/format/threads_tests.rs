@@ -40,3 +40,27 @@ fn a_panic_is_not_waited_for() {
     let work = |at| assert!(at != 7, "seven");
     let _ = in_order(1_000, 2, work, |_, ()| Ok::<(), ()>(()));
 }
+
+#[test]
+fn divided_work_divides_its_threads_too() {
+    let shares = |pieces, threads| {
+        let mut found = Vec::new();
+        in_order(
+            pieces,
+            threads,
+            |_| count(),
+            |_, share| {
+                found.push(share);
+                Ok::<(), ()>(())
+            },
+        )
+        .unwrap();
+        found.dedup();
+        found
+    };
+    assert_eq!(shares(1, 4), [4]);
+    assert_eq!(shares(2, 4), [2]);
+    assert_eq!(shares(9, 4), [1]);
+    assert_eq!(shares(9, 1), [1]);
+    assert_eq!(count(), thread::available_parallelism().unwrap().get());
+}

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use hashbrown::HashMap;
 
-use super::message::{MessageUsage, messages_in};
+use super::message::{MessageUsage, Messages, messages_in};
 use crate::conversation::id::SessionId;
 use crate::conversation::place::{Home, is_agent, transcripts_of};
 use crate::format::file::Lines;
@@ -84,7 +84,9 @@ impl Ledger {
     }
 
     /// Joins what the files contain.
-    pub fn new(files: Vec<FileMessages>) -> Ledger {
+    pub fn new(mut files: Vec<FileMessages>) -> Ledger {
+        // The order in which they are read changes nothing.
+        files.sort_by(|one, other| one.source.path.cmp(&other.source.path));
         let mut ledger = Ledger::default();
         let mut places: HashMap<String, usize> = HashMap::new();
         for FileMessages { source, messages } in files {
@@ -181,17 +183,24 @@ impl FileMessages {
         let file = files::open(path)?;
         let modified = file.metadata()?.modified()?;
         let messages = messages_in(Lines::new(file))?;
+        let source = CountedFile::new(project, path, &messages, modified);
+        Ok(FileMessages { source, messages: messages.list })
+    }
+}
+
+impl CountedFile {
+    /// A file in a project's folder, with its messages.
+    pub fn new(
+        project: &Path,
+        path: &Path,
+        messages: &Messages,
+        modified: SystemTime,
+    ) -> CountedFile {
         let named = messages.list.iter().find_map(|message| message.session.as_deref());
         let (session, is_agent) = session_of_file(project, path, named);
-        let source = CountedFile {
-            path: path.to_owned(),
-            project: project.to_owned(),
-            session: session.into(),
-            is_agent,
-            cwd: messages.cwd,
-            modified,
-        };
-        Ok(FileMessages { source, messages: messages.list })
+        let (project, path) = (project.to_owned(), path.to_owned());
+        let cwd = messages.cwd.clone();
+        CountedFile { path, project, session: session.into(), is_agent, cwd, modified }
     }
 }
 

@@ -1,0 +1,298 @@
+//! Answers questions in SQL about all sessions.
+//!
+//! A query never sees the catalog. It runs in a private database of its own that has only the
+//! documented views ([`VIEWS`]), filled with what the homes in force have, and only those that the
+//! query reads. Invariants: a query can read these views and nothing else, whatever it says; rows,
+//! bytes, memory and time are bounded, and an answer says if something is left out.
+
+mod fill;
+mod views;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::tz::TimeZone;
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::Value;
+use rusqlite::{Batch, Connection, ErrorCode};
+use thiserror::Error;
+use transcript::conversation::price::Prices;
+use transcript::format::secret::Redactor;
+
+pub use views::{VIEWS, View};
+
+use crate::catalog::{Catalog, CatalogError};
+
+/// How a query is answered.
+#[derive(Debug)]
+pub struct SqlWish<'a> {
+    /// The homes whose sessions are seen.
+    pub homes: &'a [PathBuf],
+    /// How many rows are wanted.
+    pub rows: usize,
+    /// How many bytes of values are wanted.
+    pub bytes: u64,
+    /// How long the query may take, without what has to be read for it.
+    pub patience: Duration,
+    /// How many sessions are read at once, if turns or verdicts have to be computed.
+    pub threads: usize,
+    /// What costs are.
+    pub prices: &'a Prices,
+    /// Where days begin.
+    pub zone: &'a TimeZone,
+    /// The user's rules for secrets, for verdicts.
+    pub redactor: &'a Arc<Redactor>,
+}
+
+/// What a query returns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SqlAnswer {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, in order.
+    pub rows: Vec<Vec<SqlValue>>,
+    /// There are more rows than wanted.
+    pub is_cut: bool,
+}
+
+/// A value of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SqlValue {
+    /// None.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Real(f64),
+    /// A text; bytes are written in hexadecimal.
+    Text(String),
+}
+
+impl From<Value> for SqlValue {
+    fn from(value: Value) -> SqlValue {
+        match value {
+            Value::Null => SqlValue::Null,
+            Value::Integer(number) => SqlValue::Integer(number),
+            Value::Real(number) => SqlValue::Real(number),
+            Value::Text(text) => SqlValue::Text(text),
+            Value::Blob(bytes) => {
+                SqlValue::Text(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+            }
+        }
+    }
+}
+
+impl SqlValue {
+    fn len(&self) -> usize {
+        match self {
+            SqlValue::Text(text) => text.len(),
+            _ => 8,
+        }
+    }
+}
+
+/// Why a query has no answer.
+#[derive(Debug, Error)]
+pub enum SqlError {
+    /// It does more than reading the views.
+    #[error("a query can only read the views: {0}")]
+    Refused(String),
+    /// It is wrong.
+    #[error("{0}")]
+    Wrong(String),
+    /// It takes too long.
+    #[error("the query takes longer than {} s", .0.as_secs())]
+    Slow(Duration),
+    /// It needs too much memory.
+    #[error("the query needs too much memory")]
+    Large,
+    /// The catalog cannot be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// How much memory all databases of the process may take together.
+const MEMORY: u64 = 256 << 20;
+/// How many bytes one value may have.
+const LONGEST: i32 = 16 << 20;
+
+/// What a query reads, and why it is refused.
+#[derive(Debug, Default)]
+struct Watched {
+    /// Views with their columns.
+    read: Vec<(&'static str, String)>,
+    refused: Option<String>,
+}
+
+impl Watched {
+    fn judge(&mut self, context: &AuthContext<'_>) -> Authorization {
+        let refused = match context.action {
+            AuthAction::Select | AuthAction::Recursive => return Authorization::Allow,
+            AuthAction::Function { function_name } => {
+                if !function_name.eq_ignore_ascii_case("load_extension") {
+                    return Authorization::Allow;
+                }
+                "`load_extension` is not allowed".to_owned()
+            }
+            AuthAction::Read { table_name, column_name } => {
+                // A count of rows names the table as the query does.
+                let view = VIEWS.iter().find(|view| view.name.eq_ignore_ascii_case(table_name));
+                if let Some(view) = view {
+                    self.read.push((view.name, column_name.to_owned()));
+                    return Authorization::Allow;
+                }
+                // Functions that make rows of JSON, and the rows of queries in queries.
+                if matches!(table_name, "json_each" | "json_tree" | "") {
+                    return Authorization::Allow;
+                }
+                format!("`{table_name}` is not a view")
+            }
+            AuthAction::Attach { .. } => "`ATTACH` is not allowed".to_owned(),
+            AuthAction::Pragma { pragma_name, .. } => {
+                format!("`PRAGMA {pragma_name}` is not allowed")
+            }
+            _ => "it changes something".to_owned(),
+        };
+        self.refused.get_or_insert(refused);
+        Authorization::Deny
+    }
+
+    /// Adds what the database does not report: columns that only a join by name reads.
+    fn add_joined(&mut self, query: &str) {
+        let query = query.to_ascii_lowercase();
+        if ["using", "natural"].iter().any(|word| query.contains(word)) {
+            let named = VIEWS.iter().filter(|view| query.contains(view.name));
+            let columns = named.flat_map(|view| view.columns.iter().map(|one| (view.name, one.0)));
+            self.read.extend(columns.map(|(view, column)| (view, column.to_owned())));
+        }
+    }
+
+    fn reads(&self, view: &str) -> bool {
+        self.read.iter().any(|(name, _)| *name == view)
+    }
+
+    fn reads_column(&self, view: &str, columns: &[&str]) -> bool {
+        self.read.iter().any(|(name, column)| *name == view && columns.contains(&column.as_str()))
+    }
+}
+
+impl Catalog {
+    /// Answers a query.
+    pub fn query(&mut self, text: &str, wish: &SqlWish<'_>) -> Result<SqlAnswer, SqlError> {
+        let mut database = private().map_err(|error| self.sql(error))?;
+        let watched = Arc::new(Mutex::new(Watched::default()));
+        let outcome = guard(&mut database, &watched).and_then(|()| prepare(&database, text));
+        let columns = outcome.map_err(|error| explain(&error, &watched, wish))?;
+        let mut read = {
+            let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *watched)
+        };
+        if let Some(why) = read.refused {
+            return Err(SqlError::Refused(why));
+        }
+        read.add_joined(text);
+        unguard(&mut database).map_err(|error| self.sql(error))?;
+        fill::fill(self, &database, &read, wish)?;
+        let answered = guard(&mut database, &watched).and_then(|()| run(&mut database, text, wish));
+        let (rows, is_cut) = answered.map_err(|error| explain(&error, &watched, wish))?;
+        Ok(SqlAnswer { columns, rows, is_cut })
+    }
+}
+
+/// A database that nobody else sees, with empty views. It is a file without a name, so that it is
+/// not bounded by memory.
+fn private() -> rusqlite::Result<Connection> {
+    let database = Connection::open("")?;
+    database.execute_batch(&format!(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; \
+         PRAGMA cache_size = -65536; PRAGMA hard_heap_limit = {MEMORY};"
+    ))?;
+    for view in &VIEWS {
+        let columns: Vec<&str> = view.columns.iter().map(|column| column.0).collect();
+        database.execute_batch(&format!("CREATE TABLE {} ({})", view.name, columns.join(", ")))?;
+    }
+    for (limit, most) in [
+        (Limit::SQLITE_LIMIT_LENGTH, LONGEST),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        database.set_limit(limit, most)?;
+    }
+    Ok(database)
+}
+
+fn guard(database: &mut Connection, watched: &Arc<Mutex<Watched>>) -> rusqlite::Result<()> {
+    let watched = Arc::clone(watched);
+    database.authorizer(Some(move |context: AuthContext<'_>| {
+        watched.lock().unwrap_or_else(PoisonError::into_inner).judge(&context)
+    }))
+}
+
+fn unguard(database: &mut Connection) -> rusqlite::Result<()> {
+    database.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
+}
+
+/// The names of a query's columns. It must be one statement that returns rows.
+fn prepare(database: &Connection, text: &str) -> rusqlite::Result<Vec<String>> {
+    let wrong = |text: &str| rusqlite::Error::InvalidParameterName(text.to_owned());
+    let mut batch = Batch::new(database, text);
+    let Some(statement) = batch.next()? else { return Err(wrong("there is no query")) };
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    if statement.parameter_count() > 0 {
+        return Err(wrong("a query has no parameters"));
+    }
+    if !statement.readonly() || columns.is_empty() {
+        return Err(wrong("a query begins with `SELECT` or `WITH`"));
+    }
+    if batch.next()?.is_some() {
+        return Err(wrong("there are several queries"));
+    }
+    Ok(columns)
+}
+
+type Rows = (Vec<Vec<SqlValue>>, bool);
+
+fn run(database: &mut Connection, text: &str, wish: &SqlWish<'_>) -> rusqlite::Result<Rows> {
+    let deadline = Instant::now() + wish.patience;
+    database.progress_handler(10_000, Some(move || Instant::now() > deadline))?;
+    let mut statement = database.prepare(text)?;
+    let count = statement.column_count();
+    let (mut rows, mut found) = (statement.query([])?, Vec::new());
+    let mut left = wish.bytes;
+    while let Some(row) = rows.next()? {
+        let values: rusqlite::Result<Vec<SqlValue>> =
+            (0..count).map(|at| row.get::<_, Value>(at).map(SqlValue::from)).collect();
+        let values = values?;
+        let size: usize = values.iter().map(SqlValue::len).sum();
+        let rest = left.checked_sub(size as u64);
+        let Some(rest) = rest.filter(|_| found.len() < wish.rows) else { return Ok((found, true)) };
+        left = rest;
+        found.push(values);
+    }
+    Ok((found, false))
+}
+
+/// What an error of the database means for the user.
+fn explain(error: &rusqlite::Error, watched: &Arc<Mutex<Watched>>, wish: &SqlWish<'_>) -> SqlError {
+    let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = watched.refused.take() {
+        return SqlError::Refused(why);
+    }
+    match (error.sqlite_error_code(), error) {
+        (Some(ErrorCode::OperationInterrupted), _) => SqlError::Slow(wish.patience),
+        (Some(ErrorCode::OutOfMemory), _) => SqlError::Large,
+        (_, rusqlite::Error::InvalidParameterName(text)) => SqlError::Wrong(text.clone()),
+        (_, rusqlite::Error::SqlInputError { msg, .. }) => SqlError::Wrong(msg.clone()),
+        (_, rusqlite::Error::SqliteFailure(_, Some(text))) => SqlError::Wrong(text.clone()),
+        (_, error) => SqlError::Wrong(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "sql_tests.rs"]
+mod tests;

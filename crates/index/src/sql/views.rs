@@ -1,0 +1,142 @@
+//! What queries can read.
+
+/// A view: rows of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// The columns, each with what it has.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
+/// All views.
+pub const VIEWS: [View; 7] = [
+    View {
+        name: "sessions",
+        about: "a session; what it took includes its sub-agents",
+        columns: &[
+            ("session", "its id"),
+            ("project", "the folder that it was in"),
+            ("title", "its title"),
+            ("prompt", "its first prompt, up to 1,000 characters"),
+            ("branch", "the git branch"),
+            ("version", "the client version"),
+            ("started", "when its first record was made (UTC)"),
+            ("ended", "when its last record was made (UTC)"),
+            ("day", "the day on which it ended (local time)"),
+            ("bytes", "the size of its file"),
+            ("records", "how many records it has"),
+            ("prompts", "how many prompts it has"),
+            ("agents", "how many files of sub-agents it has"),
+            ("messages", "how many messages of the API it made"),
+            ("output", "their output tokens"),
+            ("cost_usd", "what they cost; null if nothing has a price"),
+            ("deleted", "1 if its file is gone"),
+            ("path", "its file"),
+        ],
+    },
+    View {
+        name: "turns",
+        about: "a turn: a prompt and what was done about it",
+        columns: &[
+            ("session", "the id of the session"),
+            ("project", "the folder that it was in"),
+            ("agent", "the id of the sub-agent, if it is in a file of one"),
+            ("turn", "its number, as `quipu turns` has it"),
+            ("place", "`live`, `abandoned`, or `sub-agent` in the session's file"),
+            ("branch", "the abandoned branch, as `quipu turns` has it"),
+            ("line", "its first line"),
+            ("started", "when its first record was made (UTC)"),
+            ("ended", "when its last record was made (UTC)"),
+            ("outcome", "how it ended: `answered`, `interrupted`, `failed`, ..."),
+            ("calls", "how many tools it called"),
+            ("failed", "how many of these calls failed"),
+            ("messages", "how many messages of the API it has"),
+            ("input", "tokens that the model read, cached or not"),
+            ("output", "output tokens"),
+            ("cost_usd", "what they cost; null if nothing has a price"),
+        ],
+    },
+    View {
+        name: "messages",
+        about: "a message of the API, each once, as `quipu usage` counts it",
+        columns: &[
+            ("id", "its id"),
+            ("session", "the session that made the call"),
+            ("project", "the folder that it was in"),
+            ("agent", "the id of the sub-agent, if it is in a file of one"),
+            ("time", "when it was made (UTC)"),
+            ("day", "the day of that (local time)"),
+            ("model", "the model"),
+            ("tool", "the first tool that it calls"),
+            ("input", "input tokens that were not in the cache"),
+            ("output", "output tokens"),
+            ("cache_write_5m", "tokens written to the cache for five minutes"),
+            ("cache_write_1h", "tokens written to the cache for an hour"),
+            ("cache_read", "tokens read from the cache"),
+            ("web_searches", "web searches"),
+            ("cost_usd", "what it cost; null without a price"),
+            ("is_lower_bound", "1 if it was recorded before it ended"),
+            ("tier", "the service tier"),
+            ("speed", "the speed"),
+            ("line", "its first line"),
+            ("copies", "how many other files contain it"),
+        ],
+    },
+    View {
+        name: "calls",
+        about: "a call of a tool",
+        columns: &[
+            ("session", "the id of the session"),
+            ("project", "the folder that it was in"),
+            ("agent", "the id of the sub-agent, if it is in a file of one"),
+            ("turn", "the number of its turn"),
+            ("place", "`live`, `abandoned`, or `sub-agent` in the session's file"),
+            ("tool", "the name of the tool"),
+            ("time", "when it was made (UTC)"),
+            ("milliseconds", "until its result, waiting for permission included"),
+            ("is_error", "1 if it failed, null without a result"),
+            ("input_bytes", "the size of the call in the file"),
+            ("result_bytes", "the size of its result in the file"),
+            ("line", "its line"),
+        ],
+    },
+    View {
+        name: "files",
+        about: "a file that a tool touched in a session",
+        columns: &[
+            ("session", "the id of the session"),
+            ("project", "the folder that it was in"),
+            ("agent", "the id of the sub-agent, if it is in a file of one"),
+            ("file", "the path, as the calls name it"),
+            ("tool", "the name of the tool"),
+            ("calls", "how many calls"),
+        ],
+    },
+    View {
+        name: "verdicts",
+        about: "whether a session resumes, as `quipu check` judges it",
+        columns: &[
+            ("session", "the id of the session"),
+            ("project", "the folder that it was in"),
+            ("verdict", "`full`, `loss`, `rejected` or `refused`"),
+            ("lost", "how many messages would be lost"),
+            ("codes", "the codes of what is wrong (docs/checks.md), worst first"),
+            ("client", "the client version whose rules apply"),
+            ("rules", "the version of the rules"),
+        ],
+    },
+    View {
+        name: "links",
+        about: "a session or sub-agent that comes from another session",
+        columns: &[
+            ("kind", "`fork`, `copy` (a resumed copy), or `agent` (a file of a sub-agent)"),
+            ("session", "the later session; the id of a sub-agent"),
+            ("origin", "the session that it comes from"),
+            ("project", "the folder of the later one"),
+            ("messages", "messages of the API that were copied; of an agent, those that it made"),
+        ],
+    },
+];
