@@ -6,10 +6,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
-    index, inventory, ls, man, repair, search, ship, show, sql, strip, tree, turns, undo, usage,
+    index, inventory, ls, man, pick, repair, resume, search, ship, show, sql, strip, tree, turns,
+    undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
+use crate::pick::{Deed, Picked};
 use crate::world::World;
 
 /// List, read, check, repair and trim Claude Code sessions
@@ -20,7 +22,8 @@ use crate::world::World;
 /// A SESSION is an id, the start of an id, a path, a part of a title or, if no title fits, of a
 /// first prompt (three characters at least), the id of a sub-agent, or `last`: the newest session
 /// of the current folder (the first row of `quipu ls`). A name that fits several sessions is an
-/// error that lists them.
+/// error that lists them. In a terminal, a command for one session lets you pick it if you name
+/// none.
 #[derive(Debug, Parser)]
 #[command(name = "quipu", version, after_help = EXIT_CODES, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -35,12 +38,13 @@ Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configura
 3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, or changed \
 since it was read), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
 `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
-12 Claude Code does not resume it (also `history`)";
+12 Claude Code does not resume it (also `history`, `resume`); 130 left without a choice (`pick`)";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::LsArgs),
     Search(search::SearchArgs),
+    Pick(pick::PickArgs),
     Show(show::ShowArgs),
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
@@ -53,6 +57,7 @@ pub(crate) enum Command {
     Strip(strip::StripArgs),
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
+    Resume(resume::ResumeArgs),
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
     Ship(ship::ShipArgs),
@@ -76,7 +81,16 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Chat(args)) => chat::chat(world, &args),
         Some(Command::Index(args)) => index::index(world, &args),
         Some(Command::Inventory(args)) => inventory::inventory(world, &args),
-        Some(Command::Search(args)) => search::search(world, &args),
+        Some(Command::Search(args)) => match args.interactive() {
+            Some(wish) => {
+                crate::pick::pick(world, &wish).and_then(|picked| carry_out(world, &picked))
+            }
+            None => search::search(world, &args),
+        },
+        Some(Command::Pick(args)) => {
+            crate::pick::pick(world, &args.wish()).and_then(|picked| carry_out(world, &picked))
+        }
+        Some(Command::Resume(args)) => resume::resume(world, &args),
         Some(Command::Drift(args)) => drift::drift(world, &args),
         Some(Command::Follow(args)) => follow::follow(world, &args),
         Some(Command::Files(args)) => files::files(world, &args),
@@ -98,4 +112,17 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Completions(args)) => completions::completions(world, &args, Cli::command()),
         Some(Command::Man(args)) => man::man(world, &args, Cli::command()),
     }
+}
+
+/// Does with a session what the user picked it for, as if that had been typed.
+pub(crate) fn carry_out(world: &mut World, picked: &Picked) -> Result<(), Failure> {
+    let verb = match picked.deed {
+        Deed::Open => "show",
+        Deed::Resume => "resume",
+        Deed::Fork => "fork",
+    };
+    let line = ["quipu", verb, "--", &picked.name];
+    let cli = Cli::try_parse_from(line);
+    let cli = cli.map_err(|error| Failure::usage(error.to_string(), None))?;
+    run(world, cli.command)
 }

@@ -2,18 +2,21 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use index::catalog::{Catalog, CatalogError, Refreshed, Work};
+use index::search::Query;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+use jiff::Timestamp;
 use transcript::conversation::place::Home;
+use transcript::format::time::Time;
 
 use crate::failure::Failure;
+use crate::moment::moment;
 use crate::threads::Threads;
 use crate::world::World;
 
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct CatalogArgs {
     /// The catalog of sessions, instead of the one in the cache folder
     #[arg(long, value_name = "FILE")]
@@ -93,7 +96,7 @@ impl CatalogArgs {
     ) -> Result<(Catalog, Refreshed), CatalogError> {
         let redactor = world.redactor();
         let mut catalog = Catalog::open(path)?;
-        let work = Work { homes, redactor: &redactor, threads: self.threads.count() };
+        let work = Work { homes, redactor: &redactor, threads: self.threads() };
         let refreshed = with_bar(|progress| catalog.refresh(&work, progress));
         Ok((catalog, refreshed?))
     }
@@ -105,7 +108,7 @@ impl CatalogArgs {
         catalog: &mut Catalog,
     ) -> Result<Vec<String>, Failure> {
         let (homes, redactor) = (world.homes()?.list, world.redactor());
-        let work = Work { homes: &homes, redactor: &redactor, threads: self.threads.count() };
+        let work = Work { homes: &homes, redactor: &redactor, threads: self.threads() };
         let wrong = with_bar(|progress| catalog.verify(&work, progress));
         wrong.map_err(|error| failure(&error))
     }
@@ -133,6 +136,18 @@ fn progress_bar(total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("reading sessions {bar:30} {bytes} of {total_bytes}");
     style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+/// The times between which a query looks.
+pub(crate) fn times(
+    query: &Query,
+    now: SystemTime,
+) -> Result<(Option<Time>, Option<Time>), Failure> {
+    let now = Timestamp::try_from(now).unwrap_or_default();
+    let at = |text: Option<&str>| {
+        text.map(|text| moment(text, now).map(|time| Time(time.as_millisecond()))).transpose()
+    };
+    Ok((at(query.after())?, at(query.before())?))
 }
 
 /// What the user is told about a catalog that cannot be used.

@@ -87,6 +87,17 @@ impl Failure {
         Failure { kind: Kind::Refused, ..Failure::usage(message, None) }
     }
 
+    /// The same, with something to do about it.
+    pub(crate) fn with_hint(self, hint: &str) -> Self {
+        Failure { hint: Some(hint.to_owned()), ..self }
+    }
+
+    /// A program that cannot be started.
+    pub(crate) fn not_started(program: &Path, source: io::Error) -> Self {
+        let message = format!("cannot start `{}`", program.display());
+        Failure { kind: Kind::Unreadable, source: Some(source), ..Failure::usage(message, None) }
+    }
+
     /// A verdict that was printed already; only its exit code is left.
     pub(crate) fn verdict(verdict: Verdict) -> Self {
         let kind = match verdict {

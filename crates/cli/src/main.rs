@@ -23,6 +23,7 @@ mod moment;
 mod out;
 mod page;
 mod pager;
+mod pick;
 mod prices;
 mod project;
 mod range;
@@ -31,17 +32,20 @@ mod record;
 mod redact;
 mod resume_command;
 mod samples;
+mod screen;
 mod select;
 mod surgery;
 mod survey;
 mod table;
 mod text;
 mod threads;
+mod unnamed;
 mod version;
 mod view_args;
 mod world;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -49,6 +53,9 @@ use clap::Parser;
 
 use crate::args::Cli;
 use crate::failure::Failure;
+use crate::handover::Handed;
+use crate::pick::Deed;
+use crate::unnamed::Unnamed;
 use crate::world::World;
 
 /// Commands of Claude Code. Sent as prompts they would cost money, and not do what they are for.
@@ -163,6 +170,9 @@ fn main() -> ExitCode {
     };
     // Before anything else: this may be all that the process does.
     let handed = handover::take(&given, &args);
+    if let Some(unnamed) = unnamed(&args) {
+        return ended(&args, pick_and_run(unnamed, handed));
+    }
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) if is_hook(&args) && error.use_stderr() => {
@@ -175,21 +185,52 @@ fn main() -> ExitCode {
     let world = refuse_prompt(&args, &cli).and_then(|()| World::new(&cli.global, handed));
     let outcome = world.and_then(|mut world| {
         let outcome = args::run(&mut world, cli.command);
-        let finished = world.out.finish().map_err(Failure::from);
-        match (outcome, finished) {
-            // A verdict that could not be printed does not count.
-            (Err(verdict), Err(failure)) if verdict.is_verdict() && !failure.is_closed_pipe() => {
-                Err(failure)
-            }
-            (outcome, finished) => outcome.and(finished),
-        }
+        finished(&mut world, outcome)
     });
+    ended(&args, outcome)
+}
+
+/// The command line, if the user can pick the session that it lacks: data for another program does
+/// not wait for that.
+fn unnamed(args: &[OsString]) -> Option<Unnamed> {
+    let is_seen = world::has_screen() && std::io::stdout().is_terminal();
+    is_seen.then(|| Unnamed::of(args)).flatten()
+}
+
+/// Runs a command with the session that the user picks.
+fn pick_and_run(unnamed: Unnamed, handed: Handed) -> Result<(), Failure> {
+    let mut world = World::new(&unnamed.global, handed)?;
+    let outcome = unnamed.pick(&mut world).and_then(|picked| match picked.deed {
+        Deed::Open => {
+            let cli = Cli::try_parse_from(unnamed.named(&picked.name));
+            let cli = cli.map_err(|error| Failure::usage(error.to_string(), None))?;
+            args::run(&mut world, cli.command)
+        }
+        Deed::Resume | Deed::Fork => args::carry_out(&mut world, &picked),
+    });
+    finished(&mut world, outcome)
+}
+
+/// The outcome of a command whose output is complete.
+fn finished(world: &mut World, outcome: Result<(), Failure>) -> Result<(), Failure> {
+    let finished = world.out.finish().map_err(Failure::from);
+    match (outcome, finished) {
+        // A verdict that could not be printed does not count.
+        (Err(verdict), Err(failure)) if verdict.is_verdict() && !failure.is_closed_pipe() => {
+            Err(failure)
+        }
+        (outcome, finished) => outcome.and(finished),
+    }
+}
+
+/// Reports the outcome.
+fn ended(args: &[OsString], outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             failure.report();
-            if is_hook(&args) { hook_failed(&args) } else { failure.exit_code() }
+            if is_hook(args) { hook_failed(args) } else { failure.exit_code() }
         }
     }
 }

@@ -34,6 +34,15 @@ impl Surveyed {
         let cwd = self.seen.as_ref().ok().and_then(|seen| seen.cwd.as_deref());
         cwd.unwrap_or(&self.session.project)
     }
+
+    /// What identifies the session to people: title, first prompt, folder, id.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let seen = self.seen.as_ref().ok();
+        let title = seen.and_then(|seen| seen.title.as_deref());
+        let prompt = seen.and_then(|seen| seen.prompt.as_deref());
+        let all = [title, prompt, Some(self.project()), Some(self.session.id.as_str())];
+        all.into_iter().flatten()
+    }
 }
 
 /// The sessions, newest first, with a preview of each.

@@ -56,10 +56,30 @@ pub(crate) fn asked(world: &mut World, version: &str, hint: &str) -> Result<Aske
     Ok(Asked { version, rules, is_observed })
 }
 
+/// The `claude` that a shell would run. Folders that depend on the current one do not count: what
+/// is in them may be a stranger's.
+pub(crate) fn client(programs: &[PathBuf]) -> Option<PathBuf> {
+    let folders = programs.iter().filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(CLIENT)).find(|path| is_program(path))
+}
+
+const CLIENT: &str = if cfg!(windows) { "claude.exe" } else { "claude" };
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// The version of the `claude` that a shell would run, by what is beside it: the package of npm, or
 /// the folder of the native installer, which names its files after versions.
 pub(crate) fn installed(programs: &[PathBuf]) -> Option<String> {
-    let program = programs.iter().map(|folder| folder.join("claude")).find(|one| one.is_file())?;
+    let program = client(programs)?;
     let program = program.canonicalize().unwrap_or(program);
     let is_version = |name: &&str| Rules::of(name).is_some();
     let named = program.file_name().and_then(|name| name.to_str()).filter(is_version);

@@ -1,11 +1,13 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::installed;
+use super::{client, installed};
 
 fn put(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -31,4 +33,9 @@ fn an_installed_client_is_found_by_what_is_beside_it() {
     assert_eq!(found(&["native", "npm"]).as_deref(), Some("2.1.200"));
     assert_eq!(found(&["other"]), None);
     assert_eq!(found(&["empty"]), None);
+    // What a shell would not run, and what is beside whatever folder is the current one.
+    fs::create_dir(at("text")).unwrap();
+    fs::write(at("text/claude"), "exit 1").unwrap();
+    let folders = [at("text"), Path::new("").into(), Path::new(".").into(), at("native")];
+    assert_eq!(client(&folders), Some(at("native/claude")));
 }

@@ -24,6 +24,7 @@ use crate::out::Out;
 use crate::pager::Choice;
 use crate::redact;
 use crate::samples;
+use crate::screen;
 use crate::text::quoted;
 
 #[derive(Debug)]
@@ -110,6 +111,12 @@ impl World {
             handed,
             redactor,
         })
+    }
+
+    /// Whether the terminal can show a screen.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to read the environment")]
+    pub(crate) fn has_screen(&self) -> bool {
+        has_screen()
     }
 
     /// The folders that a shell looks for programs in.
@@ -425,6 +432,11 @@ fn pager(global: &Global) -> String {
             String::new()
         }
     })
+}
+
+/// Whether keys come from a terminal that shows a screen on stderr.
+pub(crate) fn has_screen() -> bool {
+    screen::is_possible(env("TERM").as_deref())
 }
 
 fn programs() -> Vec<PathBuf> {

@@ -9,6 +9,7 @@
 mod computed;
 mod delta;
 mod forget;
+mod known;
 mod ledger;
 mod list;
 mod refresh;
@@ -26,7 +27,7 @@ use thiserror::Error;
 use transcript::conversation::place::Home;
 
 pub(crate) use delta::{filter_word, meta};
-pub use forget::KnownSession;
+pub use known::KnownSession;
 pub(crate) use list::{KnownFile, agent_of};
 pub use refresh::{Refreshed, Work};
 pub(crate) use schema::SPAN;

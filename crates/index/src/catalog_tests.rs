@@ -191,6 +191,29 @@ fn a_deleted_session_is_known_by_its_title_and_prompt() {
     assert_same(&catalog, &fresh);
 }
 
+#[test]
+fn sessions_are_listed_without_their_files() {
+    let world = World::new();
+    world.put("p/one.jsonl", say("a", "hello").as_bytes());
+    world.put("p/two.jsonl", [say("b", "bye"), say("c", "again")].concat().as_bytes());
+    world.put("p/agent-x.jsonl", say("d", "a helper").as_bytes());
+    let mut catalog = world.open("catalog");
+    world.refresh(&mut catalog);
+    let modified = fs::metadata(world.path("p/two.jsonl")).unwrap().modified().unwrap();
+    fs::remove_file(world.path("p/one.jsonl")).unwrap();
+    world.refresh(&mut catalog);
+    let mut known = catalog.sessions(&[world.folder.path().join("home")]).unwrap();
+    known.sort_by_key(|one| one.id.clone());
+    let short = |one: &KnownSession| {
+        let prompt = one.seen.prompt.clone().unwrap_or_default();
+        format!("{} {} {} {prompt}", one.id, one.is_deleted, one.prompts)
+    };
+    let all: Vec<String> = known.iter().map(short).collect();
+    assert_eq!(all, ["one true 1 hello", "two false 2 bye"]);
+    assert_eq!((&known[1].path, known[1].modified), (&world.path("p/two.jsonl"), modified));
+    assert_eq!(catalog.sessions(&["/elsewhere".into()]).unwrap().len(), 0);
+}
+
 #[cfg(unix)]
 #[test]
 fn what_cannot_be_reached_now_is_not_deleted() {
@@ -366,8 +389,9 @@ fn a_catalog_of_an_older_version_is_completed_and_keeps_deleted_sessions() {
     // Read all again: the deleted one still stays.
     catalog.forget_contents().unwrap();
     assert_eq!(world.refresh(&mut catalog).read, 1);
-    let titles = catalog.titles(&[home]).unwrap();
-    assert_eq!(titles[&(PathBuf::from("p"), "gone".to_owned())], "old");
+    let sessions = catalog.sessions(&[home]).unwrap();
+    let gone = sessions.iter().find(|session| session.id == "gone").unwrap();
+    assert_eq!((gone.seen.title.as_deref(), gone.is_deleted), (Some("old"), true));
     let mut fresh = world.open("fresh.sqlite");
     world.refresh(&mut fresh);
     catalog.connection.execute_batch("DELETE FROM file WHERE is_deleted").unwrap();
@@ -433,15 +457,14 @@ fn a_forgotten_session_leaves_nothing() {
     let mut catalog = world.open("c.sqlite");
     world.refresh(&mut catalog);
     let homes = [world.folder.path().join("home")];
-    let found = catalog.sessions_named(&homes, "on").unwrap();
-    assert_eq!((found.len(), found[0].is_deleted), (1, false));
     fs::remove_file(world.path("p/one.jsonl")).unwrap();
     fs::remove_dir_all(world.path("p/one")).unwrap();
     world.refresh(&mut catalog);
-    let found = catalog.sessions_named(&homes, "one").unwrap();
-    assert!(found[0].is_deleted);
-    catalog.forget(&homes, &found[0]).unwrap();
-    assert_eq!(catalog.sessions_named(&homes, "").unwrap().len(), 1);
+    let found = catalog.sessions(&homes).unwrap();
+    let one = found.iter().find(|session| session.id == "one").unwrap();
+    assert!(one.is_deleted);
+    catalog.forget(&homes, one).unwrap();
+    assert_eq!(catalog.sessions(&homes).unwrap().len(), 1);
     assert!(world.ledger(&catalog).is_empty());
     drop(catalog);
     for end in ["", "-wal"] {

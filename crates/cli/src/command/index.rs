@@ -113,7 +113,8 @@ fn forget(world: &mut World, args: &IndexArgs, name: &str) -> Result<(), Failure
     let fail = |error| catalog::failure(&error);
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let (mut catalog, _) = args.catalog.open(world)?;
-    let found = catalog.sessions_named(&homes, name).map_err(fail)?;
+    let mut found = catalog.sessions(&homes).map_err(fail)?;
+    found.retain(|session| session.id.starts_with(name));
     let hint = "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
     let session = match found.as_slice() {
         [] => {

@@ -79,7 +79,7 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     }
     let mut surveyed = survey(sessions);
     if let Some(part) = args.word.as_ref().map(|part| part.to_lowercase()) {
-        surveyed.retain(|one| has_part(one, &part));
+        surveyed.retain(|one| one.names().any(|name| name.to_lowercase().contains(&part)));
     }
     let mut agents = Agents::new();
     if args.json {
@@ -124,15 +124,6 @@ pub(crate) fn ls(world: &mut World, args: &LsArgs) -> Result<(), Failure> {
     }
     world.page()?;
     Ok(table.write(&mut world.out)?)
-}
-
-/// Whether a text, in lower case, is in what identifies a session to people.
-fn has_part(one: &Surveyed, part: &str) -> bool {
-    let seen = one.seen.as_ref().ok();
-    let title = seen.and_then(|seen| seen.title.as_deref());
-    let prompt = seen.and_then(|seen| seen.prompt.as_deref());
-    let texts = [title, prompt, Some(one.project()), Some(one.session.id.as_str())];
-    texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
 }
 
 /// The sessions to list.

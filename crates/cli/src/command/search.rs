@@ -10,12 +10,11 @@ use index::catalog::root_of;
 use index::search::{Found, FoundSession, Hit, Query, QueryError, Snippet, Wish};
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::format::time::Time;
 
 use crate::catalog::{self, CatalogArgs};
 use crate::failure::Failure;
-use crate::moment::moment;
 use crate::out::{BOLD, DIM, JSON_VERSION};
+use crate::pick::{PickWish, Scope};
 use crate::prices;
 use crate::project;
 use crate::survey::short_path;
@@ -39,11 +38,14 @@ use crate::world::World;
 #[derive(clap::Args, Debug)]
 pub(crate) struct SearchArgs {
     /// What to look for; several arguments are one query
-    #[arg(required_unless_present = "files", value_name = "QUERY")]
+    #[arg(required_unless_present_any = ["files", "interactive"], value_name = "QUERY")]
     query: Vec<String>,
     /// Only sessions in which a tool touched this file
     #[arg(long, value_name = "FILE")]
     files: Vec<String>,
+    /// Choose among the results on a screen, as `quipu pick` does
+    #[arg(short, long, conflicts_with_all = ["files", "limit", "hits", "max_bytes", "json"])]
+    interactive: bool,
     /// Only sessions of the current project
     #[arg(long)]
     here: bool,
@@ -61,6 +63,18 @@ pub(crate) struct SearchArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+impl SearchArgs {
+    /// What to choose from on a screen, if the user wants that.
+    pub(crate) fn interactive(&self) -> Option<PickWish<'_>> {
+        self.interactive.then(|| PickWish {
+            verb: "show",
+            query: self.query.join(" "),
+            scope: if self.here { Scope::Here } else { Scope::All },
+            catalog: &self.catalog,
+        })
+    }
 }
 
 /// How long a search may take.
@@ -110,11 +124,7 @@ pub(crate) fn search(world: &mut World, args: &SearchArgs) -> Result<(), Failure
         Failure::usage(error.to_string(), Some("`quipu search --help` shows what a query can be"))
     })?;
     args.files.iter().for_each(|file| query.add_file(file));
-    let now = Timestamp::try_from(world.now).unwrap_or_default();
-    let at = |text: Option<&str>| {
-        text.map(|text| moment(text, now).map(|time| Time(time.as_millisecond()))).transpose()
-    };
-    let (after, before) = (at(query.after())?, at(query.before())?);
+    let (after, before) = catalog::times(&query, world.now)?;
     let projects = if args.here { Some(folders_here(world)?) } else { None };
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let (mut catalog, _) = args.catalog.open(world)?;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use index::catalog::{Catalog, root_of};
+use index::catalog::{Catalog, KnownSession, root_of};
 use index::usage::{By, Filter, Question, Report, Row, report};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -211,9 +211,9 @@ fn titles(
     ledger: &Ledger,
 ) -> Result<HashMap<String, String>, Failure> {
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
-    let known = catalog.and_then(|catalog| catalog.titles(&homes).ok()).unwrap_or_default();
-    let mut titles: HashMap<String, String> =
-        known.into_iter().map(|((_, session), title)| (session, title)).collect();
+    let known = catalog.and_then(|catalog| catalog.sessions(&homes).ok()).unwrap_or_default();
+    let title = |one: KnownSession| Some((one.id, one.seen.title.or(one.seen.prompt)?));
+    let mut titles: HashMap<String, String> = known.into_iter().filter_map(title).collect();
     let shown: HashSet<&str> = found.rows.iter().map(|row| row.key.as_str()).collect();
     for source in ledger.sources.iter().filter(|source| !source.is_agent) {
         let id: &str = &source.session;

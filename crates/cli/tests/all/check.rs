@@ -137,6 +137,8 @@ fn the_installed_version_and_versions_that_nobody_observed() {
     let env = Env::bare();
     env.put("case.jsonl", fixture("parallel_siblings"));
     let client = env.put("share/claude/versions/2.1.45", "#!/bin/sh\ntouch was-run\n");
+    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&client, runs).unwrap();
     std::fs::create_dir(env.path("bin")).unwrap();
     std::os::unix::fs::symlink(&client, env.path("bin/claude")).unwrap();
     let mut text = String::new();

@@ -25,6 +25,7 @@ mod large;
 mod leaf;
 mod ls;
 #[cfg(unix)]
+mod pick;
 mod pictures;
 mod redact;
 mod schemas;

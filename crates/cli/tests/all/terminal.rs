@@ -181,6 +181,18 @@ fn nothing_of_it_reaches_a_terminal() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// A screen is drawn with sequences: places, styles, and what begins and ends it. No others.
+#[test]
+fn a_screen_has_nothing_of_it() {
+    let env = surroundings();
+    let mut command = env.command(&["pick"]);
+    command.env("TERM", "xterm");
+    let (code, seen) = in_a_terminal(command, "\x1b", PATIENCE);
+    assert!(code == Some(130) && seen.contains("title"), "{code:?} {seen:?}");
+    let drawn = regex::Regex::new("\x1b\\[([0-9;]*[Hm]|2J|\\?(25|1049|2004)[hl])").unwrap();
+    assert_eq!(first_bad(&drawn.replace_all(&seen, "")), None);
+}
+
 /// What is written while somebody looks on.
 #[test]
 fn following_shows_nothing_of_it() {

@@ -98,30 +98,6 @@ impl Catalog {
         Ok(known.collect())
     }
 
-    /// The titles of sessions, by their project's folder and id; their first prompts if they have
-    /// no title.
-    pub fn titles(
-        &self,
-        homes: &[PathBuf],
-    ) -> Result<HashMap<(PathBuf, String), String>, CatalogError> {
-        let titles = || -> rusqlite::Result<_> {
-            let mut all = HashMap::new();
-            let mut statement = self.connection.prepare_cached(
-                "SELECT project, session, coalesce(title, prompt) FROM file \
-                 WHERE home = ? AND NOT is_agent AND coalesce(title, prompt) IS NOT NULL",
-            )?;
-            for home in homes {
-                let mut rows = statement.query([home.to_string_lossy()])?;
-                while let Some(row) = rows.next()? {
-                    let project: String = row.get(0)?;
-                    all.insert((PathBuf::from(project), row.get(1)?), row.get(2)?);
-                }
-            }
-            Ok(all)
-        };
-        titles().map_err(|error| self.sql(error))
-    }
-
     /// Remembers what the client reports of its five-hour limit: when it is reset, and how much of
     /// it is used, in percent.
     pub fn saw_limit(&self, resets: Time, used: f64, now: Time) -> Result<(), CatalogError> {

@@ -75,6 +75,32 @@ pub fn preview(path: &Path) -> crate::Result<Preview> {
     files::open(path).map_err(Error::from).and_then(|file| of_file(&file)).at(path)
 }
 
+/// What the model answered last, if it is near the end of the file: its last text that is no
+/// sub-agent's.
+pub fn last_answer(path: &Path) -> crate::Result<Option<String>> {
+    files::open(path).map_err(Error::from).and_then(|file| answer_in(&file)).at(path)
+}
+
+fn answer_in(file: &File) -> crate::Result<Option<String>> {
+    let mut lines = Backward::new(file)?;
+    let mut read = 0;
+    while let Some(line) = lines.next_line()? {
+        let text_of = |entry: Entry<'_>| {
+            let is_answer = entry.kind() == Kind::Assistant && !entry.flag("isSidechain");
+            let texts = entry.message().filter(|_| is_answer)?.blocks();
+            let texts = texts.filter(|block| block.kind() == BlockKind::Text);
+            let text = texts.filter_map(|block| block.text()).last().map(Cow::into_owned);
+            text.filter(|text| !text.trim().is_empty())
+        };
+        let found = line.records().filter_map(|record| text_of(record.entry?)).last();
+        read += line.len;
+        if found.is_some() || read > GLANCE_TAIL as u64 {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
 fn of_file(file: &File) -> crate::Result<Preview> {
     let mut seen = Preview::default();
     if file.metadata()?.len() == 0 {

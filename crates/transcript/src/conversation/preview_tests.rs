@@ -106,3 +106,29 @@ fn a_long_file_is_looked_at_from_both_ends() {
     assert_eq!(seen.title.as_deref(), Some("late"));
     assert_eq!(seen.troubles, []);
 }
+
+#[test]
+fn the_last_answer_is_the_last_text_of_the_model() {
+    let record = |kind: &str, more: &str, blocks: &str| {
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"u\"{more},\"message\":{{\"role\":\"{kind}\",\"content\":[{blocks}]}}}}\n"
+        )
+    };
+    let text = |text: &str| format!("{{\"type\":\"text\",\"text\":\"{text}\"}}");
+    let last = |lines: &[String]| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(lines.concat().as_bytes()).unwrap();
+        last_answer(file.path()).unwrap()
+    };
+    let mut lines = vec![
+        record("assistant", "", &[text("one"), text("two")].join(",")),
+        record("assistant", ",\"isSidechain\":true", &text("a helper's")),
+        record("assistant", "", r#"{"type":"tool_use","id":"t","name":"Bash","input":{}}"#),
+        record("assistant", "", &text("  ")),
+        record("user", "", &text("thanks")),
+    ];
+    assert_eq!(last(&lines).as_deref(), Some("two"));
+    lines.push(user(&format!("\"{}\"", "x".repeat(GLANCE_TAIL))));
+    assert_eq!(last(&lines), None, "it is too far from the end");
+    assert_eq!(last(&[]), None);
+}
