@@ -41,10 +41,10 @@ def make(count):
     shutil.rmtree(PLACE, ignore_errors=True)
     now = time.time()
     for number in range(count):
-        project = home / ".claude" / "projects" / f"-work-project-{number % 100}"
+        project = home / ".claude" / "projects" / f"-home-dev-project-{number % 100}"
         project.mkdir(parents=True, exist_ok=True)
         session = f"{number:08x}-0000-4000-8000-{number:012x}"
-        base = {"sessionId": session, "cwd": f"/work/project/{number % 100}", "gitBranch": "main", "version": "2.1.325",
+        base = {"sessionId": session, "cwd": f"/home/dev/project/{number % 100}", "gitBranch": "main", "version": "2.1.325",
                 "isSidechain": False, "userType": "external"}
         lines, parent = [], None
         for turn in range(3):

@@ -84,8 +84,10 @@ pub(crate) fn pick(world: &mut World, wish: &PickWish<'_>) -> Result<Picked, Fai
     let mut screen = Screen::open()?;
     let helpers = Helpers::start(sources, unseen, screen.waker());
     loop {
-        picker.page = draw::page(screen.area());
-        screen.draw(|frame| draw::draw(frame, &picker, &look))?;
+        screen.draw(|frame| {
+            picker.page = draw::page(frame.area());
+            draw::draw(frame, &picker, &look);
+        })?;
         if let Some(query) = picker.take_query() {
             helpers.ask(query);
         }
@@ -105,7 +107,7 @@ pub(crate) fn pick(world: &mut World, wish: &PickWish<'_>) -> Result<Picked, Fai
             match effect {
                 Effect::Nothing => {}
                 Effect::Leave => return Err(Failure::ended(LEFT)),
-                Effect::Pick(picked) => return Ok(picked),
+                Effect::Pick(chosen) => return Ok(chosen),
                 Effect::Copy(text) => screen.copy(&text, multiplexer)?,
                 Effect::Suspend => screen.suspend()?,
                 Effect::Redraw => screen.redraw()?,

@@ -124,8 +124,8 @@ fn found(number: usize, text: &str, mark: std::ops::Range<usize>) -> FoundSessio
     }
 }
 
-fn answer(sessions: Vec<FoundSession>) -> Result<Found, String> {
-    Ok(Found { total: sessions.len(), sessions, is_cut: false })
+fn answer(asked: u64, sessions: Vec<FoundSession>) -> News {
+    News::Found(asked, Ok(Found { total: sessions.len(), sessions, is_cut: false }))
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn words_inside_of_sessions_come_after_names() {
         found(0, "my boots are wet", 3..8),
         found(99, "not in the list", 0..3),
     ];
-    picker.hear(News::Found(number, answer(found)));
+    picker.hear(answer(number, found));
     assert_eq!(shown(&picker), ["00000000", "00000004"]);
     picker.key(KeyCode::Down.into());
     insta::assert_snapshot!("screen_found", screen(&picker, 80, 24));
@@ -207,14 +207,14 @@ fn answers_to_another_query_do_not_count() {
     let (old, _) = picker.take_query().unwrap();
     press(&mut picker, "ots");
     let (new, _) = picker.take_query().unwrap();
-    picker.hear(News::Found(new, answer(vec![found(4, "boots", 0..5)])));
-    picker.hear(News::Found(old, answer(vec![found(3, "bo", 0..2)])));
+    picker.hear(answer(new, vec![found(4, "boots", 0..5)]));
+    picker.hear(answer(old, vec![found(3, "bo", 0..2)]));
     assert_eq!(shown(&picker), ["00000000", "00000004"]);
     // The catalog is newer than the answer: the same query again.
     picker.hear(News::Refreshed(Ok(())));
     let (again, text) = picker.take_query().unwrap();
     assert!(again > new && text == "boots");
-    picker.hear(News::Found(again, answer(vec![found(3, "boots", 0..5)])));
+    picker.hear(answer(again, vec![found(3, "boots", 0..5)]));
     assert_eq!(shown(&picker), ["00000000", "00000003"]);
     picker.hear(News::Found(again, Err("a quote is missing".to_owned())));
     let last = screen(&picker, 60, 12);
@@ -236,10 +236,10 @@ fn the_selection_stays_when_more_becomes_known() {
 #[test]
 fn what_keys_ask_for() {
     let mut picker = several();
-    let picked = |deed| Effect::Pick(Picked { deed, name: id(0) });
-    assert_eq!(picker.key(KeyCode::Enter.into()), picked(Deed::Open));
-    assert_eq!(ctrl(&mut picker, 'r'), picked(Deed::Resume));
-    assert_eq!(ctrl(&mut picker, 'f'), picked(Deed::Fork));
+    let wanted = |deed| Effect::Pick(Picked { deed, name: id(0) });
+    assert_eq!(picker.key(KeyCode::Enter.into()), wanted(Deed::Open));
+    assert_eq!(ctrl(&mut picker, 'r'), wanted(Deed::Resume));
+    assert_eq!(ctrl(&mut picker, 'f'), wanted(Deed::Fork));
     assert_eq!(ctrl(&mut picker, 'y'), Effect::Copy(id(0)));
     assert_eq!(ctrl(&mut picker, 'z'), Effect::Suspend);
     assert_eq!(ctrl(&mut picker, 'l'), Effect::Redraw);

@@ -68,11 +68,6 @@ impl Screen {
         self.redraw()
     }
 
-    /// How large it is.
-    pub(crate) fn area(&self) -> Rect {
-        area()
-    }
-
     /// Draws everything; only what is different reaches the terminal.
     pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         if self.terminal.get_frame().area() != area() {
@@ -116,9 +111,9 @@ impl Screen {
 
     /// Puts a text into the clipboard, if the terminal allows that.
     pub(crate) fn copy(&mut self, text: &str, within: Multiplexer) -> io::Result<()> {
-        let mut terminal = io::stderr().lock();
+        let terminal = self.terminal.backend_mut();
         terminal.write_all(clipboard::sequence(text, within).as_bytes())?;
-        terminal.flush()
+        Write::flush(terminal)
     }
 }
 

@@ -28,10 +28,9 @@ pub(super) enum Meaning {
 /// The meaning of the first bytes that are not decided yet; there is at least one.
 pub(super) fn meaning(bytes: &[u8]) -> Meaning {
     match *bytes {
-        [] | [0x1b] => Meaning::More,
+        [] | [0x1b] | [0x1b, b'O'] => Meaning::More,
         [0x1b, b'[', ref rest @ ..] => control_sequence(rest),
         [0x1b, b'O', code, ..] => key(letter(code).map(|code| (code, KeyModifiers::NONE)), 3),
-        [0x1b, b'O'] => Meaning::More,
         // What a terminal reports by itself.
         [0x1b, b']' | b'P' | b'_' | b'^', ..] => report(bytes),
         [0x1b, 0x1b, ..] => key(Some((KeyCode::Esc, KeyModifiers::NONE)), 1),
