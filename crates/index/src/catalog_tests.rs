@@ -521,7 +521,8 @@ fn usage_is_that_of_the_files_as_they_are_now() {
     let found = recent(answer("last", 8).len() as u64).unwrap();
     let mut ids: Vec<String> = found.entries.iter().map(|entry| entry.message.id.clone()).collect();
     let mut wanted = of_session;
-    (ids.sort(), wanted.sort());
+    ids.sort();
+    wanted.sort();
     assert_eq!(ids, wanted);
     assert!(recent(20).is_none());
 }

@@ -8,6 +8,7 @@
 mod fill;
 mod views;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,7 +80,11 @@ impl From<Value> for SqlValue {
             Value::Real(number) => SqlValue::Real(number),
             Value::Text(text) => SqlValue::Text(text),
             Value::Blob(bytes) => {
-                SqlValue::Text(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+                let mut text = String::new();
+                for byte in bytes {
+                    let _ = write!(text, "{byte:02x}");
+                }
+                SqlValue::Text(text)
             }
         }
     }
@@ -242,7 +247,7 @@ fn prepare(database: &Connection, text: &str) -> rusqlite::Result<Vec<String>> {
     let wrong = |text: &str| rusqlite::Error::InvalidParameterName(text.to_owned());
     let mut batch = Batch::new(database, text);
     let Some(statement) = batch.next()? else { return Err(wrong("there is no query")) };
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     if statement.parameter_count() > 0 {
         return Err(wrong("a query has no parameters"));
     }
@@ -286,9 +291,12 @@ fn explain(error: &rusqlite::Error, watched: &Arc<Mutex<Watched>>, wish: &SqlWis
     match (error.sqlite_error_code(), error) {
         (Some(ErrorCode::OperationInterrupted), _) => SqlError::Slow(wish.patience),
         (Some(ErrorCode::OutOfMemory), _) => SqlError::Large,
-        (_, rusqlite::Error::InvalidParameterName(text)) => SqlError::Wrong(text.clone()),
-        (_, rusqlite::Error::SqlInputError { msg, .. }) => SqlError::Wrong(msg.clone()),
-        (_, rusqlite::Error::SqliteFailure(_, Some(text))) => SqlError::Wrong(text.clone()),
+        (
+            _,
+            rusqlite::Error::InvalidParameterName(text)
+            | rusqlite::Error::SqlInputError { msg: text, .. }
+            | rusqlite::Error::SqliteFailure(_, Some(text)),
+        ) => SqlError::Wrong(text.clone()),
         (_, error) => SqlError::Wrong(error.to_string()),
     }
 }

@@ -19,6 +19,7 @@ use crate::world::World;
 /// deleted, the row stays, without its words. Deleting the catalog loses nothing that your sessions
 /// still have.
 #[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct IndexArgs {
     /// Say what is in the catalog, and change nothing
     #[arg(long, conflicts_with = "rebuild")]

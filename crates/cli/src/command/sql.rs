@@ -26,7 +26,7 @@ use crate::world::World;
 /// read, and kept in the catalog.
 #[derive(clap::Args, Debug)]
 pub(crate) struct SqlArgs {
-    /// The query, in SQLite's SQL
+    /// The query, in the SQL of `SQLite`
     query: Option<String>,
     /// How many rows to print
     #[arg(long, value_name = "N", default_value_t = 1_000)]
@@ -84,9 +84,9 @@ pub(crate) fn sql(world: &mut World, args: &SqlArgs) -> Result<(), Failure> {
         })?);
     }
     if args.csv {
-        print_csv(world, &answer)?
+        print_csv(world, &answer)?;
     } else {
-        print_table(world, &answer)?
+        print_table(world, &answer)?;
     }
     if answer.is_cut {
         let (rows, most) = (answer.rows.len(), size(args.max_bytes));

@@ -42,6 +42,7 @@ use crate::world::World;
 /// `modelPricing` in the client's managed or user settings and `--prices` replace. `>`: at least
 /// that much, because an answer was recorded before it ended, or its model has no price.
 #[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct UsageArgs {
     /// What the rows are
     #[arg(long, value_parser = by(), default_value = "day", value_name = "WHAT")]

@@ -19,7 +19,7 @@ impl Catalog {
     }
 
     pub(crate) fn ledger_of(&self, homes: &[PathBuf]) -> rusqlite::Result<Ledger> {
-        Ok(Ledger::new(self.known_messages(self.files(homes)?)?))
+        Ok(Ledger::new(self.known_messages(&self.files(homes)?)?))
     }
 
     /// All messages of the API in these homes, as the files are now: of files that have not changed,
@@ -45,7 +45,7 @@ impl Catalog {
         let roots: Vec<PathBuf> = homes.iter().map(root_of).collect();
         let mut files = self.files(&roots).map_err(sql)?;
         files.retain(|file| !is_read.contains(file.path.as_path()));
-        all.extend(self.known_messages(files).map_err(sql)?);
+        all.extend(self.known_messages(&files).map_err(sql)?);
         Ok(Ledger { unreadable, ..Ledger::new(all) })
     }
 
@@ -71,12 +71,12 @@ impl Catalog {
         if new.is_whole {
             files.retain(|file| file.path != session);
         }
-        let mut all = self.known_messages(files).map_err(sql)?;
+        let mut all = self.known_messages(&files).map_err(sql)?;
         all.push(new.messages);
         Ok(Some(Ledger::new(all)))
     }
 
-    fn known_messages(&self, files: Vec<KnownFile>) -> rusqlite::Result<Vec<FileMessages>> {
+    fn known_messages(&self, files: &[KnownFile]) -> rusqlite::Result<Vec<FileMessages>> {
         let mut messages: HashMap<i64, Vec<MessageUsage>> =
             files.iter().map(|file| (file.number, Vec::new())).collect();
         // A scan of all messages is faster than many small queries, but not than few.

@@ -7,7 +7,7 @@
 //! [`Origins`](crate::conversation::ingest::Origins). So totals by day, session, project and so on
 //! agree.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -89,27 +89,35 @@ impl Ledger {
         files.sort_by(|one, other| one.source.path.cmp(&other.source.path));
         let mut ledger = Ledger::default();
         let mut places: HashMap<String, usize> = HashMap::new();
+        let mut copies: Vec<Copy> = Vec::new();
         for FileMessages { source, messages } in files {
             let number = ledger.sources.len();
             ledger.sources.push(source);
             for message in messages {
-                if let Some(at) = places.get(&message.id) {
-                    ledger.add_copy(*at, number, message);
+                if let Some(entry) = places.get(&message.id) {
+                    copies.push(Copy { entry: *entry, source: number, message });
                     continue;
                 }
                 places.insert(message.id.clone(), ledger.entries.len());
                 ledger.entries.push(LedgerEntry { message, source: number, copies: Vec::new() });
             }
         }
+        let mut shared = Shared::new(&ledger.entries, &copies);
+        for copy in copies {
+            ledger.add_copy(copy, &mut shared);
+        }
         ledger.entries.sort_by_key(|entry| (entry.source, entry.message.line));
         ledger
     }
 
-    fn add_copy(&mut self, at: usize, number: usize, mut copy: MessageUsage) {
+    fn add_copy(&mut self, copy: Copy, shared: &mut Shared) {
+        let Copy { entry: at, source: number, message: mut copy } = copy;
         let is_earlier = {
             let known = &self.entries[at];
-            let before = Claim::new(&copy, &self.sources[number]);
-            before < Claim::new(&known.message, &self.sources[known.source])
+            let [ours, theirs] = [&self.sources[number], &self.sources[known.source]];
+            let records = Claim::new(&copy, ours).cmp(&Claim::new(&known.message, theirs));
+            let age = || (ours.modified, &ours.session).cmp(&(theirs.modified, &theirs.session));
+            records.then_with(|| shared.order(number, known.source)).then_with(age).is_lt()
         };
         let entry = &mut self.entries[at];
         // Of several figures, the one with the most output is the latest; and if any record shows
@@ -136,30 +144,77 @@ impl Ledger {
     }
 }
 
-/// Which of two files recorded a message first: the one whose session the record names, then the
-/// one where it is older, then the one with more lines before it, because a copy leaves lines out;
-/// then the older file.
+/// A message that another file has too.
+struct Copy {
+    entry: usize,
+    source: usize,
+    message: MessageUsage,
+}
+
+/// Which of two records of a message is the first: the one in the session that it names, then the
+/// older one. If they do not show it, the files do ([`Shared::order`]), or the older file is first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Claim<'a> {
+struct Claim {
     names_other: bool,
     has_no_time: bool,
     time: Option<Time>,
-    line: Reverse<u64>,
-    modified: SystemTime,
-    session: &'a SessionId,
 }
 
-impl<'a> Claim<'a> {
-    fn new(message: &MessageUsage, source: &'a CountedFile) -> Claim<'a> {
+impl Claim {
+    fn new(message: &MessageUsage, source: &CountedFile) -> Claim {
         let named = message.session.as_deref();
         Claim {
             names_other: named.is_some_and(|named| source.session != named),
             has_no_time: message.time.is_none(),
             time: message.time,
-            line: Reverse(message.line),
-            modified: source.modified,
-            session: &source.session,
         }
+    }
+}
+
+/// The messages that several files have.
+struct Shared {
+    /// Of each file, in the order of its lines.
+    messages: HashMap<usize, Vec<(u64, usize)>>,
+    /// The line of a message in a file.
+    lines: HashMap<(usize, usize), u64>,
+    orders: HashMap<(usize, usize), Ordering>,
+}
+
+impl Shared {
+    fn new(entries: &[LedgerEntry], copies: &[Copy]) -> Shared {
+        let (messages, lines, orders) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut shared = Shared { messages, lines, orders };
+        for copy in copies {
+            let first = &entries[copy.entry];
+            shared.add(copy.entry, first.source, first.message.line);
+            shared.add(copy.entry, copy.source, copy.message.line);
+        }
+        shared.messages.values_mut().for_each(|list| list.sort_unstable());
+        shared
+    }
+
+    fn add(&mut self, entry: usize, source: usize, line: u64) {
+        if self.lines.insert((entry, source), line).is_none() {
+            self.messages.entry(source).or_default().push((line, entry));
+        }
+    }
+
+    /// The file with more lines before the last message that both have is first: a copy leaves
+    /// lines out.
+    fn order(&mut self, one: usize, other: usize) -> Ordering {
+        if let Some(known) = self.orders.get(&(one, other)) {
+            return *known;
+        }
+        let (lines, none) = (&self.lines, Vec::new());
+        let [ours, theirs] = [one, other].map(|at| self.messages.get(&at).unwrap_or(&none));
+        // The shorter list, from its end.
+        let (list, there) = if ours.len() <= theirs.len() { (ours, other) } else { (theirs, one) };
+        let last = list.iter().rev().find(|(_, entry)| lines.contains_key(&(*entry, there)));
+        let line = |entry, source| lines.get(&(entry, source)).copied().map(Reverse);
+        let order =
+            last.map_or(Ordering::Equal, |(_, entry)| line(*entry, one).cmp(&line(*entry, other)));
+        self.orders.insert((one, other), order);
+        order
     }
 }
 
