@@ -58,6 +58,9 @@ pub(crate) struct StripArgs {
     /// Only calls, results and copies of this tool (can be repeated)
     #[arg(long, value_name = "NAME", help_heading = "Where")]
     tool: Vec<String>,
+    /// Only calls, results and copies about this file, by its path in the call (can be repeated)
+    #[arg(long, value_name = "PATH", help_heading = "Where")]
+    file: Vec<String>,
     /// Only what is older than this many turns, whatever it is; replaces what a preset keeps
     #[arg(long, value_name = "TURNS", help_heading = "Where")]
     older_than: Option<usize>,
@@ -101,7 +104,7 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
         let hint = "strip less, or start a new session";
         return Err(Failure::usage("nothing would be left of the conversation", Some(hint)));
     }
-    let kept = kept(args, &what, &read.subject);
+    let kept = kept(args, &what, &read.subject)?;
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     let mut policy = args.target.policy(Verb::Strip, place);
     if what.agents {
@@ -117,13 +120,13 @@ pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> 
 
 /// The note for a session whose results are all in the turns that are kept: says so, and what would
 /// help.
-fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Option<String> {
+fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Result<Option<String>, Failure> {
     let (turns, answers) = match what.keep {
         Keep::Turns(turns) => (turns, None),
         Keep::Seen { turns, answers } => (turns, Some(answers)),
     };
-    let Spared { taken: 0, kept: kept @ 1.., tokens } = change::spared(subject, what) else {
-        return None;
+    let Spared { taken: 0, kept: kept @ 1.., tokens } = change::spared(subject, what)? else {
+        return Ok(None);
     };
     let by = match args.preset {
         Some(how) if answers.is_some() => format!("`{}`", how.name()),
@@ -134,11 +137,11 @@ fn kept(args: &StripArgs, what: &Strip, subject: &Subject) -> Option<String> {
         1 => "the only result is".to_owned(),
         _ => format!("all {} are", count(kept as u64, "result")),
     };
-    Some(format!(
+    Ok(Some(format!(
         "{results} in the last {}{answers}, which {by} keeps; `--results --older-than 0` would save ~{} tokens",
         count(turns as u64, "turn"),
         grouped(tokens)
-    ))
+    )))
 }
 
 fn what(args: &StripArgs) -> Result<Strip, Failure> {
@@ -158,6 +161,7 @@ fn what(args: &StripArgs) -> Result<Strip, Failure> {
     what.snapshots |= args.snapshots;
     what.agents |= args.agents;
     what.tools.clone_from(&args.tool);
+    what.files.clone_from(&args.file);
     what.keep = args.older_than.map_or(what.keep, Keep::Turns);
     what.over = args.over.unwrap_or(what.over);
     if what.is_nothing() {

@@ -16,6 +16,8 @@ mod late;
 mod proof;
 mod relink;
 mod repair;
+mod saving;
+mod selected;
 mod splice;
 mod strip;
 mod write;
@@ -32,10 +34,12 @@ pub use ids::Renames;
 pub use late::Keep;
 pub use proof::{Proof, Snapshot, prove};
 pub use repair::{Repaired, repair};
+pub use saving::saving;
 pub use strip::{Preset, Spared, Strip, spared, strip};
 pub use write::Written;
 
 use crate::client::check::{Case, Code, Finding, Judged, Verdict};
+use crate::client::context::{Context, count_sent};
 use crate::client::history::{History, Refusal, Rules, outline};
 use crate::conversation::Conversation;
 use crate::conversation::table::{AnswerId, BlockId, RowId};
@@ -55,6 +59,8 @@ pub struct Subject {
     found: Result<History, Refusal>,
     /// The verdict and findings, computed on first use.
     judged: OnceLock<Judged>,
+    /// The tokens of what is sent, computed on first use.
+    context: OnceLock<Context>,
 }
 
 impl Subject {
@@ -67,7 +73,7 @@ impl Subject {
     pub fn of_file(file: File, path: &Path, rules: Rules) -> crate::Result<Subject> {
         let case = Case::open(file, path)?;
         let found = outline(&case.conversation, rules, Some("..."))?;
-        Ok(Subject { case, rules, found, judged: OnceLock::new() })
+        Ok(Subject { case, rules, found, judged: OnceLock::new(), context: OnceLock::new() })
     }
 
     /// The verdict and findings.
@@ -94,6 +100,26 @@ impl Subject {
     /// Everything that is wrong, worst first.
     pub fn findings(&self) -> crate::Result<&[Finding]> {
         Ok(&self.judged()?.findings)
+    }
+
+    /// Like [`Subject::open`], and the branch that this version resumes is the live one.
+    pub fn open_as(path: &Path, rules: Rules) -> crate::Result<Subject> {
+        let mut subject = Subject::open(path, rules)?;
+        subject.case.conversation.resume_as(rules);
+        Ok(subject)
+    }
+
+    /// The tokens of what is sent; a refusal if nothing is.
+    pub fn context(&self) -> crate::Result<Result<&Context, Refusal>> {
+        let found = match &self.found {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(*refusal)),
+        };
+        if let Some(context) = self.context.get() {
+            return Ok(Ok(context));
+        }
+        let context = count_sent(&self.case.conversation, found, self.rules, None)?;
+        Ok(Ok(self.context.get_or_init(|| context)))
     }
 
     /// The session itself.

@@ -49,6 +49,7 @@ pub(crate) use examine::{Mark, ThinkingFault, What, fields};
 use finding::Findings;
 pub(crate) use image::{
     LARGEST as LARGEST_IMAGE, LONGEST_OF_MANY, LONGEST_SIDE, MANY, MOST, OTHER_TYPE, media_type,
+    pixels,
 };
 
 /// The result of a check.

@@ -32,6 +32,7 @@ pub(crate) use block::CallId;
 pub use block::SentBlock;
 pub use changes::{CHANGES, Change};
 pub use file_order::in_file_order;
+pub(crate) use model::is_at_least;
 pub use model::{Limit, takes_system};
 pub(crate) use normalize::without_suffix;
 pub(crate) use published::ranges_for;
@@ -44,9 +45,9 @@ pub(crate) use tree::leaf;
 
 use crate::conversation::Conversation;
 use crate::conversation::table::{BlockId, Id, Ids, RowId};
-use crate::format::entry::Kind;
+use crate::format::entry::{Entry, Kind};
 pub(crate) use attachment::AttachmentCache;
-use attachment::{Sending, System};
+use attachment::{Sending, Sent, System};
 use line::Line;
 use tree::Tree;
 
@@ -386,6 +387,19 @@ fn build(
         model: model.name.to_owned(),
         limit,
     }))
+}
+
+/// The texts and images that a client sends for an attachment if that model continues.
+pub(crate) fn attached(entry: &Entry<'_>, rules: Rules, model: &str) -> Vec<SentBlock> {
+    let is_dropped =
+        |sent: &Sent| sent.system == System::Dropped && takes_system(model) && rules.sends_system;
+    let sent = attachment::sent(entry, Sending::new(rules)).into_iter();
+    let sent = sent.filter(|sent| !is_dropped(sent));
+    sent.map(|sent| match sent.image {
+        Some(image) => SentBlock::image(image),
+        None => SentBlock::text(&sent.text),
+    })
+    .collect()
 }
 
 /// How many attachments of each type a text is created for.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use crate::format::content::{Block, BlockKind};
 use crate::format::json::{Json, Object, Shape};
 
 /// The arguments that describe a call best, by tool.
@@ -61,6 +62,12 @@ pub fn about(tool: &str, input: Json<'_>) -> String {
         None => input.members().filter_map(|(_, value)| value.text()).take(1).collect(),
     };
     texts.join(" ")
+}
+
+/// The file that a call reads or writes.
+pub fn file<'a>(call: &Block<'a>) -> Option<Cow<'a, str>> {
+    let input = call.get("input").filter(|_| call.kind() == BlockKind::ToolUse)?;
+    ["file_path", "notebook_path"].iter().find_map(|name| input.get(name)?.text())
 }
 
 fn todos(input: &Object<'_>) -> String {

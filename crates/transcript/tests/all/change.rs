@@ -328,6 +328,7 @@ fn strip_never_breaks_a_pair() {
             snapshots: coin(),
             agents: coin(),
             tools: if coin() { vec!["Read".to_owned()] } else { Vec::new() },
+            files: Vec::new(),
             keep: match (coin(), coin()) {
                 (true, true) => Keep::Seen { turns: 2, answers: 1 },
                 (true, false) => Keep::Turns(2),

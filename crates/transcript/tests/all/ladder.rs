@@ -133,7 +133,7 @@ fn long_turn(calls: usize, size: usize) -> String {
 
 fn spared(text: &str, preset: Preset) -> Spared {
     let before: Subject = subject(text.as_bytes(), Rules::newest());
-    change::spared(&before, &Strip::preset(preset))
+    change::spared(&before, &Strip::preset(preset)).unwrap()
 }
 
 /// In a single turn with many calls, only the last answers stay. One with few calls stays as a

@@ -10,6 +10,7 @@
 
 mod change;
 mod check;
+mod context;
 mod conversation;
 mod damage;
 mod docs;

@@ -6,6 +6,7 @@ use std::thread;
 
 use super::{Change, Deed, Subject, Written};
 use crate::client::check::{Finding, Reach, Verdict};
+use crate::client::context::{Context, Difference, NextRequest, Reason, count_sent};
 use crate::client::history::{History, Message, Role, SentBlock};
 use crate::conversation::table::{Table, digest};
 use crate::format::content::BlockKind;
@@ -43,6 +44,9 @@ pub struct Snapshot {
     pub pairs: usize,
     /// Tool calls that are sent without a result, and results without a call.
     pub unpaired: usize,
+    /// What the next request is; `None` if the session does not resume.
+    #[serde(skip)]
+    pub next: Option<NextRequest>,
     /// How many messages are sent, summed up, left and lost.
     #[serde(flatten)]
     pub reach: Reach,
@@ -76,59 +80,85 @@ pub fn prove(
         )
     });
     let (old, new) = (old?, new?);
-    let same = old.iter().zip(&new).take_while(|(old, new)| old.0 == new.0).count();
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    // Both end with the next prompt.
+    let same = same.min(old.len().saturating_sub(1)).min(new.len().saturating_sub(1));
+    // Also if the end of the conversation is gone.
+    let is_same = same + 1 >= new.len();
+    let counted = before.context()?.ok();
+    let recounted = counted.map(|counted| recount(after, counted)).transpose()?.flatten();
+    let next = counted.map(|context| context.next(before.conversation(), None)).transpose()?;
+    let next_after = match (&recounted, &next) {
+        (Some(context), Some(next)) => {
+            let prefix = if is_same { context.tokens } else { context.of_messages(same) };
+            Some(next.after(context.tokens, prefix, difference(after, same)))
+        }
+        _ => None,
+    };
+    let new_tokens = recounted.as_ref().map(|after| after.tokens - after.of_messages(same));
     Ok(Proof {
-        before: side(before, &old)?,
-        after: side(after, &new)?,
+        before: side(before, old.len(), counted, next)?,
+        after: side(after, new.len(), recounted.as_ref(), next_after)?,
         written,
-        // Both end with the next prompt.
-        same: same.min(old.len().saturating_sub(1)).min(new.len().saturating_sub(1)),
-        new_tokens: new[same.min(new.len())..].iter().map(|(_, tokens)| tokens).sum(),
+        same,
+        new_tokens: new_tokens.unwrap_or(0),
         deeds: change.deeds.clone(),
     })
 }
 
-/// For each message, a hash of its content and the approximate number of tokens.
-fn sketch(subject: &Subject) -> Vec<(u64, u64)> {
+/// The tokens of the result: what is the same counts the same.
+fn recount(after: &Subject, counted: &Context) -> crate::Result<Option<Context>> {
+    let Ok(found) = &after.found else { return Ok(None) };
+    let scale = counted.scale();
+    count_sent(after.conversation(), found, after.rules, Some(&scale)).map(Some)
+}
+
+/// Where the request differs: at its first message that is not the same.
+fn difference(after: &Subject, same: usize) -> Difference {
+    let table = &after.conversation().table;
+    let found = after.found.as_ref().ok();
+    let message = found.and_then(|found| found.messages.get(same));
+    let block = message.and_then(|message| message.blocks.iter().find_map(SentBlock::origin));
+    let line = block.map(|block| table.row(table.block(block).row).line);
+    Difference { message: same + 1, line, kind: None, reason: Reason::Edit }
+}
+
+/// For each message, a hash of its content.
+fn sketch(subject: &Subject) -> Vec<u64> {
     let Ok(found) = &subject.found else { return Vec::new() };
     let table = &subject.case.conversation.table;
     found.messages.iter().map(|message| sketch_of(table, message)).collect()
 }
 
-fn sketch_of(table: &Table, message: &Message) -> (u64, u64) {
-    let mut tokens = 0;
+fn sketch_of(table: &Table, message: &Message) -> u64 {
     let mut hashes = vec![message.role as u64];
     for block in &message.blocks {
         let origin = block.origin();
         hashes.push(origin.map_or_else(|| hash(block.raw()), |origin| table.hash(origin)));
-        let size = origin.map_or(block.raw().len() as u64, |origin| table.size(origin));
-        tokens += match block.kind() {
-            BlockKind::Image => IMAGE_TOKENS.min(size / BYTES_A_TOKEN),
-            _ => size / BYTES_A_TOKEN,
-        };
     }
-    (hash(&hashes), tokens)
+    hash(&hashes)
 }
 
 fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
     digest(value)
 }
 
-/// About how many bytes of JSON make a token.
-pub(super) const BYTES_A_TOKEN: u64 = 4;
-
-/// About how many tokens an image of the usual size costs.
-const IMAGE_TOKENS: u64 = 1_600;
-
-fn side(subject: &Subject, sketch: &[(u64, u64)]) -> crate::Result<Snapshot> {
+fn side(
+    subject: &Subject,
+    messages: usize,
+    counted: Option<&Context>,
+    next: Option<NextRequest>,
+) -> crate::Result<Snapshot> {
     let judged = subject.judged()?;
     let (pairs, unpaired) = subject.found.as_ref().map_or((0, 0), pairs);
     Ok(Snapshot {
         verdict: judged.verdict,
         reach: judged.reach,
         bytes: subject.case.conversation.table.end,
-        messages: sketch.len().saturating_sub(1),
-        tokens: sketch.iter().map(|(_, tokens)| tokens).sum(),
+        // The last one is the next prompt.
+        messages: messages.saturating_sub(1),
+        tokens: counted.map_or(0, Context::of_all_messages),
+        next,
         pairs,
         unpaired,
         findings: judged.findings.clone(),

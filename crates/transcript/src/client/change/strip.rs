@@ -13,7 +13,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::edit::BlockEdit;
 use super::late::{Keep, Late};
-use super::proof::BYTES_A_TOKEN;
+use super::saving::note_tokens;
+use super::selected::Selected;
 use super::splice::To;
 use super::{Change, Subject};
 use crate::client::check::What;
@@ -49,6 +50,8 @@ pub struct Strip {
     pub agents: bool,
     /// Only calls and results of these tools; if empty, of all tools.
     pub tools: Vec<String>,
+    /// Only calls and results about these files, as the calls name them; if empty, about all.
+    pub files: Vec<String>,
     /// What is kept at the end of the conversation.
     pub keep: Keep,
     /// Only results of at least this many bytes.
@@ -113,27 +116,32 @@ pub struct Spared {
 }
 
 /// Counts what is kept only because it is at the end of the conversation.
-pub fn spared(subject: &Subject, what: &Strip) -> Spared {
+pub fn spared(subject: &Subject, what: &Strip) -> crate::Result<Spared> {
     let everywhere = Strip { keep: Keep::default(), ..what.clone() };
-    let taken = emptied(subject, what);
-    let mut kept = emptied(subject, &everywhere);
+    let taken = emptied(subject, what)?;
+    let mut kept = emptied(subject, &everywhere)?;
     kept.retain(|block| !taken.contains(block));
-    let table = &subject.case.conversation.table;
-    let sent: HashSet<RowId> = subject.sent().0.iter().copied().collect();
-    let saved = kept.iter().filter(|block| sent.contains(&table.block(**block).row));
-    let bytes: u64 = saved.map(|block| table.size(*block).saturating_sub(SHORTEST)).sum();
-    Spared { taken: taken.len(), kept: kept.len(), tokens: bytes / BYTES_A_TOKEN }
+    let tokens = match subject.context()? {
+        Ok(context) if !kept.is_empty() => {
+            let is_kept = |block: &BlockId| kept.contains(block);
+            let parts =
+                context.parts.iter().filter(|part| part.block.as_ref().is_some_and(is_kept));
+            parts.map(|part| part.tokens.saturating_sub(note_tokens(context))).sum()
+        }
+        _ => 0,
+    };
+    Ok(Spared { taken: taken.len(), kept: kept.len(), tokens })
 }
 
-fn emptied(subject: &Subject, what: &Strip) -> HashSet<BlockId> {
-    let mut stripping = Stripping::new(subject, what);
+fn emptied(subject: &Subject, what: &Strip) -> crate::Result<HashSet<BlockId>> {
+    let mut stripping = Stripping::new(subject, what)?;
     stripping.blocks();
-    stripping.emptied
+    Ok(stripping.emptied)
 }
 
 /// Plans what to remove.
 pub fn strip(subject: &Subject, what: &Strip) -> crate::Result<Change> {
-    let mut stripping = Stripping::new(subject, what);
+    let mut stripping = Stripping::new(subject, what)?;
     stripping.blocks();
     stripping.thinking();
     stripping.leftovers();
@@ -163,14 +171,16 @@ struct Stripping<'a> {
     emptied: HashSet<BlockId>,
     /// Blocks that are images, and tool results that contain images.
     images: HashSet<BlockId>,
+    /// The calls that may be removed, or whose results may.
+    selected: Selected<'a>,
     /// How many calls, emptied results, thinking blocks and images.
     counts: [u64; 4],
 }
 
 impl<'a> Stripping<'a> {
-    fn new(subject: &'a Subject, what: &'a Strip) -> Self {
+    fn new(subject: &'a Subject, what: &'a Strip) -> crate::Result<Self> {
         let conversation = &subject.case.conversation;
-        Stripping {
+        Ok(Stripping {
             conversation,
             what,
             change: Change::new(conversation),
@@ -178,8 +188,9 @@ impl<'a> Stripping<'a> {
             gone: vec![false; conversation.table.blocks().len()],
             emptied: HashSet::new(),
             images: images(subject),
+            selected: Selected::new(conversation, &what.tools, &what.files)?,
             counts: [0; 4],
-        }
+        })
     }
 
     fn all_parts(&self) -> impl Iterator<Item = BlockId> + use<> {
@@ -210,7 +221,7 @@ impl<'a> Stripping<'a> {
                     // A result without a call is removed with the rest, unless only some tools were
                     // asked for.
                     let is_orphan = self.conversation.pairs.of(block).is_none()
-                        && self.what.tools.is_empty()
+                        && self.selected.is_everything()
                         && table.size(block) >= self.what.over;
                     let goes = is_wanted || is_orphan;
                     self.gone[block.index()] = goes;
@@ -232,7 +243,6 @@ impl<'a> Stripping<'a> {
     /// kept, the pair is kept.
     fn wanted(&self) -> HashSet<Id> {
         let table = &self.conversation.table;
-        let names = &self.what.tools;
         let mut sizes: HashMap<Id, u64> = HashMap::new();
         let (mut wanted, mut fixed) = (HashSet::new(), HashSet::new());
         for block in self.all_parts() {
@@ -244,9 +254,7 @@ impl<'a> Stripping<'a> {
             if part.kind.is_result() {
                 let size = sizes.entry(id).or_default();
                 *size = table.size(block).max(*size);
-            } else if names.is_empty()
-                || table.text(part.name).is_some_and(|name| names.iter().any(|tool| tool == name))
-            {
+            } else if self.selected.has(table, block) {
                 wanted.insert(id);
             }
         }
@@ -366,10 +374,8 @@ impl<'a> Stripping<'a> {
             if is_result && !self.change.goes(id) && !self.late.unseen[id.index()] {
                 let part = table.blocks_of(id).find(|part| table.block(*part).kind.is_result());
                 let call = part.and_then(|part| self.conversation.pairs.of(part));
-                let name = call.and_then(|call| table.text(table.block(call).name));
-                let names = &self.what.tools;
-                if names.is_empty()
-                    || name.is_some_and(|name| names.iter().any(|tool| tool == name))
+                if self.selected.is_everything()
+                    || call.is_some_and(|call| self.selected.has(table, call))
                 {
                     self.change.edit(id).set("toolUseResult", To::Nothing);
                 }

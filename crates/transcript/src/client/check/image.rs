@@ -104,7 +104,7 @@ impl Image {
             image.fault = Some(ImageFault::Encoding);
             return image;
         }
-        let head = STANDARD.decode(&bytes[..bytes.len().min(LOOKED_AT)]).unwrap_or_default();
+        let head = head(bytes);
         if let Some(found) = media_type(&head)
             && found != media
         {
@@ -113,6 +113,20 @@ impl Image {
         image.side = imagesize::blob_size(&head).ok().map(|size| size.width.max(size.height));
         image
     }
+}
+
+/// The first bytes of an image, decoded.
+fn head(data: &[u8]) -> Vec<u8> {
+    // Groups of four characters: what is left of a cut one would be an error.
+    let whole = data.len().min(LOOKED_AT) / 4 * 4;
+    STANDARD.decode(&data[..whole]).unwrap_or_default()
+}
+
+/// The width and the height of an image block, in pixels.
+pub(crate) fn pixels(block: &Block<'_>) -> Option<(usize, usize)> {
+    let data = block.get("source")?.get("data")?.text()?;
+    let size = imagesize::blob_size(&head(data.as_bytes())).ok()?;
+    Some((size.width, size.height))
 }
 
 /// What the API calls the type of an image, by its first bytes; `None` if they are not an image.

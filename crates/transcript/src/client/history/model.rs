@@ -93,7 +93,12 @@ fn is_offered(model: &str, version: [u32; 3]) -> bool {
 
 /// Whether a model accepts messages of the role `system`: 4.8 and later do.
 pub fn takes_system(model: &str) -> bool {
-    family(model).is_some_and(|(_, numbers)| numbers >= vec![4, 8])
+    is_at_least(model, [4, 8])
+}
+
+/// Whether a model has that number or a later one.
+pub(crate) fn is_at_least(model: &str, number: [u32; 2]) -> bool {
+    family(model).is_some_and(|(_, numbers)| numbers[..] >= number[..])
 }
 
 /// How long a conversation is, and from which length on the client asks for a summary of it before
