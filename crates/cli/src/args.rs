@@ -5,9 +5,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, chat, check, clone, completions, drift, export, files, follow, fork, history, home, hook,
-    index, inventory, ls, man, pick, repair, resume, search, ship, show, sql, strip, tree, turns,
-    undo, usage,
+    cat, chat, check, clone, completions, context, drift, export, files, follow, fork, history,
+    home, hook, index, inventory, ls, man, pick, price, repair, resume, search, ship, show, sql,
+    strip, tree, turns, undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -38,7 +38,8 @@ Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configura
 3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, or changed \
 since it was read), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
 `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
-12 Claude Code does not resume it (also `history`, `resume`); 130 left without a choice (`pick`)";
+12 Claude Code does not resume it (also `history`, `context`, `price`, `resume`); \
+130 left without a choice (`pick`)";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Export(export::ExportArgs),
     Check(check::CheckArgs),
     History(history::HistoryArgs),
+    Context(context::ContextArgs),
+    Price(price::PriceArgs),
     Repair(repair::RepairArgs),
     Strip(strip::StripArgs),
     Clone(clone::CloneArgs),
@@ -99,6 +102,8 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Tree(args)) => tree::tree(world, &args),
         Some(Command::Check(args)) => check::check(world, &args),
         Some(Command::History(args)) => history::history(world, &args),
+        Some(Command::Context(args)) => context::context(world, &args),
+        Some(Command::Price(args)) => price::price(world, &args),
         Some(Command::Clone(args)) => clone::clone(world, &args),
         Some(Command::Fork(args)) => fork::fork(world, &args),
         Some(Command::Strip(args)) => strip::strip(world, &args),

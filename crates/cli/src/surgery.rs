@@ -14,6 +14,7 @@ use transcript::conversation::place::Session;
 use workshop::{Done, Force, Job, Mode, Notice, Place, Plan, Policy, Read, Verb};
 
 use crate::failure::Failure;
+use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
 use report::ChangeReport;
@@ -82,7 +83,8 @@ pub(crate) fn carry_out(
     if matches!(outcome.done, Done::Unchanged) && !target.json {
         world.out.note("nothing to strip")?;
     } else {
-        let report = ChangeReport::new(world, &job, target, &outcome);
+        let prices = prices::in_force(world, None)?;
+        let report = ChangeReport::new(world, &job, target, &outcome, &prices);
         match &outcome.done {
             Done::Returned(file) => {
                 io::copy(&mut BufReader::new(file), &mut world.out)?;
@@ -131,5 +133,6 @@ pub(crate) fn nothing(
     }
     let (copies, left) = (None, Vec::new());
     let outcome = workshop::Outcome { proof, done: Done::Unchanged, session: None, copies, left };
-    ChangeReport::new(world, job, target, &outcome).say(world)
+    let prices = prices::in_force(world, None)?;
+    ChangeReport::new(world, job, target, &outcome, &prices).say(world)
 }

@@ -17,9 +17,9 @@ use crate::world::World;
 
 /// The commands that open the picker. Those for programs do not (`cat`, `export json`), nor those
 /// for many sessions, nor `follow`, which is for the session that is running.
-const COMMANDS: [&str; 12] = [
-    "check", "clone", "files", "fork", "history", "md", "repair", "resume", "show", "strip",
-    "tree", "turns",
+const COMMANDS: [&str; 14] = [
+    "check", "clone", "context", "files", "fork", "history", "md", "price", "repair", "resume",
+    "show", "strip", "tree", "turns",
 ];
 
 /// A command line without a session.
@@ -124,6 +124,8 @@ mod tests {
             "fork --at 3",
             "strip --calls -o x",
             "resume",
+            "context --by tool",
+            "price",
             "--home x show --full",
         ] {
             let verb = line.split(' ').find(|word| COMMANDS.contains(word));

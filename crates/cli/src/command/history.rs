@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use transcript::client::history::{self, Limit, Message, Note, Refusal};
+use transcript::client::history::{self, Limit, Message, Note};
 use transcript::conversation::Conversation;
 use transcript::conversation::table::{BlockId, Id, RowId};
 
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BOLD, DIM, harmless, open_object};
 use crate::page::{Lead, Page, Span};
+use crate::refusal::{place, why};
 use crate::select;
 use crate::text::{count, grouped, one_line};
 use crate::version::{self, Asked};
@@ -80,33 +81,6 @@ pub(crate) fn history(world: &mut World, args: &HistoryArgs) -> Result<(), Failu
         json(world, &head, &messages)
     } else {
         read(world, &messages, &notes)
-    }
-}
-
-/// The line number of a record; its byte offset if not all lines were read.
-fn place(conversation: &Conversation, row: RowId) -> String {
-    let row = conversation.table.row(row);
-    if conversation.table.start == 0 {
-        format!("line {}", row.line)
-    } else {
-        format!("byte {}", row.offset)
-    }
-}
-
-/// Why a client does not resume.
-fn why(conversation: &Conversation, refusal: Refusal) -> String {
-    let line = |row| place(conversation, row);
-    match refusal {
-        Refusal::Nothing => "it contains no conversation".to_owned(),
-        Refusal::NoEnd => "it has no end to continue from".to_owned(),
-        Refusal::NoTime(row) => format!("the record at {} has no valid time", line(row)),
-        Refusal::Input(row) => {
-            format!("it ends with a call at {} whose input has an unexpected type", line(row))
-        }
-        Refusal::Null(line) => format!("line {line} is `null`, and the client exits on it"),
-        Refusal::Loop(row) => {
-            format!("the parent links form a cycle at {}; the client never returns", line(row))
-        }
     }
 }
 

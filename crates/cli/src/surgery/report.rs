@@ -5,6 +5,7 @@ use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
+use transcript::conversation::price::Prices;
 use workshop::{Done, Job, Outcome, Place, Verb};
 
 use super::Target;
@@ -12,6 +13,7 @@ use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
 use crate::page::{Lead, Page, Span};
+use crate::prospect::{self, Payoff, Prospect, ProspectJson};
 use crate::resume_command::resume_command;
 use crate::text::{count, fit, grouped, line_list, one_line, shown};
 use crate::world::World;
@@ -36,6 +38,8 @@ pub(super) struct ChangeReport<'a> {
     skipped: Vec<String>,
     /// The name of the change in the journal.
     entry: Option<String>,
+    /// The next message, before and after the change.
+    prospects: Option<[Prospect<'a>; 2]>,
 }
 
 impl<'a> ChangeReport<'a> {
@@ -44,6 +48,7 @@ impl<'a> ChangeReport<'a> {
         job: &Job<'_>,
         target: &Target,
         outcome: &'a Outcome,
+        prices: &'a Prices,
     ) -> ChangeReport<'a> {
         let short = job.session.id.short();
         let found = preview(&job.session.path).unwrap_or_default();
@@ -62,7 +67,16 @@ impl<'a> ChangeReport<'a> {
             Done::Shown | Done::Unchanged | Done::Returned(_) => (None, None),
         };
         let verb = job.policy.verb;
+        let now = prospect::now(world);
+        let next = [&outcome.proof.before, &outcome.proof.after].map(|side| side.next.as_ref());
+        let prospects = match next {
+            [Some(before), Some(after)] => {
+                Some([before, after].map(|next| Prospect::new(next, now, prices)))
+            }
+            _ => None,
+        };
         ChangeReport {
+            prospects,
             proof: &outcome.proof,
             verb,
             head: format!("{} of {short}", verb.name()),
@@ -219,6 +233,8 @@ impl<'a> ChangeReport<'a> {
         };
         let cache = if is_same {
             "nothing is lost: all messages are sent as before".to_owned()
+        } else if *same >= after.messages {
+            "nothing is lost: what is left is sent as before".to_owned()
         } else {
             format!(
                 "lost from API message {} on: ~{} tokens are sent again, once",
@@ -253,6 +269,7 @@ impl<'a> ChangeReport<'a> {
             ("bytes", format!("{} → {}", grouped(before.bytes), grouped(after.bytes)), plain),
             ("sent", format!("{} → {}{saved}", sent(before), sent(after)), plain),
             ("cache", cache, plain),
+            ("price", self.price(), plain),
             (
                 "calls",
                 format!(
@@ -265,6 +282,25 @@ impl<'a> ChangeReport<'a> {
             ("reach", self.reach(), plain),
             ("verdict", format!("{} → {}", before.verdict.words(), after.verdict.words()), style),
         ]
+    }
+
+    /// What the next message costs, before and after, and when that pays for itself.
+    fn price(&self) -> String {
+        let Some([before, after]) = &self.prospects else {
+            return "not known: nothing would be sent".to_owned();
+        };
+        let line = after.line();
+        if before.next.tokens == after.next.tokens && before.usage == after.usage {
+            return format!("{line}; as before");
+        }
+        let pays = match Payoff::of(before, after) {
+            Payoff::Never => String::new(),
+            Payoff::AtOnce => "; it pays for itself at once".to_owned(),
+            Payoff::After(calls) => {
+                format!("; it pays for itself after {}", count(calls, "request"))
+            }
+        };
+        format!("{line}; before the change {}{pays}", before.price())
     }
 
     /// How many of the recorded messages are sent, before and after; if fewer are recorded, why.
@@ -314,6 +350,15 @@ impl<'a> ChangeReport<'a> {
             after,
             same_messages: *same,
             new_tokens: *new_tokens,
+            price: self.prospects.as_ref().map(|[before, after]| PriceJson {
+                before: before.json(),
+                after: after.json(),
+                pays_after: match Payoff::of(before, after) {
+                    Payoff::Never => None,
+                    Payoff::AtOnce => Some(0),
+                    Payoff::After(calls) => Some(calls),
+                },
+            }),
             done: deeds,
             remains: self.bad().into_iter().map(Remains::from).collect(),
             along: &self.along,
@@ -356,11 +401,20 @@ struct ProofJson<'a> {
     after: &'a Snapshot,
     same_messages: usize,
     new_tokens: u64,
+    price: Option<PriceJson<'a>>,
     done: &'a [Deed],
     remains: Vec<Remains<'a>>,
     along: &'a [String],
     left: &'a [String],
     skipped: &'a [String],
+}
+
+/// What the next message costs.
+#[derive(Serialize)]
+struct PriceJson<'a> {
+    before: ProspectJson<'a>,
+    after: ProspectJson<'a>,
+    pays_after: Option<u64>,
 }
 
 /// The session that was changed.

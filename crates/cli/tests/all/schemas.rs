@@ -92,6 +92,8 @@ const OF_A_FILE: &[(&str, Values, &[&str])] = &[
     ("check", Values::Lines, &["check", "FILE", "--json"]),
     ("check", Values::Lines, &["check", "FILE", "--json", "--as", "2.1.45"]),
     ("history", Values::Whole, &["history", "FILE", "--json"]),
+    ("context", Values::Whole, &["context", "FILE", "--json"]),
+    ("price", Values::Whole, &["price", "FILE", "--json"]),
     ("inventory", Values::Whole, &["inventory", "FILE", "--json"]),
     ("drift", Values::Lines, &["drift", "FILE", "--json"]),
     ("files", Values::Lines, &["files", "FILE", "--json"]),

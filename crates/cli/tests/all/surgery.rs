@@ -494,12 +494,12 @@ fn presets_are_a_ladder_on_one_turn() {
     exit 0
     --- stderr
     nothing to strip
-    all 6 results are in the last 2 turns and 8 answers, which `heavy` keeps; `--results --older-than 0` would save ~8,848 tokens
+    all 6 results are in the last 2 turns and 8 answers, which `heavy` keeps; `--results --older-than 0` would save ~9,498 tokens
     ");
-    // An estimate, but of the right size.
+    // By the same count as the proof.
     let help = env.run(&["strip", "short.jsonl", "--results", "--older-than", "0", "--dry-run"]);
     let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("~8,958 tokens less"), "{help}");
+    assert!(flat.contains("~9,498 tokens less"), "{help}");
     let all = env.run(&["strip", "short.jsonl", "--results", "--older-than", "1", "--dry-run"]);
     assert!(all.contains("in the last 1 turn, which `--older-than 1` keeps"), "{all}");
 }
