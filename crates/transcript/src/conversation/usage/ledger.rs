@@ -208,8 +208,9 @@ impl Shared {
         let (lines, none) = (&self.lines, Vec::new());
         let [ours, theirs] = [one, other].map(|at| self.messages.get(&at).unwrap_or(&none));
         // The shorter list, from its end.
-        let (list, there) = if ours.len() <= theirs.len() { (ours, other) } else { (theirs, one) };
-        let last = list.iter().rev().find(|(_, entry)| lines.contains_key(&(*entry, there)));
+        let (shorter, there) =
+            if ours.len() <= theirs.len() { (ours, other) } else { (theirs, one) };
+        let last = shorter.iter().rev().find(|(_, entry)| lines.contains_key(&(*entry, there)));
         let line = |entry, source| lines.get(&(entry, source)).copied().map(Reverse);
         let order =
             last.map_or(Ordering::Equal, |(_, entry)| line(*entry, one).cmp(&line(*entry, other)));
