@@ -35,7 +35,7 @@ class Session:
                   "sessionId": self.session, "version": "2.1.45", "gitBranch": "main", "type": kind,
                   "message": message, "uuid": uuid, "timestamp": f"2026-11-02T10:{minute:02}:00.000Z", **more}
         self.parent = uuid
-        self.lines.append(json.dumps(record))
+        self.lines.append(written(record))
         return self
 
     def ask(self, minute=0):
@@ -52,6 +52,11 @@ class Session:
 
     def text(self):
         return "\n".join(self.lines) + "\n"
+
+
+def written(record):
+    """A record as the client writes it: without spaces."""
+    return json.dumps(record, separators=(",", ":"))
 
 
 def traps():
@@ -83,13 +88,13 @@ def traps():
 
     main = Session().ask().answer("a", 50)
     agent = Session().ask().answer("x", 20)
-    agent.lines = [line.replace('"isSidechain": false', '"isSidechain": true, "agentId": "x"') for line in agent.lines]
+    agent.lines = [line.replace('"isSidechain":false', '"isSidechain":true,"agentId":"x"') for line in agent.lines]
     inside = {f"{ONE}.jsonl": main.text(), f"{ONE}/subagents/agent-x.jsonl": agent.text()}
     yield "a sub-agent in the session's folder", inside, (2, 70)
     yield "a sub-agent beside the session", {f"{ONE}.jsonl": main.text(), "agent-x.jsonl": agent.text()}, (2, 70)
 
     side = Session().ask().answer("a", 50)
-    side.lines += [line.replace('"isSidechain": false', '"isSidechain": true') for line in
+    side.lines += [line.replace('"isSidechain":false', '"isSidechain":true') for line in
                    Session().ask(4).answer("x", 20, 5).lines]
     yield "a sub-agent in the session's file", {f"{ONE}.jsonl": side.text()}, (2, 70)
 
@@ -103,7 +108,7 @@ def traps():
     yield "a record behind a torn one", {f"{ONE}.jsonl": "\n".join(torn) + "\n"}, (2, 120)
 
     timeless = Session().ask().answer("a", 50)
-    timeless.lines[1] = json.dumps({k: v for k, v in json.loads(timeless.lines[1]).items() if k != "timestamp"})
+    timeless.lines[1] = written({k: v for k, v in json.loads(timeless.lines[1]).items() if k != "timestamp"})
     yield "an answer without a time", {f"{ONE}.jsonl": timeless.text()}, (1, 50)
 
     dead = Session().ask().answer("a", 50)
@@ -145,6 +150,7 @@ def main():
         found = {"quipu": (total["output"], total["input"])}
         found["ccusage"] = totals(ask([ccusage, "claude", "daily", "--offline", "--json"], env))
         try:
+            subprocess.run([viewer, "sync"], env=env, capture_output=True, check=True)
             found["agentsview"] = totals(ask([viewer, "usage", "daily", "--all", "--json", "--offline"], env))
         finally:
             subprocess.run([viewer, "daemon", "stop"], env=env, capture_output=True, check=False)

@@ -82,11 +82,13 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
     let (mut worst, mut counts, mut unreadable) = (Verdict::Full, [0_u64; 4], 0);
     let mut secrets = 0;
     let redactor = world.redactor();
+    let is_table = !args.json && files.len() > EACH;
     let report_of = |at: usize| {
-        Session::at(&files[at])
-            .and_then(|session| examine(&session, agents(&session), rules, now, &redactor))
+        let report = Session::at(&files[at])
+            .and_then(|session| examine(&session, agents(&session), rules, now, &redactor));
+        (report, is_table.then(|| survey::of_file(&files[at])).flatten())
     };
-    threads::in_order(files.len(), args.threads.count(), report_of, |at, report| {
+    threads::in_order(files.len(), args.threads.count(), report_of, |at, (report, one)| {
         let path = &files[at];
         let report = match report {
             Ok(report) => report,
@@ -106,7 +108,6 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         } else if files.len() <= EACH {
             describe(world, path, &asked, &report)?;
         } else {
-            let one = survey::of_file(path);
             let lost = report.reach.lost;
             table.row(&[
                 one.as_ref().map(|one| short_id(&one.session)).unwrap_or_default(),
@@ -118,7 +119,7 @@ pub(crate) fn check(world: &mut World, args: &CheckArgs) -> Result<(), Failure> 
         }
         Ok(())
     })?;
-    if !args.json && files.len() > EACH {
+    if is_table {
         table.write(&mut world.out)?;
         let parts = [Verdict::Full, Verdict::Loss, Verdict::Rejected, Verdict::Refused]
             .into_iter()

@@ -127,6 +127,7 @@ CREATE TABLE limit_seen (
     seen INTEGER NOT NULL,
     used REAL NOT NULL
 );
+INSERT INTO text (text, rank) VALUES ('hashsize', 33554432);
 UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
 "];
 
