@@ -6,7 +6,7 @@ use transcript::conversation::place::Home;
 use super::*;
 use crate::catalog::Work;
 
-struct World {
+struct Sample {
     folder: tempfile::TempDir,
     redactor: Arc<Redactor>,
 }
@@ -52,10 +52,12 @@ fn session(more: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-impl World {
-    fn new() -> World {
-        let world =
-            World { folder: tempfile::tempdir().unwrap(), redactor: Arc::new(Redactor::default()) };
+impl Sample {
+    fn new() -> Sample {
+        let world = Sample {
+            folder: tempfile::tempdir().unwrap(),
+            redactor: Arc::new(Redactor::default()),
+        };
         world.put("-app/one.jsonl", &session(""));
         let copied = r#","forkedFrom":{"sessionId":"one","messageUuid":"x"}"#;
         world.put("-app/two.jsonl", &session(copied));
@@ -112,7 +114,7 @@ impl World {
 
 #[test]
 fn views_have_what_the_sessions_have() {
-    let world = World::new();
+    let world = Sample::new();
     for (query, wanted) in [
         (
             "SELECT session, project, prompt, started, day, records, prompts, agents, messages, \
@@ -157,7 +159,7 @@ fn views_have_what_the_sessions_have() {
 
 #[test]
 fn what_was_computed_is_computed_again_after_a_change() {
-    let world = World::new();
+    let world = Sample::new();
     let turns = "SELECT session, count(*) FROM turns WHERE agent IS NULL GROUP BY 1";
     assert_eq!(world.ask(turns), "one|2\ntwo|2");
     let more = record("user", "g", "\"f\"", 30, r#"{"role":"user","content":"third"}"#, "");
@@ -172,7 +174,7 @@ fn what_was_computed_is_computed_again_after_a_change() {
 
 #[test]
 fn nothing_but_the_views_can_be_read() {
-    let world = World::new();
+    let world = Sample::new();
     let path = world.folder.path().join("c.sqlite");
     let attach = format!("ATTACH '{}' AS x", path.display());
     for query in [
@@ -222,7 +224,7 @@ fn nothing_but_the_views_can_be_read() {
 
 #[test]
 fn what_queries_are_for_works() {
-    let world = World::new();
+    let world = Sample::new();
     for (query, wanted) in [
         ("SELECT 1;", "1"),
         ("select count(*) from SESSIONS", "2"),
@@ -246,7 +248,7 @@ fn what_queries_are_for_works() {
 
 #[test]
 fn an_answer_is_bounded() {
-    let world = World::new();
+    let world = Sample::new();
     let count = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
     let answer = world.ask_with(count, 3, 1_000).unwrap();
     assert_eq!((answer.rows.len(), answer.is_cut), (3, true));
@@ -268,7 +270,7 @@ fn an_answer_is_bounded() {
 
 #[test]
 fn only_homes_in_force_are_seen() {
-    let world = World::new();
+    let world = Sample::new();
     world.ask("SELECT 1");
     let mut catalog = Catalog::open(&world.folder.path().join("c.sqlite")).unwrap();
     for view in VIEWS {

@@ -377,8 +377,8 @@ fn one_line_for_the_status_line() {
 /// fork, and `ship` decides by that; the copy of the answer names the session.
 const OF_BOTH: [&str; 2] = ["msg_01UkhlEwI3tj56Z1QulHiwYa", "7c56dd36-6714-41a3-b7cb-481fee69cce2"];
 
-/// Whose message it is decides `usage` by messages, `ship` by turns. A session that `quipu clone` or
-/// `quipu fork` made is one of its own for `ship` (docs/traces.md).
+/// Whose message it is decides `usage` by messages, `ship` by turns. A session that `quipu clone`
+/// or `quipu fork` made is one of its own for `ship` (docs/traces.md).
 #[test]
 fn ship_and_usage_agree() {
     let recorded = |version: &str| {

@@ -1,8 +1,8 @@
 //! What is computed of sessions only when somebody asks for it: turns with their calls, and
 //! verdicts.
 //!
-//! Invariant: every row carries what it was computed from (the state of the files; for verdicts also
-//! the version of the rules), and is computed again if that is different now.
+//! Invariant: every row carries what it was computed from (the state of the files; for verdicts
+//! also the version of the rules), and is computed again if that is different now.
 
 use std::collections::HashMap;
 use std::fs;

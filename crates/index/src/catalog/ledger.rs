@@ -22,9 +22,9 @@ impl Catalog {
         Ok(Ledger::new(self.known_messages(&self.files(homes)?)?))
     }
 
-    /// All messages of the API in these homes, as the files are now: of files that have not changed,
-    /// and of those that are gone, what the catalog has; the others are read. Nothing is written,
-    /// and nobody waits until texts are indexed.
+    /// All messages of the API in these homes, as the files are now: of files that have not
+    /// changed, and of those that are gone, what the catalog has; the others are read. Nothing is
+    /// written, and nobody waits until texts are indexed.
     pub fn current_ledger(&self, homes: &[Home], count: usize) -> Result<Ledger, CatalogError> {
         let sql = |error| self.sql(error);
         let changed = Plan::make(self, homes).map_err(sql)?.read;
