@@ -101,13 +101,12 @@ impl CatalogArgs {
         Ok((catalog, refreshed?))
     }
 
-    /// Where a catalog is not what the sessions are.
-    pub(crate) fn verify(
-        &self,
-        world: &mut World,
-        catalog: &mut Catalog,
-    ) -> Result<Vec<String>, Failure> {
-        let (homes, redactor) = (world.homes()?.list, world.redactor());
+    /// Where the catalog is not what the sessions are. A damaged one is reported, and stays.
+    pub(crate) fn verify(&self, world: &mut World) -> Result<Vec<String>, Failure> {
+        let (homes, path) = (world.homes()?.list, self.path(world)?);
+        let refreshed = self.refreshed(world, &homes, &path);
+        let (mut catalog, _) = refreshed.map_err(|error| failure(&error))?;
+        let redactor = world.redactor();
         let work = Work { homes: &homes, redactor: &redactor, threads: self.threads() };
         let wrong = with_bar(|progress| catalog.verify(&work, progress));
         wrong.map_err(|error| failure(&error))

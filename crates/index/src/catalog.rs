@@ -98,11 +98,14 @@ impl Catalog {
         Catalog::open_file(path)
     }
 
-    /// Opens the catalog in that file, if there is one.
+    /// Opens the catalog in that file, if there is one of this version. It is not changed.
     pub fn open_if_there(path: &Path) -> Result<Option<Catalog>, CatalogError> {
         let io = |source| CatalogError::Io { path: path.to_owned(), source };
         let path = std::path::absolute(path).map_err(io)?;
-        if path.try_exists().map_err(io)? { Catalog::open_file(path).map(Some) } else { Ok(None) }
+        if !path.try_exists().map_err(io)? || schema::is_older(&path) {
+            return Ok(None);
+        }
+        Catalog::open_file(path).map(Some)
     }
 
     fn open_file(path: PathBuf) -> Result<Catalog, CatalogError> {

@@ -57,6 +57,8 @@ pub struct SqlAnswer {
     pub rows: Vec<Vec<SqlValue>>,
     /// There are more rows than wanted.
     pub is_cut: bool,
+    /// Files that are left out: they changed while they were read, or cannot be read.
+    pub left_out: usize,
 }
 
 /// A value of an answer.
@@ -121,8 +123,8 @@ pub enum SqlError {
 
 /// How much memory all databases of the process may take together.
 const MEMORY: u64 = 256 << 20;
-/// How many bytes one value may have.
-const LONGEST: i32 = 16 << 20;
+/// How many bytes one value of a query may have: some functions take the square of that.
+const LONGEST: i32 = 200_000;
 
 /// What a query reads, and why it is refused.
 #[derive(Debug, Default)]
@@ -149,8 +151,10 @@ impl Watched {
                     self.read.push((view.name, column_name.to_owned()));
                     return Authorization::Allow;
                 }
-                // Functions that make rows of JSON, and the rows of queries in queries.
-                if matches!(table_name, "json_each" | "json_tree" | "") {
+                // Functions that make rows of JSON, and the rows of queries in queries: of those
+                // without a column that is read, the database reports the name.
+                let is_inner = column_name.is_empty() && !is_of_database(table_name);
+                if is_inner || matches!(table_name, "json_each" | "json_tree" | "") {
                     return Authorization::Allow;
                 }
                 format!("`{table_name}` is not a view")
@@ -184,6 +188,13 @@ impl Watched {
     }
 }
 
+/// Whether a table is one that every database has.
+fn is_of_database(table: &str) -> bool {
+    let name = table.to_ascii_lowercase();
+    let others = ["dbstat", "bytecode", "tables_used", "sqlite_stmt", "sqlite_dbpage"];
+    name.starts_with("sqlite_") || name.starts_with("pragma_") || others.contains(&name.as_str())
+}
+
 impl Catalog {
     /// Answers a query.
     pub fn query(&mut self, text: &str, wish: &SqlWish<'_>) -> Result<SqlAnswer, SqlError> {
@@ -200,10 +211,10 @@ impl Catalog {
         }
         read.add_joined(text);
         unguard(&mut database).map_err(|error| self.sql(error))?;
-        fill::fill(self, &database, &read, wish)?;
+        let left_out = fill::fill(self, &database, &read, wish)?;
         let answered = guard(&mut database, &watched).and_then(|()| run(&mut database, text, wish));
         let (rows, is_cut) = answered.map_err(|error| explain(&error, &watched, wish))?;
-        Ok(SqlAnswer { columns, rows, is_cut })
+        Ok(SqlAnswer { columns, rows, is_cut, left_out })
     }
 }
 
@@ -220,7 +231,6 @@ fn private() -> rusqlite::Result<Connection> {
         database.execute_batch(&format!("CREATE TABLE {} ({})", view.name, columns.join(", ")))?;
     }
     for (limit, most) in [
-        (Limit::SQLITE_LIMIT_LENGTH, LONGEST),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
         (Limit::SQLITE_LIMIT_ATTACHED, 0),
@@ -233,12 +243,14 @@ fn private() -> rusqlite::Result<Connection> {
 
 fn guard(database: &mut Connection, watched: &Arc<Mutex<Watched>>) -> rusqlite::Result<()> {
     let watched = Arc::clone(watched);
+    database.set_limit(Limit::SQLITE_LIMIT_LENGTH, LONGEST)?;
     database.authorizer(Some(move |context: AuthContext<'_>| {
         watched.lock().unwrap_or_else(PoisonError::into_inner).judge(&context)
     }))
 }
 
 fn unguard(database: &mut Connection) -> rusqlite::Result<()> {
+    database.set_limit(Limit::SQLITE_LIMIT_LENGTH, i32::MAX)?;
     database.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)
 }
 

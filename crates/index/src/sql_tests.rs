@@ -185,6 +185,9 @@ fn nothing_but_the_views_can_be_read() {
         "SELECT * FROM sqlite_temp_schema",
         "SELECT * FROM pragma_table_info('sessions')",
         "SELECT * FROM pragma_database_list",
+        "SELECT count(*) FROM pragma_database_list",
+        "SELECT count(*) FROM sqlite_schema",
+        "SELECT count(*) FROM file",
         "SELECT load_extension('/tmp/x.so')",
         "SELECT readfile('/etc/passwd')",
         "SELECT writefile('/tmp/x', 'y')",
@@ -240,6 +243,13 @@ fn what_queries_are_for_works() {
         ("SELECT s.session FROM sessions s JOIN messages m USING (session) GROUP BY 1", "one"),
         ("SELECT count(*) FROM files NATURAL JOIN sessions", "3"),
         ("SELECT count(*) FROM sessions, files", "6"),
+        ("WITH x AS (SELECT DISTINCT project FROM sessions) SELECT count(*) FROM x", "1"),
+        ("WITH x AS (SELECT session FROM sessions LIMIT 1) SELECT count(*) FROM x, files", "3"),
+        (
+            "WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 3) \
+          SELECT count(*) FROM n",
+            "3",
+        ),
         ("SELECT (SELECT count(*) FROM verdicts)", "2"),
     ] {
         assert_eq!(world.ask(query), wanted, "{query}");

@@ -71,7 +71,8 @@ pub(crate) fn context(world: &mut World, args: &ContextArgs) -> Result<(), Failu
         Failure::refused(&why(subject.conversation(), refusal), &asked.rules.name())
     })?;
     let limit = args.limit.unwrap_or(if args.by.is_some() { MANY } else { FEW });
-    let remedies = Remedies::new(&subject, context, remedy::name(&session, &args.session));
+    let names = [world.again(), remedy::name(&session, &args.session)];
+    let remedies = Remedies::new(&subject, context, names);
     let which = args.by.map_or(GroupBy::ALL.to_vec(), |by| vec![by]);
     let mut tables = Vec::new();
     for by in which {

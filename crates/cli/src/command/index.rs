@@ -160,8 +160,7 @@ struct VerifyJson<'a> {
 /// Compares the catalog with the sessions.
 fn verify(world: &mut World, args: &IndexArgs) -> Result<(), Failure> {
     let path = args.catalog.path(world)?;
-    let (mut catalog, _) = args.catalog.open(world)?;
-    let wrong = args.catalog.verify(world, &mut catalog)?;
+    let wrong = args.catalog.verify(world)?;
     if args.json {
         let path = path.to_string_lossy();
         world.out.json(&VerifyJson { v: JSON_VERSION, path, wrong: &wrong })?;

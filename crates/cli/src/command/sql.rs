@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::out::{BOLD, DIM, JSON_VERSION};
 use crate::prices;
 use crate::table::{Column, Table};
-use crate::text::{one_line, size};
+use crate::text::{count, fit, one_line, size};
 use crate::world::World;
 
 /// Ask questions about all sessions in SQL
@@ -74,6 +74,12 @@ pub(crate) fn sql(world: &mut World, args: &SqlArgs) -> Result<(), Failure> {
         redactor: &redactor,
     };
     let answer = catalog.query(query, &wish).map_err(|error| failure(&error))?;
+    if answer.left_out > 0 {
+        let files = count(answer.left_out as u64, "file");
+        world
+            .out
+            .note(&format!("{files} changed meanwhile or cannot be read, and are left out"))?;
+    }
     if args.json {
         let json = |row: &Vec<SqlValue>| row.iter().map(json).collect();
         return Ok(world.out.json(&SqlJson {
@@ -91,7 +97,8 @@ pub(crate) fn sql(world: &mut World, args: &SqlArgs) -> Result<(), Failure> {
     if answer.is_cut {
         let (rows, most) = (answer.rows.len(), size(args.max_bytes));
         let text = format!(
-            "only the first {rows} rows: `--limit` ({}) and `--max-bytes` ({most}) allow more",
+            "there are more than these {rows} rows: raise `--limit` (now {}) or `--max-bytes` \
+             (now {most})",
             args.limit
         );
         world.out.note(&text)?;
@@ -182,8 +189,8 @@ fn print_table(world: &mut World, answer: &SqlAnswer) -> Result<(), Failure> {
     }
     for row in &answer.rows {
         let cells = row.iter().map(|value| {
-            let start: String = shown(value).chars().take(WIDEST).collect();
-            one_line(&start)
+            let start: String = shown(value).chars().take(4 * WIDEST).collect();
+            fit(&one_line(&start), WIDEST)
         });
         table.row(&cells.collect::<Vec<_>>());
     }

@@ -63,7 +63,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["by", "csv", "project", "since", "until"])]
     explain: Option<String>,
     /// One line for the client's status line, whose JSON is read from standard input
-    #[arg(long, conflicts_with_all = ["by", "csv", "json", "explain", "project", "since", "until"])]
+    #[arg(long, conflicts_with_all = ["by", "csv", "json", "explain", "no_catalog", "project", "since", "until"])]
     statusline: bool,
     /// Read all sessions, and do not look into the catalog
     #[arg(long, conflicts_with = "catalog")]

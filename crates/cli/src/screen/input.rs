@@ -38,14 +38,14 @@ mod unix {
     use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
     use signal_hook::low_level::{pipe, unregister};
 
-    use super::super::keys::{Meaning, is_paste, meaning, meaning_at_end};
+    use super::super::keys::{Meaning, is_paste, meaning, meaning_at_end, shorten};
     use super::{Input, io};
 
     /// How long the rest of a sequence may take. The key Esc is only known after it.
     const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 40_000_000 };
 
-    /// How many such times the rest of a paste may take.
-    const PASTE_PAUSES: usize = 25;
+    /// How many such times the rest of a paste may take: after that, its end is lost.
+    const PASTE_PAUSES: usize = 250;
 
     /// Where inputs come from.
     #[derive(Debug)]
@@ -129,7 +129,10 @@ mod unix {
                     let mut buffer = [0; 4096];
                     match rustix::io::read(&stdin, &mut buffer) {
                         Ok(0) | Err(Errno::IO) => inputs.push(gone()),
-                        Ok(count) => self.held.extend_from_slice(&buffer[..count]),
+                        Ok(count) => {
+                            self.held.extend_from_slice(&buffer[..count]);
+                            shorten(&mut self.held);
+                        }
                         Err(Errno::INTR | Errno::AGAIN) => {}
                         Err(error) => return Err(error.into()),
                     }

@@ -172,10 +172,20 @@ fn paste(rest: &[u8]) -> Meaning {
             let used = PASTE.len() + end + PASTE_END.len();
             Meaning::Event(pasted_text(&rest[..end]), used)
         }
-        None if rest.len() > LONGEST_PASTE => {
-            Meaning::Event(pasted_text(rest), PASTE.len() + rest.len())
-        }
         None => Meaning::More,
+    }
+}
+
+/// Drops what is too much of a paste, until its end comes. None of it is ever taken for keys.
+pub(super) fn shorten(held: &mut Vec<u8>) {
+    let most = PASTE.len() + LONGEST_PASTE;
+    // The end may have begun.
+    let tail = held.len().saturating_sub(PASTE_END.len());
+    if is_paste(held)
+        && tail > most
+        && !held[most..].windows(PASTE_END.len()).any(|part| part == PASTE_END)
+    {
+        held.drain(most..tail);
     }
 }
 

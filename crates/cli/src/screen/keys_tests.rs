@@ -67,3 +67,18 @@ proptest! {
         all(&bytes);
     }
 }
+
+#[test]
+fn a_long_paste_is_cut_and_never_keys() {
+    let mut held = Vec::new();
+    let text = "line\r".repeat(30_000);
+    let sent = format!("\x1b[200~{text}\x1b[201~x");
+    for piece in sent.as_bytes().chunks(1_000) {
+        held.extend_from_slice(piece);
+        shorten(&mut held);
+        assert!(held.len() < LONGEST_PASTE + 2_000);
+    }
+    let Meaning::Event(Event::Paste(pasted), used) = meaning(&held) else { panic!("no paste") };
+    assert_eq!(pasted, text[..LONGEST_PASTE]);
+    assert_eq!(&held[used..], b"x");
+}

@@ -29,7 +29,8 @@ fn the_queries_of_the_documentation() {
     let mut shown = String::new();
     for query in queries {
         // The samples have their own dates.
-        let query = query.trim().replace("date('now', '-30 days')", "date('2026-10-01')");
+        let query =
+            query.trim().replace("date('now', 'localtime', '-30 days')", "date('2026-10-01')");
         writeln!(shown, "{query}\n{}", env.run(&["sql", &query])).unwrap();
     }
     assert_snapshot!(shown);

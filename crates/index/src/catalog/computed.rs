@@ -159,7 +159,7 @@ impl Catalog {
     }
 
     /// The files whose turns are not known as they are now.
-    fn without_turns(&self, homes: &[PathBuf]) -> rusqlite::Result<Vec<KnownFile>> {
+    pub(crate) fn without_turns(&self, homes: &[PathBuf]) -> rusqlite::Result<Vec<KnownFile>> {
         let mut known: HashMap<i64, Stamp> = HashMap::new();
         let mut statement =
             self.connection.prepare_cached("SELECT file, size, modified, inode FROM turns_read")?;
@@ -203,7 +203,10 @@ impl Catalog {
     }
 
     /// The sessions without a verdict on what they are now, with what stands for that.
-    fn without_verdict(&self, homes: &[PathBuf]) -> rusqlite::Result<Vec<(KnownFile, Vec<u8>)>> {
+    pub(crate) fn without_verdict(
+        &self,
+        homes: &[PathBuf],
+    ) -> rusqlite::Result<Vec<(KnownFile, Vec<u8>)>> {
         let mut known: HashMap<i64, (Vec<u8>, String)> = HashMap::new();
         let mut statement =
             self.connection.prepare_cached("SELECT file, stamp, rules FROM verdict")?;

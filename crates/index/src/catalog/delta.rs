@@ -108,11 +108,14 @@ pub(crate) struct NewMessages {
     pub(crate) messages: FileMessages,
     /// They are all messages of the file: it is new, or another one now.
     pub(crate) is_whole: bool,
+    /// How many bytes were read.
+    pub(crate) bytes: u64,
 }
 
 /// Reads what was appended to a file, at most so many bytes; `None` if there is more, or the file
 /// cannot be read.
 pub(crate) fn new_messages(
+    project: &Path,
     path: &Path,
     known: Option<&KnownFile>,
     most: u64,
@@ -125,20 +128,19 @@ pub(crate) fn new_messages(
         is_unchanged || is_same(&mut file, known).is_ok_and(|is_same| is_same)
     });
     let from = same.map_or(0, |known| known.read_to);
-    if stamp.size.saturating_sub(from) > most {
+    let bytes = stamp.size.saturating_sub(from);
+    if bytes > most {
         return None;
     }
     file.seek(SeekFrom::Start(from)).ok()?;
     let lines = same.map_or(0, |known| known.lines);
     let messages = messages_in(Lines::from(file, from, lines)).ok()?;
-    let project = known.map(|known| known.project.clone());
-    let project = project.or_else(|| path.parent().map(Path::to_owned))?;
     let source = match same {
         Some(known) => known.counted(),
-        None => CountedFile::new(&project, path, &messages, found.modified().ok()?),
+        None => CountedFile::new(project, path, &messages, found.modified().ok()?),
     };
     let messages = FileMessages::known(source, messages.list);
-    Some(NewMessages { messages, is_whole: same.is_none() })
+    Some(NewMessages { messages, is_whole: same.is_none(), bytes })
 }
 
 /// Whether a file is the one that was read, and has grown. One that was changed and has not grown

@@ -23,9 +23,10 @@ impl Catalog {
                     remove(db, file.number)?;
                 }
             }
-            // Words of removed texts stay until the index is merged.
+            // Words of removed texts stay until the index is merged, and what was moved or removed
+            // before stays in free pages.
             db.execute_batch(
-                "INSERT INTO text (text) VALUES ('optimize'); COMMIT; \
+                "INSERT INTO text (text) VALUES ('optimize'); COMMIT; VACUUM; \
                  PRAGMA wal_checkpoint(TRUNCATE);",
             )
         };

@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use transcript::conversation::place::Home;
+use transcript::Session;
+use transcript::conversation::place::{Home, agents};
 use transcript::conversation::usage::{FileMessages, Ledger, MessageUsage};
 use transcript::format::threads;
 use transcript::format::time::Time;
@@ -50,8 +52,8 @@ impl Catalog {
     }
 
     /// The messages of one session as its files are now, and of all sessions with something after a
-    /// time as the catalog has them. Of the session, only what is new is read, and at most so many
-    /// bytes; `None` if there is more.
+    /// time, and of the one that it was copied from, as the catalog has them. Of the session, only
+    /// what is new is read, and at most so many bytes; `None` if there is more.
     pub fn recent_ledger(
         &self,
         homes: &[PathBuf],
@@ -61,19 +63,46 @@ impl Catalog {
     ) -> Result<Option<Ledger>, CatalogError> {
         let sql = |error| self.sql(error);
         let mut files = self.files(homes).map_err(sql)?;
-        let known = files.iter().find(|file| file.path == session).cloned();
-        let Some(new) = delta::new_messages(session, known.as_ref(), most) else { return Ok(None) };
-        let id = known.as_ref().map(|known| known.session.clone());
-        files.retain(|file| {
-            let is_of_session = id.as_ref().is_some_and(|id| *id == file.session);
-            is_of_session || file.stamp.modified / 1_000_000 >= after.0
-        });
-        if new.is_whole {
-            files.retain(|file| file.path != session);
+        let mut paths = vec![session.to_owned()];
+        if let Ok(session) = Session::at(session) {
+            paths.extend(agents(&session).into_iter().map(|agent| agent.path));
         }
-        let mut all = self.known_messages(&files).map_err(sql)?;
-        all.push(new.messages);
-        Ok(Some(Ledger::new(all)))
+        let (mut new, mut left) = (Vec::new(), most);
+        let mut origins = Vec::new();
+        for path in &paths {
+            let known = files.iter().find(|file| file.path == *path).cloned();
+            let project = session.parent().unwrap_or(session);
+            let read = delta::new_messages(project, path, known.as_ref(), left);
+            let Some(read) = read else { return Ok(None) };
+            left = left.saturating_sub(read.bytes);
+            if read.is_whole {
+                files.retain(|file| file.path != *path);
+            }
+            if let Some(known) = known {
+                origins.extend(self.origin_of(known.number).map_err(sql)?);
+                origins.push(known.session);
+            }
+            new.push(read.messages);
+        }
+        files.retain(|file| {
+            // Files that are to be read again have no time.
+            let is_recent = file.stamp.modified / 1_000_000 >= after.0 || file.stamp.modified < 0;
+            is_recent || origins.contains(&file.session)
+        });
+        new.extend(self.known_messages(&files).map_err(sql)?);
+        Ok(Some(Ledger::new(new)))
+    }
+
+    /// The session that a file says it was copied from.
+    fn origin_of(&self, file: i64) -> rusqlite::Result<Option<String>> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT forked_from FROM file WHERE number = ?")?;
+        statement.query_row([file], |row| row.get(0))
+    }
+
+    /// Waits no longer for other processes than this.
+    pub fn set_patience(&self, patience: Duration) -> Result<(), CatalogError> {
+        self.connection.busy_timeout(patience).map_err(|error| self.sql(error))
     }
 
     fn known_messages(&self, files: &[KnownFile]) -> rusqlite::Result<Vec<FileMessages>> {

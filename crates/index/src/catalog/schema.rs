@@ -192,11 +192,22 @@ fn add_since(db: &Connection, version: i32) -> rusqlite::Result<()> {
 
 /// Whether a file begins like a catalog.
 pub(super) fn is_ours(path: &Path) -> bool {
+    version_of(path).is_some()
+}
+
+/// Whether a file begins like a catalog of an older version.
+pub(super) fn is_older(path: &Path) -> bool {
+    version_of(path).is_some_and(|version| (1..VERSION).contains(&version))
+}
+
+/// The version of a catalog, by the first bytes of its file.
+fn version_of(path: &Path) -> Option<i32> {
     let mut head = [0; 100];
-    let read = files::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok()
-        && head.starts_with(b"SQLite format 3\0")
-        && head[68..72] == APPLICATION.to_be_bytes()
+    files::open(path).and_then(|mut file| file.read_exact(&mut head)).ok()?;
+    let is_ours =
+        head.starts_with(b"SQLite format 3\0") && head[68..72] == APPLICATION.to_be_bytes();
+    let version = [head[60], head[61], head[62], head[63]];
+    is_ours.then(|| i32::from_be_bytes(version))
 }
 
 fn is_empty(db: &Connection) -> rusqlite::Result<bool> {

@@ -36,6 +36,7 @@ impl Catalog {
         let mut wrong = self.structure().map_err(|error| self.sql(error))?;
         let path = beside(&self.path, &format!(".verify-{}", std::process::id()));
         let fresh = Fresh(path);
+        fresh.remove();
         let mut other = Catalog::open(&fresh.0)?;
         let roots: Vec<PathBuf> = work.homes.iter().map(root_of).collect();
         self.same_numbers(&other.connection, &roots).map_err(|error| self.sql(error))?;
@@ -173,10 +174,16 @@ fn compare_words(
 /// A file that is removed at the end.
 struct Fresh(PathBuf);
 
-impl Drop for Fresh {
-    fn drop(&mut self) {
+impl Fresh {
+    fn remove(&self) {
         for end in ["-wal", "-shm", ".lock", ""] {
             let _ = fs::remove_file(beside(&self.0, end));
         }
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        self.remove();
     }
 }

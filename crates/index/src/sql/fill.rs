@@ -1,6 +1,6 @@
 //! Fills the views that a query reads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
@@ -14,13 +14,14 @@ use super::{SqlError, SqlWish, Watched};
 use crate::catalog::{Catalog, KnownFile, agent_of};
 use crate::usage::{day, project_names};
 
-/// Brings what the query reads up to date, and puts it into the views.
+/// Brings what the query reads up to date, and puts it into the views. Returns how many files are
+/// left out, because they changed meanwhile or cannot be read.
 pub(super) fn fill(
     catalog: &mut Catalog,
     database: &Connection,
     read: &Watched,
     wish: &SqlWish<'_>,
-) -> Result<(), SqlError> {
+) -> Result<usize, SqlError> {
     if read.reads("turns") || read.reads("calls") {
         catalog.compute_turns(wish.homes, wish.threads)?;
     }
@@ -28,7 +29,10 @@ pub(super) fn fill(
         catalog.compute_verdicts(wish.homes, wish.redactor, wish.threads)?;
     }
     let filled = Filling::new(catalog, database, read, wish).and_then(|filling| filling.all(read));
-    Ok(filled.map_err(|error| catalog.sql(error))?)
+    filled.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::OutOfMemory) => SqlError::Large,
+        _ => catalog.sql(error).into(),
+    })
 }
 
 struct Filling<'a> {
@@ -39,6 +43,8 @@ struct Filling<'a> {
     sources: Vec<CountedFile>,
     /// The places of files in `files`, by their numbers.
     places: HashMap<i64, usize>,
+    /// Files of which what was computed is not that of the file as it is now.
+    stale: HashSet<i64>,
     ledger: Option<Ledger>,
 }
 
@@ -59,10 +65,17 @@ impl<'a> Filling<'a> {
             || read.reads_column("sessions", &["messages", "output", "cost_usd"]);
         let ledger = if needs_ledger { Some(catalog.ledger_of(wish.homes)?) } else { None };
         let sources = files.iter().map(KnownFile::counted).collect();
-        Ok(Filling { catalog, database, wish, files, sources, places, ledger })
+        let mut stale = HashSet::new();
+        if read.reads("turns") || read.reads("calls") {
+            stale.extend(catalog.without_turns(wish.homes)?.iter().map(|file| file.number));
+        }
+        if read.reads("verdicts") {
+            stale.extend(catalog.without_verdict(wish.homes)?.iter().map(|(file, _)| file.number));
+        }
+        Ok(Filling { catalog, database, wish, files, sources, places, stale, ledger })
     }
 
-    fn all(&self, read: &Watched) -> rusqlite::Result<()> {
+    fn all(&self, read: &Watched) -> rusqlite::Result<usize> {
         self.database.execute_batch("BEGIN")?;
         let names = self.names();
         for (view, add) in [
@@ -78,7 +91,8 @@ impl<'a> Filling<'a> {
                 add(self, &names)?;
             }
         }
-        self.database.execute_batch("COMMIT")
+        self.database.execute_batch("COMMIT")?;
+        Ok(self.stale.len())
     }
 
     /// Adds a row to a view.
@@ -91,6 +105,20 @@ impl<'a> Filling<'a> {
 
     fn names(&self) -> Names<'_> {
         Names { projects: project_names(&self.sources) }
+    }
+
+    /// Passes on what was computed of files in force, if it is that of the files as they are now.
+    fn each_computed(
+        &self,
+        query: &str,
+        mut pass: impl FnMut(&KnownFile, &Row<'_>) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        self.each(
+            query,
+            |file, row| {
+                if self.stale.contains(&file.number) { Ok(()) } else { pass(file, row) }
+            },
+        )
     }
 
     /// Passes on rows of the catalog that begin with the number of a file in force.
@@ -171,7 +199,7 @@ impl<'a> Filling<'a> {
             }
         })?;
         let mut calls: HashMap<(i64, i64), [i64; 2]> = HashMap::new();
-        self.each("SELECT file, turn, is_error FROM call", |file, row| {
+        self.each_computed("SELECT file, turn, is_error FROM call", |file, row| {
             let count = calls.entry((file.number, row.get(1)?)).or_default();
             count[0] += 1;
             count[1] += i64::from(row.get::<_, Option<bool>>(2)? == Some(true));
@@ -179,7 +207,7 @@ impl<'a> Filling<'a> {
         })?;
         let query = "SELECT file, number, turn, place, branch, line, started, ended, outcome \
                      FROM turn";
-        self.each(query, |file, row| {
+        self.each_computed(query, |file, row| {
             let at = (file.number, row.get::<_, i64>(1)?);
             let sum = sums.get(&at).copied().unwrap_or_default();
             let [calls, failed] = calls.get(&at).copied().unwrap_or_default();
@@ -246,7 +274,7 @@ impl<'a> Filling<'a> {
         let query = "SELECT call.file, turn.turn, place, tool, time, milliseconds, is_error, \
                      input_bytes, result_bytes, call.line FROM call \
                      JOIN turn ON turn.file = call.file AND turn.number = call.turn";
-        self.each(query, |file, row| {
+        self.each_computed(query, |file, row| {
             let time: Option<i64> = row.get(4)?;
             self.put(
                 "calls",
@@ -278,7 +306,7 @@ impl<'a> Filling<'a> {
 
     fn verdicts(&self, names: &Names<'_>) -> rusqlite::Result<()> {
         let query = "SELECT file, verdict, lost, codes, client, rules FROM verdict";
-        self.each(query, |file, row| {
+        self.each_computed(query, |file, row| {
             let [verdict, lost, codes] = [row.get(1)?, row.get(2)?, row.get(3)?];
             let [client, rules] = [row.get(4)?, row.get(5)?];
             let project = text(names.project(file));
@@ -305,7 +333,7 @@ impl<'a> Filling<'a> {
                 *copied.entry((session, key(source))).or_default() += 1;
             }
         }
-        let mut forks: HashMap<SessionKey, String> = HashMap::new();
+        let mut forks: BTreeMap<SessionKey, String> = BTreeMap::new();
         let query = "SELECT number, forked_from FROM file WHERE forked_from IS NOT NULL";
         self.each(query, |file, row| {
             if !file.is_agent {
@@ -373,8 +401,9 @@ fn maybe(text: Option<String>) -> Value {
     text.map_or(Value::Null, Value::Text)
 }
 
+/// Numbers come from files: larger ones would make every sum overflow.
 fn number(number: u64) -> Value {
-    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    Value::Integer(i64::try_from(number.min(1 << 40)).unwrap_or_default())
 }
 
 fn moment(time: Option<Time>) -> Value {

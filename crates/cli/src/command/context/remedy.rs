@@ -23,9 +23,13 @@ pub(super) struct Remedy {
 pub(super) struct Remedies<'a> {
     subject: &'a Subject,
     context: &'a Context,
+    /// The program, with the home that the user named.
+    again: String,
     /// The session, as a word of a command line.
     name: String,
     turns: usize,
+    /// The last turn begins with a compaction: a fork before it would bring everything back.
+    is_compacted: bool,
 }
 
 /// The session as a word of a command line: a path as it was given, or the start of its id.
@@ -37,10 +41,18 @@ pub(super) fn name(session: &Session, given: &str) -> String {
 }
 
 impl<'a> Remedies<'a> {
-    pub(super) fn new(subject: &'a Subject, context: &'a Context, name: String) -> Self {
+    pub(super) fn new(
+        subject: &'a Subject,
+        context: &'a Context,
+        [again, name]: [String; 2],
+    ) -> Self {
         let conversation = subject.conversation();
-        let turns = conversation.turns_in(&conversation.live()).len();
-        Remedies { subject, context, name, turns }
+        let turns = conversation.turns_in(&conversation.live());
+        let is_compacted = turns.last().is_some_and(|turn| {
+            let rows = turn.rows[0]..=turn.rows[1];
+            conversation.table.boundaries.iter().any(|boundary| rows.contains(&boundary.row))
+        });
+        Remedies { subject, context, again, name, turns: turns.len(), is_compacted }
     }
 
     /// The command that takes a group away; none if there is no such command, or if it would save
@@ -65,11 +77,11 @@ impl<'a> Remedies<'a> {
             }
             GroupBy::Tool => {
                 let what = Strip { tools: vec![key.clone()], ..strip };
-                self.pairs(&format!("--tool {}", shell_word(key)), what, group.tokens)
+                self.pairs(&format!("--tool={}", shell_word(key)), what, group.tokens)
             }
             GroupBy::File => {
                 let what = Strip { files: vec![key.clone()], ..strip };
-                self.pairs(&format!("--file {}", shell_word(key)), what, group.tokens)
+                self.pairs(&format!("--file={}", shell_word(key)), what, group.tokens)
             }
             GroupBy::Turn => match key.parse() {
                 Ok(turn) => self.turn(turn, group.tokens),
@@ -92,10 +104,10 @@ impl<'a> Remedies<'a> {
     /// The last turn goes with a fork to the one before it; from an earlier one and those before
     /// it, results or calls go.
     fn turn(&self, turn: usize, all: u64) -> Result<Option<Remedy>, Failure> {
-        if turn >= self.turns && turn > 1 {
+        if turn >= self.turns && turn > 1 && !self.is_compacted {
             let parts = self.context.parts.iter().filter(|part| part.turn >= Some(turn));
             let saves = parts.map(|part| part.tokens).sum();
-            let command = format!("quipu fork {} --at {}", self.name, turn - 1);
+            let command = format!("{} fork {} --at {}", self.again, self.name, turn - 1);
             return Ok(Some(Remedy { command, saves }).filter(|remedy| remedy.saves > 0));
         }
         let keep = self.turns.saturating_sub(turn);
@@ -105,7 +117,7 @@ impl<'a> Remedies<'a> {
 
     fn strip(&self, options: &str, what: &Strip) -> Result<Option<Remedy>, Failure> {
         let saves = saving(self.subject, self.context, what)?;
-        let command = format!("quipu strip {} {options}", self.name);
+        let command = format!("{} strip {} {options}", self.again, self.name);
         Ok(Some(Remedy { command, saves }).filter(|remedy| remedy.saves > 0))
     }
 }

@@ -107,7 +107,8 @@ fn notes(world: &mut World, found: &Report) -> Result<(), Failure> {
     }
     let bound = &found.lower_bound;
     if bound.messages > 0 {
-        let share = 100 * bound.usage.output / found.total.usage.output.max(1);
+        let share =
+            u128::from(bound.usage.output) * 100 / u128::from(found.total.usage.output.max(1));
         notes.push(format!(
             "{} ({share} % of the output) recorded before the answer ended: at least that much",
             count(bound.messages, "message")

@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use index::catalog::{Catalog, root_of};
 use index::usage::{BLOCK, Blocks};
@@ -24,6 +25,8 @@ use crate::world::World;
 
 /// What the client writes is not longer.
 const LONGEST: u64 = 1 << 20;
+/// How long another process is waited for.
+const PATIENCE: Duration = Duration::from_millis(20);
 /// How many bytes of a session are read at most.
 const MOST: u64 = 8 << 20;
 
@@ -91,7 +94,14 @@ pub(super) fn statusline(
     let limit = status.rate_limits.as_ref().and_then(|limits| limits.five_hour.as_ref());
     let catalog = args.open_if_there(world)?;
     let now = Timestamp::try_from(world.now).unwrap_or_default();
-    if let (Some(catalog), Some((end, used))) = (&catalog, limit.and_then(Limit::known)) {
+    if let Some(catalog) = &catalog {
+        // Nobody waits for a status line.
+        let _ = catalog.set_patience(PATIENCE);
+    }
+    // A block ends within five hours.
+    let is_near = |end: Timestamp| end > now && end.duration_since(now) <= BLOCK;
+    let limit = limit.and_then(Limit::known).filter(|(end, _)| is_near(*end));
+    if let (Some(catalog), Some((end, used))) = (&catalog, limit) {
         // The next report of usage knows it; this one needs it no more.
         let _ = catalog.saw_limit(Time(end.as_millisecond()), used, Time(now.as_millisecond()));
     }
@@ -137,7 +147,7 @@ fn costs(
     let Some(ledger) = ledger else { return Ok(Costs::default()) };
     let session = ledger.sources.iter().find(|source| source.path == path);
     let session = session.map(|source| source.session.clone());
-    let mut costs = Costs { session: Some(Spending::default()), ..Costs::default() };
+    let mut costs = Costs::default();
     let time = |entry: &LedgerEntry| Timestamp::from_millisecond(entry.message.time?.0).ok();
     let ends = catalog.and_then(|catalog| catalog.limits_seen().ok()).unwrap_or_default();
     let ends: Vec<Timestamp> =

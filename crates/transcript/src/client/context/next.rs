@@ -180,10 +180,12 @@ impl Context {
                     let at = self.changed_at();
                     (self.before(at), self.first(at, Reason::Edit, table))
                 }
-                Some(_) => {
+                Some(call) => {
                     let at = self.read.last().copied().unwrap_or(0);
                     let reason = if is_live { Reason::Continues } else { Reason::Rewind };
-                    (self.before(at), self.first(at, reason, table))
+                    // What was only read was not written to the cache.
+                    let kept = self.before(at).saturating_sub(call.usage.input);
+                    (kept, self.first(at, reason, table))
                 }
             }
         };
