@@ -65,7 +65,9 @@ impl Resumption {
 
     /// The command, for people.
     pub(crate) fn text(&self) -> String {
-        let place = self.folder.as_ref().map(|folder| format!("cd {} && ", quoted(folder)));
+        // A folder that is not absolute is none: `ready` refuses it.
+        let folder = self.folder.as_ref().filter(|folder| Path::new(folder).is_absolute());
+        let place = folder.map(|folder| format!("cd {} && ", quoted(folder)));
         let home = match &self.home {
             ClientHome::Usual => String::new(),
             ClientHome::NotNamed => format!("env -u {HOME} "),

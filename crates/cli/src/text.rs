@@ -74,15 +74,17 @@ pub(crate) fn uncoloured(text: &str) -> String {
     out + rest
 }
 
-/// A word of a command line for display, quoted as a shell needs it.
+/// A word of a command line for display, quoted as a shell needs it. Blanks stay as they are: the
+/// command must mean what it says.
 pub(crate) fn quoted(word: &str) -> String {
-    shell_word(&one_line(word))
+    shell_word(&printable(word))
 }
 
 /// A word of a command line to run, quoted as a shell needs it.
 pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-~:".contains(c);
-    if word.chars().all(plain) {
+    // A shell replaces `~` at the start by a folder.
+    if word.chars().all(plain) && !word.is_empty() && !word.starts_with('~') {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))

@@ -56,3 +56,18 @@ fn line_numbers_are_listed_once() {
 fn a_line_is_shown_without_being_obeyed() {
     assert_eq!(shown("a\tb\u{1b}[1m\r"), "a    b␛[1m");
 }
+
+#[test]
+fn printed_commands_mean_what_they_say() {
+    for (word, expected) in [
+        ("plain/path-1.0_x:y", "plain/path-1.0_x:y"),
+        ("two  blanks", "'two  blanks'"),
+        ("", "''"),
+        ("~/x", "'~/x'"),
+        ("a~b", "a~b"),
+        ("it's", r"'it'\''s'"),
+        ("a\nb\u{1b}[2J", "'a␊b␛[2J'"),
+    ] {
+        assert_eq!(quoted(word), expected);
+    }
+}

@@ -12,6 +12,7 @@ mod forget;
 mod known;
 mod ledger;
 mod list;
+mod places;
 mod refresh;
 mod schema;
 mod store;
@@ -29,6 +30,7 @@ use transcript::conversation::place::Home;
 pub(crate) use delta::{filter_word, meta};
 pub use known::KnownSession;
 pub(crate) use list::{KnownFile, agent_of};
+pub(crate) use places::{Places, RecordPlace};
 pub use refresh::{Refreshed, Work};
 pub(crate) use schema::SPAN;
 
@@ -83,6 +85,8 @@ impl CatalogError {
 
 /// How long a writer waits for another one.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How many statements are kept prepared: all that a refresh has.
+const STATEMENTS: usize = 64;
 
 impl Catalog {
     /// Opens the catalog in that file, and makes it if there is none.
@@ -116,6 +120,7 @@ impl Catalog {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(sql)?;
         connection.busy_timeout(PATIENCE).map_err(sql)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let catalog = Catalog { connection, path };
         catalog.prepare()?;
         Ok(catalog)

@@ -12,15 +12,18 @@ mod snippet;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::Money;
 use transcript::format::secret::Redactor;
+use transcript::format::threads;
 use transcript::format::time::Time;
 
 pub use hit::Hit;
+use hit::{Spot, SpotFile, Spots};
 pub use query::{Query, QueryError};
 pub use snippet::Snippet;
 
@@ -131,7 +134,7 @@ impl Catalog {
         let allowed = self.allowed(query, wish, &candidates)?;
         let mut fitting: Vec<bool> = allowed;
         let mut scores = vec![0.0; candidates.len()];
-        let mut rows: Vec<HashMap<i64, usize>> = vec![HashMap::new(); candidates.len()];
+        let mut terms: Vec<Vec<Fits>> = Vec::new();
         let is_all = query.terms.iter().all(|term| term.is_excluded) && !filters.record.is_empty();
         let only_filters =
             is_all.then(|| filters.record.iter().map(|word| format!("meta : \"{word}\"")));
@@ -144,15 +147,13 @@ impl Catalog {
             let having = found.iter().filter(|fits| fits.count > 0).count();
             #[allow(clippy::cast_precision_loss, reason = "a weight")]
             let rarity = (1.0 + candidates.len() as f64 / having.max(1) as f64).ln();
-            for (at, fits) in found.into_iter().enumerate() {
+            for (at, fits) in found.iter().enumerate() {
                 fitting[at] &= fits.count > 0;
                 #[allow(clippy::cast_precision_loss, reason = "a weight")]
                 let often = fits.count as f64 / (fits.count as f64 + 1.5);
                 scores[at] += rarity * often;
-                for row in fits.rows {
-                    *rows[at].entry(row).or_default() += 1;
-                }
             }
+            terms.push(found);
         }
         for term in query.terms.iter().filter(|term| term.is_excluded) {
             let found = self.fitting(&term.expression(), &by_file, candidates.len())?;
@@ -168,42 +169,101 @@ impl Catalog {
             let path = |at: usize| candidates[at].session.as_ref().map(|one| one.path.clone());
             scores[*b].total_cmp(&scores[*a]).then_with(|| path(*a).cmp(&path(*b)))
         });
+        if query.patterns.is_empty() {
+            return self.show(&order, &mut candidates, &scores, &terms, query, wish);
+        }
+        self.scan(&order, &mut candidates, &scores, query, wish, deadline)
+    }
+
+    /// The best sessions, with their hits.
+    fn show(
+        &self,
+        order: &[usize],
+        candidates: &mut [Candidate],
+        scores: &[f64],
+        terms: &[Vec<Fits>],
+        query: &Query,
+        wish: &Wish<'_>,
+    ) -> rusqlite::Result<Found> {
+        let mut shown = Vec::new();
+        for at in order.iter().take(wish.limit) {
+            let Some(mut session) = candidates[*at].session.take() else { continue };
+            session.score = scores[*at];
+            let mut rows: HashMap<i64, usize> = HashMap::new();
+            for row in terms.iter().flat_map(|fits| &fits[*at].rows) {
+                *rows.entry(*row).or_default() += 1;
+            }
+            let mut best: Vec<(i64, usize)> = rows.into_iter().collect();
+            best.sort_by_key(|(row, terms)| (Reverse(*terms), Reverse(*row)));
+            shown.push((session, self.spots(&best)?));
+        }
+        let read = |at: usize| shown[at].1.read(query, wish);
+        let (mut all, mut made) = (Vec::new(), Vec::new());
+        let Ok(()) = threads::in_order(shown.len(), threads::count(), read, |_, (hits, new)| {
+            all.push(hits);
+            made.extend(new);
+            Ok::<(), Infallible>(())
+        });
+        if !made.is_empty() {
+            self.keep_places(&made)?;
+        }
+        let mut found = Found { total: order.len(), ..Found::default() };
+        found.is_cut = found.total > shown.len();
+        for ((mut session, _), hits) in shown.into_iter().zip(all) {
+            session.hits = hits;
+            self.describe(&mut session)?;
+            if session.is_deleted && session.hits.is_empty() {
+                session.hits.push(hit::of_deleted(&session, query));
+            }
+            found.sessions.push(session);
+        }
+        Ok(found)
+    }
+
+    /// The sessions that fit the expressions of a query. Only the texts themselves show that.
+    fn scan(
+        &self,
+        order: &[usize],
+        candidates: &mut [Candidate],
+        scores: &[f64],
+        query: &Query,
+        wish: &Wish<'_>,
+        deadline: Instant,
+    ) -> rusqlite::Result<Found> {
         let mut found = Found::default();
         for at in order {
-            let candidate = &mut candidates[at];
+            let candidate = &mut candidates[*at];
             let Some(mut session) = candidate.session.take() else { continue };
-            session.score = scores[at];
-            let is_shown = found.sessions.len() < wish.limit;
+            session.score = scores[*at];
             if Instant::now() > deadline {
                 found.is_cut = true;
                 break;
             }
-            if !query.patterns.is_empty() {
-                // Only the texts themselves show whether an expression fits.
-                let files = self.paths(&candidate.files)?;
-                let scan = hit::scan(&files, query, wish, deadline);
-                found.is_cut |= scan.is_cut;
-                if !scan.is_fitting {
-                    continue;
-                }
-                session.hits = scan.hits;
-            } else if is_shown {
-                let mut best: Vec<(i64, usize)> = rows[at].drain().collect();
-                best.sort_by_key(|(row, terms)| (Reverse(*terms), Reverse(*row)));
-                let places = self.places(&best)?;
-                session.hits = hit::read(&places, query, wish);
-                if session.is_deleted && session.hits.is_empty() {
-                    session.hits.push(hit::of_deleted(&session, query));
-                }
+            let scan = hit::scan(self.spot_files(&candidate.files)?, query, wish, deadline);
+            found.is_cut |= scan.is_cut;
+            if !scan.is_fitting {
+                continue;
             }
             found.total += 1;
-            if is_shown {
-                found.sessions.push(session);
-            } else {
+            if found.sessions.len() >= wish.limit {
                 found.is_cut = true;
+                continue;
             }
+            session.hits = scan.hits;
+            self.describe(&mut session)?;
+            found.sessions.push(session);
         }
         Ok(found)
+    }
+
+    /// Adds what only shown sessions need.
+    fn describe(&self, session: &mut FoundSession) -> rusqlite::Result<()> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT title, prompt FROM file WHERE path = ?")?;
+        let path = session.path.to_string_lossy();
+        (session.title, session.prompt) =
+            statement.query_row([path], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(())
     }
 
     /// The sessions of the homes, and which of them each file belongs to.
@@ -215,8 +275,8 @@ impl Catalog {
         let mut by_name: HashMap<(String, String), usize> = HashMap::new();
         let mut by_file = HashMap::new();
         let mut statement = self.connection.prepare_cached(
-            "SELECT number, project, session, is_agent, path, cwd, title, prompt, branch, started, \
-             ended, is_deleted FROM file WHERE home = ?",
+            "SELECT number, project, session, is_agent, path, cwd, branch, started, ended, \
+             is_deleted FROM file WHERE home = ?",
         )?;
         for home in wish.homes {
             let mut rows = statement.query([home.to_string_lossy()])?;
@@ -234,17 +294,17 @@ impl Catalog {
                 if is_agent && candidate.session.is_some() {
                     continue;
                 }
-                candidate.branch = row.get(8)?;
-                candidate.started = row.get(9)?;
+                candidate.branch = row.get(6)?;
+                candidate.started = row.get(7)?;
                 candidate.session = Some(FoundSession {
                     id: name,
                     path: PathBuf::from(row.get::<_, String>(4)?),
                     project: PathBuf::from(project),
                     cwd: row.get(5)?,
-                    title: row.get(6)?,
-                    prompt: row.get(7)?,
-                    ended: row.get::<_, Option<i64>>(10)?.map(Time),
-                    is_deleted: row.get(11)?,
+                    title: None,
+                    prompt: None,
+                    ended: row.get::<_, Option<i64>>(8)?.map(Time),
+                    is_deleted: row.get(9)?,
                     score: 0.0,
                     hits: Vec::new(),
                 });
@@ -360,35 +420,38 @@ impl Catalog {
         Ok(found)
     }
 
-    /// The files of these numbers.
-    fn paths(&self, files: &[i64]) -> rusqlite::Result<Vec<PathBuf>> {
+    /// These files, unless they are gone.
+    fn spot_files(&self, numbers: &[i64]) -> rusqlite::Result<Vec<SpotFile>> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT path FROM file WHERE number = ? AND NOT is_deleted")?;
-        let mut paths = Vec::new();
-        for file in files {
-            let mut rows = statement.query([file])?;
+        let mut files = Vec::new();
+        for number in numbers {
+            let mut rows = statement.query([number])?;
             if let Some(row) = rows.next()? {
-                paths.push(PathBuf::from(row.get::<_, String>(0)?));
+                let path = PathBuf::from(row.get::<_, String>(0)?);
+                files.push(SpotFile { number: *number, path, places: self.places_of(*number)? });
             }
         }
-        Ok(paths)
+        Ok(files)
     }
 
     /// Where rows of the text index are: files, and which of their records.
-    fn places(&self, rows: &[(i64, usize)]) -> rusqlite::Result<Vec<(PathBuf, u64)>> {
-        let mut known: HashMap<i64, Option<PathBuf>> = HashMap::new();
-        let mut places = Vec::new();
+    fn spots(&self, rows: &[(i64, usize)]) -> rusqlite::Result<Spots> {
+        let mut known: HashMap<i64, Option<usize>> = HashMap::new();
+        let mut spots = Spots::default();
         for (row, _) in rows {
-            let file = row / SPAN;
-            if let Entry::Vacant(entry) = known.entry(file) {
-                entry.insert(self.paths(&[file])?.pop());
+            let number = row / SPAN;
+            if let Entry::Vacant(entry) = known.entry(number) {
+                let files = self.spot_files(&[number])?;
+                entry.insert((!files.is_empty()).then_some(spots.files.len()));
+                spots.files.extend(files);
             }
-            if let Some(Some(path)) = known.get(&file) {
-                places.push((path.clone(), (row % SPAN).cast_unsigned()));
+            if let Some(Some(file)) = known.get(&number) {
+                spots.list.push(Spot { file: *file, record: (row % SPAN).cast_unsigned() });
             }
         }
-        Ok(places)
+        Ok(spots)
     }
 }
 

@@ -257,9 +257,9 @@ impl<'a> Keys<'a> {
             By::Project => {
                 self.projects.get(source.project.as_path()).copied().unwrap_or(UNKNOWN).to_owned()
             }
-            By::Model => message.model.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+            By::Model => message.model.as_deref().unwrap_or(UNKNOWN).to_owned(),
             By::Agent => self.agents.kind_of(entry, source),
-            By::Tool => message.tool.clone().unwrap_or_else(|| NONE.to_owned()),
+            By::Tool => message.tool.as_deref().unwrap_or(NONE).to_owned(),
             By::Block => {
                 let block = moment(message).and_then(|time| self.blocks.start_of(time));
                 block.map_or(UNKNOWN.to_owned(), |start| start.to_string())

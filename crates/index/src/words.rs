@@ -63,18 +63,32 @@ impl Segmented {
 
 /// The words of a text, in order.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
-    let mut rest = text.char_indices().peekable();
+    let mut at = 0;
     std::iter::from_fn(move || {
-        let (start, first) = rest.by_ref().find(|(_, c)| is_word(*c))?;
+        let (start, first) = loop {
+            let found = char_at(text, at)?;
+            at += found.len_utf8();
+            if is_word(found) {
+                break (at - found.len_utf8(), found);
+            }
+        };
         let is_dense = is_dense(first);
-        let mut end = start + first.len_utf8();
-        while let Some((at, c)) =
-            rest.next_if(|(_, c)| is_word(*c) && self::is_dense(*c) == is_dense)
+        while let Some(next) = char_at(text, at)
+            && is_word(next)
+            && self::is_dense(next) == is_dense
         {
-            end = at + c.len_utf8();
+            at += next.len_utf8();
         }
-        Some(Word { text: &text[start..end], range: start..end, is_dense })
+        Some(Word { text: &text[start..at], range: start..at, is_dense })
     })
+}
+
+/// The character that begins at a byte. Most are ASCII, and need no decoding.
+fn char_at(text: &str, at: usize) -> Option<char> {
+    match text.as_bytes().get(at)? {
+        byte if byte.is_ascii() => Some(char::from(*byte)),
+        _ => text[at..].chars().next(),
+    }
 }
 
 /// A word in lower case, cut if it is too long.
@@ -87,7 +101,10 @@ pub(crate) fn lower(word: &str) -> String {
 
 /// Adds a word in lower case, with a space behind it.
 fn push_lower(out: &mut String, word: &str) {
-    let word = word.char_indices().nth(LONGEST).map_or(word, |(end, _)| &word[..end]);
+    let word = match word.len() {
+        0..=LONGEST => word,
+        _ => word.char_indices().nth(LONGEST).map_or(word, |(end, _)| &word[..end]),
+    };
     if word.is_ascii() {
         let start = out.len();
         out.push_str(word);
@@ -101,6 +118,11 @@ fn push_lower(out: &mut String, word: &str) {
 /// The parts of an identifier; none if it is only one word. `HTTPServer_v2` has the parts `HTTP`,
 /// `Server` and `v2`.
 pub(crate) fn parts(word: &str) -> Vec<&str> {
+    // Most words: nothing divides them.
+    let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if word.bytes().skip(1).all(|byte| is_plain(&byte)) && !word.starts_with('_') {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for piece in word.split('_').filter(|piece| !piece.is_empty()) {
         let mut start = 0;
@@ -135,7 +157,7 @@ pub(crate) fn dense(run: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_word(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
+    c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && c.is_alphanumeric())
 }
 
 /// Whether a character is of a script that is written without spaces, or with few.

@@ -5,6 +5,7 @@ mod print;
 mod statusline;
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -182,6 +183,8 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
         By::Session => titles(world, &found, catalog.as_ref(), &ledger)?,
         _ => HashMap::new(),
     };
+    // The program ends here: freeing many messages one by one would take longer than exiting.
+    mem::forget(ledger);
     world.page()?;
     print::table(world, args.by, &found, &titles)
 }

@@ -1,6 +1,6 @@
 //! What the API's messages took, from the catalog.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use transcript::format::threads;
 use transcript::format::time::Time;
 
 use super::list::{KnownFile, Plan};
-use super::{Catalog, CatalogError, delta, root_of};
+use super::{Catalog, CatalogError, delta};
 
 impl Catalog {
     /// All messages of the API in these homes, as the catalog has them.
@@ -29,25 +29,22 @@ impl Catalog {
     /// written, and nobody waits until texts are indexed.
     pub fn current_ledger(&self, homes: &[Home], count: usize) -> Result<Ledger, CatalogError> {
         let sql = |error| self.sql(error);
-        let changed = Plan::make(self, homes).map_err(sql)?.read;
+        let Plan { read: changed, gone, kept, .. } = Plan::make(self, homes).map_err(sql)?;
         let (mut all, mut unreadable) = (Vec::new(), Vec::new());
+        let mut known: Vec<KnownFile> = kept.into_iter().chain(gone).collect();
         let read = |at: usize| FileMessages::read(&changed[at].0.project, &changed[at].0.path);
-        let mut is_read: HashSet<&Path> = HashSet::new();
         let Ok(()) = threads::in_order(changed.len(), count, read, |at, one| {
-            let path = &changed[at].0.path;
+            let (found, before) = &changed[at];
             match one {
-                Ok(file) => {
-                    is_read.insert(path);
-                    all.push(file);
+                Ok(file) => all.push(file),
+                Err(error) => {
+                    known.extend(before.clone());
+                    unreadable.push((found.path.clone(), error));
                 }
-                Err(error) => unreadable.push((path.clone(), error)),
             }
             Ok::<(), Infallible>(())
         });
-        let roots: Vec<PathBuf> = homes.iter().map(root_of).collect();
-        let mut files = self.files(&roots).map_err(sql)?;
-        files.retain(|file| !is_read.contains(file.path.as_path()));
-        all.extend(self.known_messages(&files).map_err(sql)?);
+        all.extend(self.known_messages(&known).map_err(sql)?);
         Ok(Ledger { unreadable, ..Ledger::new(all) })
     }
 
@@ -114,11 +111,14 @@ impl Catalog {
                 self.messages_of(*number, |message| list.push(message))?;
             }
         } else {
-            self.each_message(|file, _, message| {
+            let mut numbers: Vec<i64> = messages.keys().copied().collect();
+            let middle = numbers.len() / 2;
+            let middle = *numbers.select_nth_unstable(middle).1;
+            for (file, message) in self.messages_by_halves(middle)?.into_iter().flatten() {
                 if let Some(list) = messages.get_mut(&file) {
                     list.push(message);
                 }
-            })?;
+            }
         }
         let known = files.iter().map(|file| {
             let list = messages.remove(&file.number).unwrap_or_default();

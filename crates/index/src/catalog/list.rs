@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::UNIX_EPOCH;
 
 use transcript::conversation::place::{Home, is_agent, transcripts_of};
@@ -86,6 +88,9 @@ pub(crate) struct Plan {
     pub(crate) read: Vec<(FoundFile, Option<KnownFile>)>,
     /// Files that are gone.
     pub(crate) gone: Vec<KnownFile>,
+    /// Files that the catalog is right about: they have not changed, or cannot be seen now, or were
+    /// gone before.
+    pub(crate) kept: Vec<KnownFile>,
     /// How many files have not changed.
     pub(crate) same: usize,
 }
@@ -145,21 +150,31 @@ fn broken_links(home: &Home) -> Vec<PathBuf> {
 
 impl Plan {
     pub(crate) fn make(catalog: &Catalog, homes: &[Home]) -> rusqlite::Result<Plan> {
-        let listing = Listing::of(homes);
         let roots: Vec<PathBuf> = homes.iter().map(root_of).collect();
-        let known = catalog.files(&roots)?;
+        // The disk is asked while the catalog is read.
+        let (listing, known) = thread::scope(|scope| {
+            let listing = scope.spawn(|| Listing::of(homes));
+            let known = catalog.files(&roots);
+            (listing.join().unwrap_or_else(|panic| resume_unwind(panic)), known)
+        });
+        let known = known?;
         let mut known: HashMap<PathBuf, KnownFile> =
             known.into_iter().map(|file| (file.path.clone(), file)).collect();
         let mut plan = Plan::default();
         for found in listing.files {
             match known.remove(&found.path) {
-                Some(file) if file.stamp == found.stamp && !file.is_deleted => plan.same += 1,
+                Some(file) if file.stamp == found.stamp && !file.is_deleted => {
+                    plan.same += 1;
+                    plan.kept.push(file);
+                }
                 file => plan.read.push((found, file)),
             }
         }
         let is_hidden = |path: &Path| listing.unreadable.iter().any(|one| path.starts_with(one));
-        let gone = known.into_values().filter(|file| !file.is_deleted && !is_hidden(&file.path));
-        plan.gone = gone.collect();
+        for file in known.into_values() {
+            let is_kept = file.is_deleted || is_hidden(&file.path);
+            if is_kept { plan.kept.push(file) } else { plan.gone.push(file) }
+        }
         plan.gone.sort_by_key(|file| file.number);
         Ok(plan)
     }
@@ -171,7 +186,7 @@ impl Catalog {
         let mut all = Vec::new();
         let mut statement = self.connection.prepare_cached(
             "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
-             tail, is_deleted, cwd, records FROM file WHERE home = ? ORDER BY path",
+             tail, is_deleted, cwd, records FROM file WHERE home = ?",
         )?;
         for home in homes {
             let rows = statement.query_map([home.to_string_lossy()], |row| {

@@ -4,13 +4,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use rusqlite::Connection;
+use transcript::conversation::Conversation;
 use transcript::conversation::place::Home;
 use transcript::conversation::preview::{Preview, preview};
 use transcript::conversation::usage::session_of_file;
 use transcript::format::secret::Redactor;
+use transcript::format::threads;
 
 use super::delta::{self, Delta};
 use super::list::{FoundFile, KnownFile, Plan};
+use super::places::{self, Places};
 use super::{Catalog, CatalogError, lock, store};
 
 /// How a refresh is done.
@@ -39,14 +43,21 @@ pub struct Refreshed {
     pub unreadable: Vec<String>,
 }
 
-/// What a thread passes on.
+/// What reading a file gives.
 enum Message {
     Piece(usize, Box<Delta>),
-    Done(usize, Box<transcript::Result<Preview>>),
+    Done(usize, Box<transcript::Result<Whole>>),
 }
 
-/// After how many bytes of files the work is committed.
-const COMMITTED: u64 = 64 << 20;
+/// What is known of a file after it was read.
+struct Whole {
+    seen: Preview,
+    places: Option<Places>,
+}
+
+/// After how many bytes of files the work is committed. The text index writes what it has
+/// collected with each commit, and later joins the parts: fewer are better.
+const COMMITTED: u64 = 512 << 20;
 
 impl Catalog {
     /// Reads what is new. `progress` gets the bytes that were read and those that there are.
@@ -55,13 +66,17 @@ impl Catalog {
         work: &Work<'_>,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Refreshed, CatalogError> {
-        let plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
+        let state = || self.connection.query_row("PRAGMA data_version", [], |row| row.get(0));
+        let before: i64 = state().map_err(|error| self.sql(error))?;
+        let mut plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
         if plan.read.is_empty() && plan.gone.is_empty() {
             return Ok(Refreshed { same: plan.same, ..Refreshed::default() });
         }
         // Others wait, and then find that there is nothing to do.
         let _lock = lock(self.path())?;
-        let plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
+        if state().map_err(|error| self.sql(error))? != before {
+            plan = Plan::make(self, work.homes).map_err(|error| self.sql(error))?;
+        }
         self.carry_out(&plan, work, &mut progress).map_err(|error| self.sql(error))
     }
 
@@ -69,65 +84,19 @@ impl Catalog {
         &self,
         plan: &Plan,
         work: &Work<'_>,
-        progress: &mut impl FnMut(u64, u64),
+        progress: &mut dyn FnMut(u64, u64),
     ) -> rusqlite::Result<Refreshed> {
         let db = &self.connection;
-        let mut done = Refreshed { same: plan.same, gone: plan.gone.len(), ..Refreshed::default() };
         db.execute_batch("BEGIN IMMEDIATE")?;
-        for file in &plan.gone {
-            store::forget_text(db, file)?;
-        }
         let total = plan.read.iter().map(|(found, known)| new_bytes(found, known.as_ref())).sum();
-        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (send, receive) = sync_channel::<Message>(work.threads * 2);
-        let outcome = thread::scope(|scope| {
-            for _ in 0..work.threads.clamp(1, plan.read.len().max(1)) {
-                let send = send.clone();
-                let (next, is_over) = (&next, &is_over);
-                scope.spawn(move || {
-                    while !is_over.load(Ordering::Relaxed) {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some((found, known)) = plan.read.get(at) else { break };
-                        let pass = |delta| send.send(Message::Piece(at, Box::new(delta))).is_ok();
-                        let read = delta::read(found, known.as_ref(), work.redactor, pass);
-                        let seen = read.and_then(|()| preview(&found.path));
-                        if send.send(Message::Done(at, Box::new(seen))).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(send);
-            let mut open = 0;
-            for message in receive {
-                let written = match message {
-                    Message::Piece(at, delta) => {
-                        open += delta.to - delta.from;
-                        done.bytes += delta.to - delta.from;
-                        progress(done.bytes, total);
-                        self.write_piece(&plan.read[at], &delta)
-                    }
-                    Message::Done(at, seen) => {
-                        done.read += 1;
-                        self.write_end(&plan.read[at].0, *seen, work, &mut done)
-                    }
-                };
-                let committed = written.and_then(|()| {
-                    if open < COMMITTED {
-                        return Ok(());
-                    }
-                    open = 0;
-                    db.execute_batch("COMMIT; BEGIN IMMEDIATE")
-                });
-                if let Err(error) = committed {
-                    // The threads end when nobody receives any more.
-                    is_over.store(true, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-            Ok(())
+        let done = Refreshed { same: plan.same, gone: plan.gone.len(), ..Refreshed::default() };
+        let mut writer = Writer { db, plan, work, progress, total, uncommitted: 0, done };
+        let forgotten = plan.gone.iter().try_for_each(|file| store::forget_text(db, file));
+        let written = forgotten.and_then(|()| match work.threads {
+            0 | 1 => writer.write_alone(),
+            threads => writer.write_from(threads.min(plan.read.len())),
         });
-        match outcome {
+        match written {
             Ok(()) => db.execute_batch("COMMIT")?,
             Err(error) => {
                 // The first error says what is wrong.
@@ -135,48 +104,140 @@ impl Catalog {
                 return Err(error);
             }
         }
-        Ok(done)
+        Ok(writer.done)
+    }
+}
+
+/// Writes what is read.
+struct Writer<'a> {
+    db: &'a Connection,
+    plan: &'a Plan,
+    work: &'a Work<'a>,
+    progress: &'a mut dyn FnMut(u64, u64),
+    /// How many bytes are to be read.
+    total: u64,
+    /// How many bytes were read since the last commit.
+    uncommitted: u64,
+    done: Refreshed,
+}
+
+impl Writer<'_> {
+    /// Reads and writes by turns.
+    fn write_alone(&mut self) -> rusqlite::Result<()> {
+        for at in 0..self.plan.read.len() {
+            let mut written = Ok(());
+            let (plan, work) = (self.plan, self.work);
+            read(plan, at, work, |message| {
+                written = self.take(message);
+                written.is_ok()
+            });
+            written?;
+        }
+        Ok(())
     }
 
-    fn write_piece(
-        &self,
-        (found, known): &(FoundFile, Option<KnownFile>),
-        delta: &Delta,
-    ) -> rusqlite::Result<()> {
-        let db = &self.connection;
+    /// Writes what so many threads read.
+    fn write_from(&mut self, threads: usize) -> rusqlite::Result<()> {
+        let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (send, receive) = sync_channel::<Message>(threads * 2);
+        let (plan, work) = (self.plan, self.work);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                let send = send.clone();
+                let (next, is_over) = (&next, &is_over);
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        if at >= plan.read.len() {
+                            break;
+                        }
+                        read(plan, at, work, |message| send.send(message).is_ok());
+                    }
+                });
+            }
+            drop(send);
+            for message in receive {
+                // The threads end when nobody receives any more.
+                self.take(message).inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn take(&mut self, message: Message) -> rusqlite::Result<()> {
+        match message {
+            Message::Piece(at, delta) => {
+                let bytes = delta.to - delta.from;
+                self.uncommitted += bytes;
+                self.done.bytes += bytes;
+                (self.progress)(self.done.bytes, self.total);
+                self.write_piece(at, &delta)?;
+            }
+            Message::Done(at, read) => {
+                self.done.read += 1;
+                self.write_end(at, *read)?;
+            }
+        }
+        if self.uncommitted >= COMMITTED {
+            self.uncommitted = 0;
+            self.db.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
+        }
+        Ok(())
+    }
+
+    fn write_piece(&self, at: usize, delta: &Delta) -> rusqlite::Result<()> {
+        let (found, known) = &self.plan.read[at];
         let named = delta.messages.iter().find_map(|message| message.session.as_deref());
         let (session, is_agent) = session_of_file(&found.project, &found.path, named);
         let number = match known {
             Some(known) => known.number,
-            None => store::number_of(db, found, &session, is_agent)?,
+            None => store::number_of(self.db, found, &session, is_agent)?,
         };
         if named.is_some() {
-            store::set_session(db, number, &session)?;
+            store::set_session(self.db, number, &session)?;
         }
-        store::add(db, number, delta)
+        store::add(self.db, number, delta)
     }
 
-    fn write_end(
-        &self,
-        found: &FoundFile,
-        seen: transcript::Result<Preview>,
-        work: &Work<'_>,
-        done: &mut Refreshed,
-    ) -> rusqlite::Result<()> {
-        let db = &self.connection;
-        match seen {
-            Ok(seen) => {
+    fn write_end(&mut self, at: usize, read: transcript::Result<Whole>) -> rusqlite::Result<()> {
+        let (found, _) = &self.plan.read[at];
+        match read {
+            Ok(Whole { seen, places }) => {
                 let (session, is_agent) = session_of_file(&found.project, &found.path, None);
-                let number = store::number_of(db, found, &session, is_agent)?;
-                store::finish(db, number, found.stamp, &seen, work.redactor)
+                let number = store::number_of(self.db, found, &session, is_agent)?;
+                store::finish(self.db, number, found.stamp, &seen, self.work.redactor)?;
+                places.map_or(Ok(()), |places| places::write(self.db, number, found.stamp, &places))
             }
             Err(error) => {
-                done.unreadable.push(format!("{}: {error}", found.path.display()));
+                self.done.unreadable.push(format!("{}: {error}", found.path.display()));
                 Ok(())
             }
         }
     }
 }
+
+/// Reads what is new of a file, and passes it on.
+fn read(plan: &Plan, at: usize, work: &Work<'_>, mut pass: impl FnMut(Message) -> bool) {
+    let (found, known) = &plan.read[at];
+    let mut is_wanted = true;
+    let read = delta::read(found, known.as_ref(), work.redactor, |delta| {
+        is_wanted = pass(Message::Piece(at, Box::new(delta)));
+        is_wanted
+    });
+    if is_wanted {
+        let whole = read.and_then(|()| {
+            let is_new = known.is_none() && found.stamp.size <= PLACED;
+            let open = || Conversation::open(&found.path);
+            let places = is_new.then(|| threads::alone(open)).transpose()?;
+            let places = places.map(|conversation| Places::of(&conversation));
+            Ok(Whole { seen: preview(&found.path)?, places })
+        });
+        pass(Message::Done(at, Box::new(whole)));
+    }
+}
+
+/// Of longer files, the places of records are made when a search needs them: that takes memory.
+const PLACED: u64 = 32 << 20;
 
 /// How many bytes of a file are new.
 fn new_bytes(found: &FoundFile, known: Option<&KnownFile>) -> u64 {

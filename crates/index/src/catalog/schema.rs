@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -77,9 +77,10 @@ CREATE VIRTUAL TABLE text USING fts5(
 );
 ";
 
-/// What each version added to the one before, the second version first. Files are read again: only
-/// rows of deleted sessions cannot be made anew, and these stay.
-const UPGRADES: [&str; 1] = ["
+/// What each version added to the one before, the second version first. The second reads files
+/// again: only rows of deleted sessions cannot be made anew, and these stay.
+const UPGRADES: [&str; 2] = [
+    "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
 CREATE TABLE turn (
@@ -127,9 +128,19 @@ CREATE TABLE limit_seen (
     seen INTEGER NOT NULL,
     used REAL NOT NULL
 );
-INSERT INTO text (text, rank) VALUES ('hashsize', 33554432);
+INSERT INTO text (text, rank) VALUES ('hashsize', 67108864);
 UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
-"];
+",
+    "
+CREATE TABLE place (
+    file INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    records BLOB NOT NULL
+);
+",
+];
 
 impl Catalog {
     /// Makes the tables in a new file, and refuses one of another program or a newer version.

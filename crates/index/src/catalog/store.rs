@@ -1,15 +1,19 @@
 //! Writes what was read into the tables, and reads it back.
 
-use rusqlite::{Connection, Row, params};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+
+use rusqlite::{Connection, OpenFlags, Row, params};
 use transcript::conversation::preview::Preview;
 use transcript::conversation::usage::{MessageUsage, Usage};
 use transcript::format::secret::{Mask, Redactor};
 use transcript::format::time::Time;
 
-use super::Catalog;
 use super::delta::Delta;
 use super::list::{FoundFile, KnownFile, Stamp};
 use super::schema::SPAN;
+use super::{Catalog, PATIENCE};
 use crate::words::Segmented;
 
 /// A number as the database has it: with a sign.
@@ -81,6 +85,7 @@ pub(super) fn remove(db: &Connection, number: i64) -> rusqlite::Result<()> {
 /// Removes what was computed of a file because somebody asked for it.
 pub(super) fn clear_computed(db: &Connection, number: i64) -> rusqlite::Result<()> {
     clear_turns(db, number)?;
+    db.prepare_cached("DELETE FROM place WHERE file = ?")?.execute([number])?;
     db.prepare_cached("DELETE FROM verdict WHERE file = ?")?.execute([number])?;
     Ok(())
 }
@@ -96,24 +101,35 @@ pub(super) fn clear_turns(db: &Connection, number: i64) -> rusqlite::Result<()> 
 }
 
 /// Writes what a piece of a file adds.
+///
+/// Of a file that is not known yet, everything is simply inserted. A statement that can change
+/// several rows, or replace one, lets the text index write what it has collected so far: with one
+/// of them for each file, the index would be built from thousands of small parts.
 pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Result<()> {
-    if delta.from == 0 {
+    if delta.from == 0 && is_known(db, number)? {
         clear(db, number)?;
     }
-    let mut texts = db.prepare_cached(
-        "INSERT OR REPLACE INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)",
-    )?;
+    let write = if delta.from == 0 { Write::Insert } else { Write::Merge };
+    let mut texts = db.prepare_cached(match write {
+        Write::Insert => "INSERT INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)",
+        Write::Merge => {
+            "INSERT OR REPLACE INTO text (rowid, words, parts, meta) VALUES (?, ?, ?, ?)"
+        }
+    })?;
     for row in &delta.texts {
         let rowid = number * SPAN + integer(row.record);
         texts.execute(params![rowid, row.text.words, row.text.parts, row.meta])?;
     }
     for message in &delta.messages {
-        add_message(db, number, message)?;
+        add_message(db, number, message, write)?;
     }
-    let mut touched = db.prepare_cached(
-        "INSERT INTO touched (file, path, tool, calls) VALUES (?, ?, ?, ?) \
-         ON CONFLICT DO UPDATE SET calls = calls + excluded.calls",
-    )?;
+    let mut touched = db.prepare_cached(match write {
+        Write::Insert => "INSERT INTO touched (file, path, tool, calls) VALUES (?, ?, ?, ?)",
+        Write::Merge => {
+            "INSERT INTO touched (file, path, tool, calls) VALUES (?, ?, ?, ?) \
+             ON CONFLICT DO UPDATE SET calls = calls + excluded.calls"
+        }
+    })?;
     for ((path, tool), calls) in &delta.touched {
         touched.execute(params![number, path, tool, integer(*calls)])?;
     }
@@ -135,28 +151,32 @@ pub(super) fn add(db: &Connection, number: i64, delta: &Delta) -> rusqlite::Resu
     Ok(())
 }
 
+/// Whether rows may already be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    Insert,
+    Merge,
+}
+
+/// Whether something of a file was read.
+fn is_known(db: &Connection, number: i64) -> rusqlite::Result<bool> {
+    db.prepare_cached("SELECT read_to > 0 FROM file WHERE number = ?")?
+        .query_row([number], |row| row.get(0))
+}
+
 /// By the rules of a session's table: one row for each message, with the figures of the record with
 /// the most output, the last one on a tie.
-fn add_message(db: &Connection, file: i64, message: &MessageUsage) -> rusqlite::Result<()> {
+fn add_message(
+    db: &Connection,
+    file: i64,
+    message: &MessageUsage,
+    write: Write,
+) -> rusqlite::Result<()> {
     let usage = message.usage;
-    let mut statement = db.prepare_cached(
-        "INSERT INTO message (file, id, model, input, output, cache_5m, cache_1h, cache_read, \
-         searches, fetches, is_final, tier, speed, tool, records, time, line, session, \
-         is_sidechain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-         ?15, ?16, ?17, ?18, ?19) \
-         ON CONFLICT DO UPDATE SET model = coalesce(model, excluded.model), \
-         input = iif(excluded.output >= output, excluded.input, input), \
-         cache_5m = iif(excluded.output >= output, excluded.cache_5m, cache_5m), \
-         cache_1h = iif(excluded.output >= output, excluded.cache_1h, cache_1h), \
-         cache_read = iif(excluded.output >= output, excluded.cache_read, cache_read), \
-         searches = iif(excluded.output >= output, excluded.searches, searches), \
-         fetches = iif(excluded.output >= output, excluded.fetches, fetches), \
-         tier = iif(excluded.output >= output, excluded.tier, tier), \
-         speed = iif(excluded.output >= output, excluded.speed, speed), \
-         output = max(output, excluded.output), is_final = max(is_final, excluded.is_final), \
-         tool = coalesce(tool, excluded.tool), records = records + excluded.records, \
-         time = coalesce(time, excluded.time)",
-    )?;
+    let mut statement = db.prepare_cached(match write {
+        Write::Insert => INSERT_MESSAGE,
+        Write::Merge => MERGE_MESSAGE,
+    })?;
     statement.execute(params![
         file,
         message.id,
@@ -180,6 +200,35 @@ fn add_message(db: &Connection, file: i64, message: &MessageUsage) -> rusqlite::
     ])?;
     Ok(())
 }
+
+/// The statement that adds a message.
+macro_rules! insert_message {
+    ($conflict:literal) => {
+        concat!(
+            "INSERT INTO message (file, id, model, input, output, cache_5m, cache_1h, cache_read, \
+             searches, fetches, is_final, tier, speed, tool, records, time, line, session, \
+             is_sidechain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+             ?15, ?16, ?17, ?18, ?19)",
+            $conflict
+        )
+    };
+}
+
+const INSERT_MESSAGE: &str = insert_message!("");
+const MERGE_MESSAGE: &str = insert_message!(
+    " ON CONFLICT DO UPDATE SET model = coalesce(model, excluded.model), \
+     input = iif(excluded.output >= output, excluded.input, input), \
+     cache_5m = iif(excluded.output >= output, excluded.cache_5m, cache_5m), \
+     cache_1h = iif(excluded.output >= output, excluded.cache_1h, cache_1h), \
+     cache_read = iif(excluded.output >= output, excluded.cache_read, cache_read), \
+     searches = iif(excluded.output >= output, excluded.searches, searches), \
+     fetches = iif(excluded.output >= output, excluded.fetches, fetches), \
+     tier = iif(excluded.output >= output, excluded.tier, tier), \
+     speed = iif(excluded.output >= output, excluded.speed, speed), \
+     output = max(output, excluded.output), is_final = max(is_final, excluded.is_final), \
+     tool = coalesce(tool, excluded.tool), records = records + excluded.records, \
+     time = coalesce(time, excluded.time)"
+);
 
 /// Writes that a file was read as a whole, and what it is about.
 pub(super) fn finish(
@@ -248,10 +297,41 @@ impl Catalog {
     ) -> rusqlite::Result<()> {
         let mut statement = self.connection.prepare_cached(MESSAGES)?;
         let mut rows = statement.query([])?;
+        let mut shared = SharedTexts::default();
         while let Some(row) = rows.next()? {
-            pass(row.get(18)?, row.get(19)?, message_of(row)?);
+            pass(row.get(18)?, row.get(19)?, message_of(row, &mut shared)?);
         }
         Ok(())
+    }
+
+    /// All messages with the numbers of their files, read in two parts at once: those of files up
+    /// to this number, and those of the others.
+    pub(super) fn messages_by_halves(
+        &self,
+        middle: i64,
+    ) -> rusqlite::Result<[Vec<(i64, MessageUsage)>; 2]> {
+        let read = |db: &Connection, range: &str| {
+            let mut list = Vec::new();
+            let mut statement = db.prepare(&format!("{MESSAGES} WHERE file {range} ?"))?;
+            let mut rows = statement.query([middle])?;
+            let mut shared = SharedTexts::default();
+            while let Some(row) = rows.next()? {
+                list.push((row.get(18)?, message_of(row, &mut shared)?));
+            }
+            Ok::<_, rusqlite::Error>(list)
+        };
+        let path = self.path.as_path();
+        thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                let db = Connection::open_with_flags(path, flags)?;
+                db.busy_timeout(PATIENCE)?;
+                read(&db, ">")
+            });
+            let first = read(&self.connection, "<=");
+            let others = others.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok([first?, others?])
+        })
     }
 
     /// Passes on the messages of a file.
@@ -263,8 +343,9 @@ impl Catalog {
         let mut statement =
             self.connection.prepare_cached(&format!("{MESSAGES} WHERE file = ?"))?;
         let mut rows = statement.query([file])?;
+        let mut shared = SharedTexts::default();
         while let Some(row) = rows.next()? {
-            pass(message_of(row)?);
+            pass(message_of(row, &mut shared)?);
         }
         Ok(())
     }
@@ -273,12 +354,32 @@ impl Catalog {
 const MESSAGES: &str = "SELECT id, model, input, output, cache_5m, cache_1h, cache_read, searches, fetches, is_final, \
      tier, speed, tool, records, time, line, session, is_sidechain, file, turn FROM message";
 
-fn message_of(row: &Row<'_>) -> rusqlite::Result<MessageUsage> {
+/// The last text of each column: neighbours mostly have the same.
+#[derive(Default)]
+struct SharedTexts {
+    last: [Option<Arc<str>>; COLUMNS],
+}
+
+/// How many columns [`MESSAGES`] has.
+const COLUMNS: usize = 20;
+
+impl SharedTexts {
+    fn get(&mut self, row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Arc<str>>> {
+        let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(None) };
+        let last = &mut self.last[at];
+        if last.as_deref() != Some(text) {
+            *last = Some(text.into());
+        }
+        Ok(last.clone())
+    }
+}
+
+fn message_of(row: &Row<'_>, shared: &mut SharedTexts) -> rusqlite::Result<MessageUsage> {
     let number = |at| Ok::<_, rusqlite::Error>(row.get::<_, i64>(at)?.cast_unsigned());
     let is_final: bool = row.get(9)?;
     Ok(MessageUsage {
         id: row.get(0)?,
-        model: row.get(1)?,
+        model: shared.get(row, 1)?,
         usage: Usage {
             input: number(2)?,
             output: number(3)?,
@@ -289,13 +390,13 @@ fn message_of(row: &Row<'_>) -> rusqlite::Result<MessageUsage> {
             fetches: number(8)?,
             at_least: !is_final,
         },
-        tier: row.get(10)?,
-        speed: row.get(11)?,
-        tool: row.get(12)?,
+        tier: shared.get(row, 10)?,
+        speed: shared.get(row, 11)?,
+        tool: shared.get(row, 12)?,
         records: row.get(13)?,
         time: row.get::<_, Option<i64>>(14)?.map(Time),
         line: number(15)?,
-        session: row.get(16)?,
+        session: shared.get(row, 16)?,
         is_sidechain: row.get(17)?,
     })
 }

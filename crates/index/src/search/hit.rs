@@ -1,19 +1,19 @@
 //! Where a session fits a query: the turn, the line, and the text around it.
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use transcript::conversation::Conversation;
-use transcript::conversation::table::RowId;
-use transcript::conversation::turn::{Step, Turn};
 use transcript::format::entry::Entry;
 use transcript::format::file::Lines;
 use transcript::format::secret::Mask;
 
 use super::snippet::Snippet;
 use super::{FoundSession, Query, Wish};
-use crate::catalog::{agent_of, meta};
+use crate::catalog::{Places, RecordPlace, agent_of, meta};
 use crate::texts::{Passage, TextKind, texts};
 
 /// A place where a session fits.
@@ -33,33 +33,67 @@ pub struct Hit {
     pub snippet: Snippet,
 }
 
-/// The hits at these places, the best ones first.
-pub(super) fn read(places: &[(PathBuf, u64)], query: &Query, wish: &Wish<'_>) -> Vec<Hit> {
-    let mut open: HashMap<&Path, Option<Opened>> = HashMap::new();
-    let mut hits: Vec<Hit> = Vec::new();
-    let mut seen: HashSet<String> = HashSet::new();
-    // The best of a few more than are wanted.
-    for (path, record) in places {
-        if hits.len() >= wish.hits * 4 {
-            break;
+/// A record that may be shown.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    /// Which of the files it is in.
+    pub(super) file: usize,
+    /// Which record of the file it is.
+    pub(super) record: u64,
+}
+
+/// A file with records that may be shown.
+#[derive(Debug)]
+pub(super) struct SpotFile {
+    /// Its number in the catalog.
+    pub(super) number: i64,
+    pub(super) path: PathBuf,
+    /// Where its records are, if that is known.
+    pub(super) places: Option<Places>,
+}
+
+/// Records of a session that may be shown, the best ones first.
+#[derive(Debug, Default)]
+pub(super) struct Spots {
+    pub(super) files: Vec<SpotFile>,
+    pub(super) list: Vec<Spot>,
+}
+
+impl Spots {
+    /// The hits at these places, the best ones first, and the places that were not known.
+    pub(super) fn read(&self, query: &Query, wish: &Wish<'_>) -> (Vec<Hit>, Vec<(i64, Places)>) {
+        let mut open: Vec<Option<Option<Opened>>> = Vec::new();
+        open.resize_with(self.files.len(), || None);
+        let mut made = Vec::new();
+        let mut hits: Vec<Hit> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
+        // The best of a few more than are wanted.
+        for spot in &self.list {
+            if hits.len() >= wish.hits * 4 {
+                break;
+            }
+            let opened = open[spot.file]
+                .get_or_insert_with(|| Opened::new(&self.files[spot.file], &mut made).ok());
+            let Some(opened) = opened else { continue };
+            let place = usize::try_from(spot.record).ok().and_then(|at| opened.places.get(at));
+            let Some(place) = place.copied() else { continue };
+            let found = opened.look(place, |entry| best(entry, query, wish));
+            let Ok(Some((kind, snippet))) = found else { continue };
+            // Growing copies of an answer say the same.
+            if seen.insert(snippet.text.clone()) {
+                let agent = opened.agent.clone();
+                let turn = place.turn.filter(|_| agent.is_none());
+                let turn = turn.and_then(|turn| usize::try_from(turn).ok());
+                let (role, kind) = (kind.role(), kind.name());
+                hits.push(Hit { turn, line: place.line, agent, role, kind, snippet });
+            }
         }
-        let opened = open.entry(path).or_insert_with(|| Opened::new(path));
-        let Some(opened) = opened else { continue };
-        let Some(row) = opened.row(*record) else { continue };
-        let found = opened.conversation.look(row, |entry| best(entry, query, wish));
-        let Ok(Some((kind, snippet))) = found else { continue };
-        // Growing copies of an answer say the same.
-        if seen.insert(snippet.text.clone()) {
-            let line = opened.conversation.table.row(row).line;
-            let (turn, agent) = (opened.turn_of(row), opened.agent.clone());
-            hits.push(Hit { turn, line, agent, role: kind.role(), kind: kind.name(), snippet });
-        }
+        // What people and the model said comes first, in order.
+        let weight = |hit: &Hit| TextKind::ALL.iter().position(|kind| kind.name() == hit.kind);
+        hits.sort_by_key(|hit| (weight(hit), hit.agent.is_some(), hit.line));
+        hits.truncate(wish.hits);
+        (hits, made)
     }
-    // What people and the model said comes first, in order.
-    let weight = |hit: &Hit| TextKind::ALL.iter().position(|kind| kind.name() == hit.kind);
-    hits.sort_by_key(|hit| (weight(hit), hit.agent.is_some(), hit.line));
-    hits.truncate(wish.hits);
-    hits
 }
 
 /// What is left of a deleted session.
@@ -80,56 +114,40 @@ fn best(entry: &Entry<'_>, query: &Query, wish: &Wish<'_>) -> Option<(TextKind, 
 
 /// A file that hits are in.
 struct Opened {
-    conversation: Conversation,
-    turns: HashMap<RowId, usize>,
+    file: File,
+    places: Vec<RecordPlace>,
     agent: Option<String>,
 }
 
 impl Opened {
-    fn new(path: &Path) -> Option<Opened> {
-        let conversation = Conversation::open(path).ok()?;
-        let agent = agent_of(path);
-        let mut turns = HashMap::new();
-        if agent.is_none() {
-            for (number, turn) in (1..).zip(&conversation.turns().live) {
-                for row in rows_of(&conversation, turn) {
-                    turns.entry(row).or_insert(number);
-                }
+    /// Opens a file. If it is not known where its records are, it is read, and they are added to
+    /// `made`.
+    fn new(file: &SpotFile, made: &mut Vec<(i64, Places)>) -> transcript::Result<Opened> {
+        let agent = agent_of(&file.path);
+        let places = match &file.places {
+            Some(places) => places.list(),
+            None => {
+                let places = Places::of(&Conversation::open(&file.path)?);
+                let list = places.list();
+                made.push((file.number, places));
+                list
             }
-        }
-        Some(Opened { conversation, turns, agent })
+        };
+        Ok(Opened { file: files::open(&file.path)?, places, agent })
     }
 
-    /// The row of a record, which is the same unless the file has changed since it was read.
-    fn row(&self, record: u64) -> Option<RowId> {
-        let row = u32::try_from(record).ok().map(RowId)?;
-        (row.index() < self.conversation.table.rows().len()).then_some(row)
+    /// Passes on the record at a place, unless the file has changed since.
+    fn look<T>(
+        &mut self,
+        place: RecordPlace,
+        see: impl FnOnce(&Entry<'_>) -> Option<T>,
+    ) -> transcript::Result<Option<T>> {
+        self.file.seek(SeekFrom::Start(place.offset))?;
+        let mut lines = Lines::new((&self.file).take(place.len));
+        let line = lines.next_line()?;
+        let entry = line.and_then(|line| line.records().find_map(|record| record.entry));
+        Ok(entry.and_then(|entry| see(&entry)))
     }
-
-    fn turn_of(&self, row: RowId) -> Option<usize> {
-        self.turns.get(&row).copied()
-    }
-}
-
-/// The records of a turn.
-fn rows_of(conversation: &Conversation, turn: &Turn) -> Vec<RowId> {
-    let table = &conversation.table;
-    let mut rows = Vec::new();
-    for step in &turn.steps {
-        match step {
-            Step::Said(row) | Step::Event(row) => rows.push(*row),
-            Step::Orphan(block) => rows.push(table.block(*block).row),
-            Step::Answer { blocks, .. } => {
-                for block in blocks {
-                    rows.push(table.block(*block).row);
-                    rows.extend(
-                        conversation.pairs.of(*block).map(|result| table.block(result).row),
-                    );
-                }
-            }
-        }
-    }
-    rows
 }
 
 /// What a scan of files found.
@@ -144,12 +162,17 @@ pub(super) struct Scan {
 
 /// Reads files for the regular expressions of a query: each must fit somewhere, in a record that
 /// fits the filters.
-pub(super) fn scan(files: &[PathBuf], query: &Query, wish: &Wish<'_>, deadline: Instant) -> Scan {
+pub(super) fn scan(
+    files: Vec<SpotFile>,
+    query: &Query,
+    wish: &Wish<'_>,
+    deadline: Instant,
+) -> Scan {
     let mut missing: Vec<bool> = vec![true; query.patterns.len()];
-    let mut places: Vec<(PathBuf, u64)> = Vec::new();
+    let mut list: Vec<Spot> = Vec::new();
     let mut mask = Mask::new(wish.redactor);
-    'files: for path in files {
-        let Ok(file) = files::open(path) else { continue };
+    'files: for (at, spot_file) in files.iter().enumerate() {
+        let Ok(file) = files::open(&spot_file.path) else { continue };
         let mut lines = Lines::new(file);
         let mut number = 0;
         while let Ok(Some(line)) = lines.next_line() {
@@ -167,16 +190,17 @@ pub(super) fn scan(files: &[PathBuf], query: &Query, wish: &Wish<'_>, deadline: 
                             (*missing, is_found) = (false, true);
                         }
                     }
-                    places.extend(is_found.then(|| (path.clone(), number)));
+                    list.extend(is_found.then(|| Spot { file: at, record: number }));
                 }
                 number += 1;
             }
-            if places.len() >= wish.hits && !missing.contains(&true) {
+            if list.len() >= wish.hits && !missing.contains(&true) {
                 break 'files;
             }
         }
     }
     let is_fitting = !missing.contains(&true);
-    let hits = if is_fitting { read(&places, query, wish) } else { Vec::new() };
+    let spots = Spots { files, list };
+    let hits = if is_fitting { spots.read(query, wish).0 } else { Vec::new() };
     Scan { is_fitting, hits, is_cut: false }
 }

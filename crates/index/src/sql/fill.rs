@@ -250,8 +250,8 @@ impl<'a> Filling<'a> {
                     maybe(agent_of(&source.path)),
                     moment(message.time),
                     local_day(message.time, self.wish.zone),
-                    maybe(message.model.clone()),
-                    maybe(message.tool.clone()),
+                    maybe(message.model.as_deref()),
+                    maybe(message.tool.as_deref()),
                     number(usage.input),
                     number(usage.output),
                     number(usage.cache_5m),
@@ -260,8 +260,8 @@ impl<'a> Filling<'a> {
                     number(usage.searches),
                     cost(&sum),
                     Value::Integer(i64::from(usage.at_least)),
-                    maybe(message.tier.clone()),
-                    maybe(message.speed.clone()),
+                    maybe(message.tier.as_deref()),
+                    maybe(message.speed.as_deref()),
                     number(message.line),
                     number(entry.copies.len() as u64),
                 ],
@@ -397,8 +397,8 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-fn maybe(text: Option<String>) -> Value {
-    text.map_or(Value::Null, Value::Text)
+fn maybe(text: Option<impl Into<String>>) -> Value {
+    text.map_or(Value::Null, |text| Value::Text(text.into()))
 }
 
 /// Numbers come from files: larger ones would make every sum overflow.

@@ -39,6 +39,12 @@ impl Drop for Share {
     }
 }
 
+/// Runs `work` on this thread only, also the parts that it would divide.
+pub fn alone<T>(work: impl FnOnce() -> T) -> T {
+    let _share = Share::set(1);
+    work()
+}
+
 /// Runs `work` for each number below `pieces`, on that many threads including this one. Each thread
 /// takes the next number that is still free.
 pub(crate) fn each(pieces: usize, threads: usize, work: impl Fn(usize) + Sync) {

@@ -9,10 +9,11 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::convert::Infallible;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::message::{MessageUsage, Messages, messages_in};
 use crate::conversation::id::SessionId;
@@ -88,17 +89,16 @@ impl Ledger {
         // The order in which they are read changes nothing.
         files.sort_by(|one, other| one.source.path.cmp(&other.source.path));
         let mut ledger = Ledger::default();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut known = EntriesById::default();
         let mut copies: Vec<Copy> = Vec::new();
         for FileMessages { source, messages } in files {
             let number = ledger.sources.len();
             ledger.sources.push(source);
             for message in messages {
-                if let Some(entry) = places.get(&message.id) {
-                    copies.push(Copy { entry: *entry, source: number, message });
+                if let Some(entry) = known.find_or_add(&message.id, &ledger.entries) {
+                    copies.push(Copy { entry, source: number, message });
                     continue;
                 }
-                places.insert(message.id.clone(), ledger.entries.len());
                 ledger.entries.push(LedgerEntry { message, source: number, copies: Vec::new() });
             }
         }
@@ -106,7 +106,8 @@ impl Ledger {
         for copy in copies {
             ledger.add_copy(copy, &mut shared);
         }
-        ledger.entries.sort_by_key(|entry| (entry.source, entry.message.line));
+        // Entries are large: the keys are sorted, and then each entry is moved once.
+        ledger.entries.sort_by_cached_key(|entry| (entry.source, entry.message.line));
         ledger
     }
 
@@ -141,6 +142,26 @@ impl Ledger {
     /// The file that a message belongs to.
     pub fn source(&self, entry: &LedgerEntry) -> &CountedFile {
         &self.sources[entry.source]
+    }
+}
+
+/// Finds entries by the ids of their messages, without a copy of the ids.
+#[derive(Default)]
+struct EntriesById {
+    table: HashTable<usize>,
+    hasher: DefaultHashBuilder,
+}
+
+impl EntriesById {
+    /// The entry with this id. If there is none, the next one gets its place.
+    fn find_or_add(&mut self, id: &str, entries: &[LedgerEntry]) -> Option<usize> {
+        let id_of = |at: &usize| entries[*at].message.id.as_str();
+        let hash = self.hasher.hash_one(id);
+        if let Some(at) = self.table.find(hash, |at| id_of(at) == id) {
+            return Some(*at);
+        }
+        self.table.insert_unique(hash, entries.len(), |at| self.hasher.hash_one(id_of(at)));
+        None
     }
 }
 

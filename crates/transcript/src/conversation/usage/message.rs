@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use hashbrown::HashMap;
 use memchr::memmem::Finder;
@@ -20,21 +20,21 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::file::{Body, Lines};
 use crate::format::time::Time;
 
-/// One message of the API, as one file has it.
+/// One message of the API, as one file has it. Texts that many messages have are shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageUsage {
     /// Its `message.id`.
     pub id: String,
     /// The model; `None` if no record names it.
-    pub model: Option<String>,
+    pub model: Option<Arc<str>>,
     /// What it took.
     pub usage: Usage,
     /// The service tier, if the API reports it.
-    pub tier: Option<String>,
+    pub tier: Option<Arc<str>>,
     /// The speed, if the API reports it.
-    pub speed: Option<String>,
+    pub speed: Option<Arc<str>>,
     /// The first tool that it calls.
-    pub tool: Option<String>,
+    pub tool: Option<Arc<str>>,
     /// How many records it has.
     pub records: u32,
     /// When its first record was made.
@@ -42,7 +42,7 @@ pub struct MessageUsage {
     /// The line of its first record.
     pub line: u64,
     /// The session that its first record says it belongs to.
-    pub session: Option<String>,
+    pub session: Option<Arc<str>>,
     /// It belongs to a sub-agent whose records are in the session's own file.
     pub is_sidechain: bool,
 }
@@ -58,10 +58,10 @@ impl MessageUsage {
 #[derive(Debug)]
 struct Reading {
     answer: Answer,
-    tool: Option<String>,
+    tool: Option<Arc<str>>,
     time: Option<Time>,
     line: u64,
-    session: Option<String>,
+    session: Option<Arc<str>>,
     is_sidechain: bool,
 }
 
@@ -154,7 +154,7 @@ impl Reading {
             tool: None,
             time: None,
             line,
-            session: entry.session().map(Cow::into_owned),
+            session: entry.session().map(Arc::from),
             is_sidechain: entry.flag("isSidechain"),
         }
     }
@@ -166,12 +166,12 @@ impl Reading {
         self.answer.join(message, ids);
         if self.tool.is_none() {
             let mut calls = message.blocks().filter(|block| block.kind() == BlockKind::ToolUse);
-            self.tool = calls.find_map(|call| Some(call.tool()?.into_owned()));
+            self.tool = calls.find_map(|call| Some(call.tool()?.into()));
         }
     }
 
     fn finish(self, id: String, ids: &Ids) -> Option<MessageUsage> {
-        let text = |id| Option::map(id, |id| ids.text(id).to_owned());
+        let text = |id| Option::map(id, |id| Arc::from(ids.text(id)));
         let model = text(self.answer.model);
         let at_least = !self.answer.is_final();
         let reported = self.answer.usage.filter(|_| model.as_deref() != Some("<synthetic>"))?;
