@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use transcript::client::context::{NextRequest, PartKind, Reason};
-use transcript::conversation::price::Prices;
+use transcript::conversation::price::{Cost, Prices};
 use transcript::conversation::usage::{Money, Spending, Usage};
 use transcript::format::time::Time;
 
@@ -13,9 +13,11 @@ use crate::world::World;
 /// The next request at a time and at some prices.
 #[derive(Clone, Debug)]
 pub(crate) struct Prospect<'a> {
-    pub(crate) next: &'a NextRequest,
+    pub(crate) next: NextRequest,
     pub(crate) usage: Usage,
     pub(crate) reason: Reason,
+    /// What each kind of its tokens costs, at the rates for the whole request.
+    cost: Option<Cost>,
     prices: &'a Prices,
 }
 
@@ -25,24 +27,44 @@ pub(crate) fn now(world: &World) -> Time {
 }
 
 impl<'a> Prospect<'a> {
-    pub(crate) fn new(next: &'a NextRequest, now: Time, prices: &'a Prices) -> Self {
-        Prospect { next, usage: next.usage(now), reason: next.reason(now), prices }
+    pub(crate) fn new(next: NextRequest, now: Time, prices: &'a Prices) -> Self {
+        let usage = next.usage(now);
+        let cost = prices.cost(&next.model, None, usage);
+        Prospect { usage, reason: next.reason(now), cost, prices, next }
     }
 
-    /// What some of its tokens cost.
-    pub(crate) fn cost(&self, usage: Usage) -> Spending {
-        Spending::of_message(usage, Some(&self.next.model), None, self.prices)
+    /// What the tokens cost that are read from the cache, as text.
+    pub(crate) fn price_of_cached(&self) -> String {
+        self.text(|cost| cost.cache_read)
+    }
+
+    /// What the tokens cost that are new, as text.
+    pub(crate) fn price_of_new(&self) -> String {
+        self.text(|cost| cost.total() - cost.cache_read)
+    }
+
+    /// A part of the cost as text.
+    fn text(&self, part: fn(Cost) -> f64) -> String {
+        let cost = self.cost.map(|cost| Money::of_dollars(part(cost)));
+        let unpriced = u64::from(cost.is_none());
+        dollars(&Spending { usage: self.usage, cost, unpriced, messages: 1 })
     }
 
     /// What the request costs, without its answer.
     pub(crate) fn dollars(&self) -> Option<f64> {
-        self.cost(self.usage).cost.map(Money::dollars)
+        self.cost.map(Cost::total)
+    }
+
+    /// What a request of that size costs if all of it is cached.
+    fn reading(&self) -> Option<f64> {
+        let usage = Usage { cache_read: self.next.tokens, ..Usage::default() };
+        self.prices.cost(&self.next.model, None, usage).map(Cost::total)
     }
 
     /// The cost as text.
     pub(crate) fn price(&self) -> String {
-        match self.dollars() {
-            Some(_) => format!("about {}", dollars(&self.cost(self.usage))),
+        match self.cost {
+            Some(_) => format!("about {}", self.text(Cost::total)),
             None => format!("an unknown amount (no price for `{}`)", one_line(&self.next.model)),
         }
     }
@@ -127,14 +149,15 @@ impl Payoff {
         reason = "a small positive number"
     )]
     pub(crate) fn of(before: &Prospect<'_>, after: &Prospect<'_>) -> Payoff {
-        let saved = before.next.tokens.saturating_sub(after.next.tokens);
-        let each = before.cost(Usage { cache_read: saved, ..Usage::default() });
-        let each = each.cost.map(Money::dollars);
-        let (Some(old), Some(new), Some(each)) = (before.dollars(), after.dollars(), each) else {
+        let costs = before.dollars().zip(after.dollars());
+        let (Some((old, new)), Some((long, short))) =
+            (costs, before.reading().zip(after.reading()))
+        else {
             return Payoff::Never;
         };
+        let each = long - short;
         match new - old {
-            _ if saved == 0 => Payoff::Never,
+            _ if after.next.tokens >= before.next.tokens => Payoff::Never,
             more if more <= 0.0 => Payoff::AtOnce,
             more if each > 0.0 => Payoff::After((more / each).ceil() as u64),
             _ => Payoff::Never,
@@ -158,3 +181,7 @@ pub(crate) struct ProspectJson<'a> {
     expires: Option<String>,
     estimate: bool,
 }
+
+#[cfg(test)]
+#[path = "prospect_tests.rs"]
+mod tests;

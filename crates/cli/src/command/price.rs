@@ -16,7 +16,7 @@ use crate::prices;
 use crate::prospect::{self, Prospect, ProspectJson};
 use crate::refusal::why;
 use crate::select;
-use crate::text::{age, clock, dollars, grouped, one_line};
+use crate::text::{age, clock, grouped, one_line};
 use crate::version::{self, installed};
 use crate::world::World;
 
@@ -74,7 +74,8 @@ pub(crate) fn price(world: &mut World, args: &PriceArgs) -> Result<(), Failure> 
         .map_err(|refusal| Failure::refused(&why(&conversation, refusal), &rules.name()))?;
     let next = context.next(&conversation, version.as_deref())?;
     let now = prospect::now(world);
-    let prospect = Prospect::new(&next, now, &prices);
+    let prospect = Prospect::new(next, now, &prices);
+    let next = &prospect.next;
     if args.json {
         return Ok(world.out.json(&PriceJson {
             v: JSON_VERSION,
@@ -89,11 +90,10 @@ pub(crate) fn price(world: &mut World, args: &PriceArgs) -> Result<(), Failure> 
     let mark = prospect.mark();
     let Usage { cache_read, .. } = prospect.usage;
     let written = prospect.usage.cache_write();
-    let read_cost = prospect.cost(Usage { cache_read, ..Usage::default() });
-    let write_cost = prospect.cost(Usage { cache_read: 0, ..prospect.usage });
+    let (of_cached, of_new) = (prospect.price_of_cached(), prospect.price_of_new());
     let mut rows = vec![
-        ("cached", format!("{mark}{} tokens, {}", grouped(cache_read), dollars(&read_cost))),
-        ("new", format!("{mark}{} tokens, {}", grouped(written), dollars(&write_cost))),
+        ("cached", format!("{mark}{} tokens, {of_cached}", grouped(cache_read))),
+        ("new", format!("{mark}{} tokens, {of_new}", grouped(written))),
         ("because", because(&prospect, version.as_deref())),
     ];
     if let Some((used, expires)) = next.used.zip(next.expires()) {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use transcript::client::change::{Deed, Proof, Snapshot, Written};
 use transcript::client::check::{Finding, Severity, Verdict};
+use transcript::client::context::NextRequest;
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
 use transcript::conversation::price::Prices;
@@ -16,6 +17,7 @@ use crate::page::{Lead, Page, Span};
 use crate::prospect::{self, Payoff, Prospect, ProspectJson};
 use crate::resume_command::resume_command;
 use crate::text::{count, fit, grouped, line_list, one_line, shown};
+use crate::version;
 use crate::world::World;
 
 /// The report when a job is done.
@@ -68,10 +70,12 @@ impl<'a> ChangeReport<'a> {
         };
         let verb = job.policy.verb;
         let now = prospect::now(world);
-        let next = [&outcome.proof.before, &outcome.proof.after].map(|side| side.next.as_ref());
+        let next = [&outcome.proof.before, &outcome.proof.after].map(|side| side.next.clone());
         let prospects = match next {
             [Some(before), Some(after)] => {
-                Some([before, after].map(|next| Prospect::new(next, now, prices)))
+                let version = version::installed(world.programs());
+                let by = |next: NextRequest| next.continued_by(version.as_deref());
+                Some([before, after].map(|next| Prospect::new(by(next), now, prices)))
             }
             _ => None,
         };

@@ -145,3 +145,23 @@ fn the_numbers_of_all_commands_agree() {
     assert_eq!(proof["before"]["tokens"].as_u64().unwrap(), sum("turn"));
     assert_eq!(proof["price"]["before"]["tokens"], context["tokens"]);
 }
+
+/// With a warm cache, a strip loses what follows the first message that it changes; for an installed
+/// client of another version, nothing was cached at all.
+#[cfg(unix)]
+#[test]
+fn a_strip_with_a_warm_cache_has_its_price() {
+    let env = env();
+    let mut text = String::new();
+    let strip = ["strip", "s.jsonl", "--results", "--dry-run"];
+    let package = r#"{"name":"@anthropic-ai/claude-code","version":"2.1.325"}"#;
+    env.put("client/package.json", package);
+    let program = env.put("client/claude", "");
+    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, runs).unwrap();
+    for path in ["/nowhere".to_owned(), env.path("client").display().to_string()] {
+        let output = env.command(&strip).env("QUIPU_NOW", "1793527680").env("PATH", &path).output();
+        writeln!(text, "### PATH={}\n{}", env.cleaned(&path), env.show(&output.unwrap())).unwrap();
+    }
+    assert_snapshot!(text);
+}

@@ -130,6 +130,21 @@ impl NextRequest {
         }
     }
 
+    /// The same request if that client version makes it. Another version than the one that made the
+    /// last call has another system prompt and other tools, so nothing is cached. `None` is the
+    /// version that made the last call.
+    #[must_use]
+    pub fn continued_by(self, version: Option<&str>) -> NextRequest {
+        let is_other = self.version.as_deref().zip(version).is_some_and(|(by, now)| by != now);
+        if !is_other {
+            return self;
+        }
+        let reason = Reason::ClientVersion;
+        let kind = Some(PartKind::System);
+        let difference = Difference { message: 0, line: None, kind, reason };
+        NextRequest { prefix: 0, difference, ..self }
+    }
+
     /// The same request after a change that keeps so many tokens at the beginning, and differs from
     /// there on.
     pub(crate) fn after(&self, tokens: u64, prefix: u64, difference: Difference) -> NextRequest {
@@ -160,14 +175,10 @@ impl Context {
         };
         let by = conversation
             .look(last.row, |entry| entry.version().map(std::borrow::Cow::into_owned))?;
-        let is_same_version =
-            version.is_none_or(|version| by.as_deref().is_none_or(|by| by == version));
         let model = live.map_or(last.model, |call| call.model);
         let is_live = live.is_some_and(|call| call.answer == last.answer);
         let system = self.parts[0].tokens;
-        let (prefix, difference) = if !is_same_version {
-            (0, self.first(0, Reason::ClientVersion, table))
-        } else if table.ids.text(model) != self.model {
+        let (prefix, difference) = if table.ids.text(model) != self.model {
             (0, self.first(0, Reason::OtherModel, table))
         } else {
             match live {
@@ -197,7 +208,7 @@ impl Context {
         let lifetimes = self.calls.iter().rev().chain([last]).map(|call| &call.usage);
         let lifetime = lifetimes.into_iter().find_map(Lifetime::of);
         let request = self.request(prefix, used, lifetime, difference);
-        Ok(NextRequest { version: by, ..request })
+        Ok(NextRequest { version: by, ..request }.continued_by(version))
     }
 
     fn request(
