@@ -67,7 +67,7 @@ pub(crate) fn each(pieces: usize, threads: usize, work: impl Fn(usize) + Sync) {
 }
 
 /// How many results for each thread may wait to be taken.
-const WAITING: usize = 4;
+const WAITING: usize = 32;
 
 /// Runs `work` for each number below `pieces`, on that many threads, and passes the results to
 /// `take`, in order. Ends at the first error of `take`.

@@ -32,6 +32,11 @@ impl Lifetime {
         }
     }
 
+    /// Whether what was used then is no longer in the cache.
+    pub(super) fn is_over(self, used: Time, now: Time) -> bool {
+        now.0.saturating_sub(used.0) > self.millis()
+    }
+
     /// The lifetime that a call asked for: the longer one if it wrote anything for that long.
     pub(super) fn of(usage: &Usage) -> Option<Lifetime> {
         match (usage.cache_1h, usage.cache_5m) {
@@ -107,7 +112,7 @@ impl NextRequest {
 
     /// Whether the cache has expired. If nobody knows when it was used, it has.
     pub fn is_expired(&self, now: Time) -> bool {
-        self.expires().is_none_or(|expires| now > expires)
+        self.used.is_none_or(|used| self.lifetime.is_over(used, now))
     }
 
     /// What the request takes: tokens that are read from the cache, and tokens that are written to
@@ -178,26 +183,21 @@ impl Context {
         let model = live.map_or(last.model, |call| call.model);
         let is_live = live.is_some_and(|call| call.answer == last.answer);
         let system = self.parts[0].tokens;
-        let (prefix, difference) = if table.ids.text(model) != self.model {
-            (0, self.first(0, Reason::OtherModel, table))
-        } else {
-            match live {
-                // Only the calls before the compaction are recorded.
-                None if self.boundary.is_some() => {
-                    (system, self.first(1, Reason::Compaction, table))
-                }
-                None => (system, self.first(1, Reason::Rewind, table)),
-                Some(_) if self.basis == Basis::Changed => {
-                    let at = self.changed_at();
-                    (self.before(at), self.first(at, Reason::Edit, table))
-                }
-                Some(call) => {
-                    let at = self.read.last().copied().unwrap_or(0);
-                    let reason = if is_live { Reason::Continues } else { Reason::Rewind };
-                    // What was only read was not written to the cache.
-                    let kept = self.before(at).saturating_sub(call.usage.input);
-                    (kept, self.first(at, reason, table))
-                }
+        let is_other_model = table.ids.text(model) != self.model;
+        let (prefix, difference) = match live {
+            _ if is_other_model => (0, self.first(0, Reason::OtherModel, table)),
+            // Only the calls before the compaction are recorded.
+            None if self.boundary.is_some() => (system, self.first(1, Reason::Compaction, table)),
+            None => (system, self.first(1, Reason::Rewind, table)),
+            Some(_) if self.basis == Basis::Changed => {
+                let at = self.changed_at();
+                (self.before(at), self.first(at, Reason::Edit, table))
+            }
+            Some(call) => {
+                let at = self.read.last().copied().unwrap_or(0);
+                let reason = if is_live { Reason::Continues } else { Reason::Rewind };
+                let kept = left_in_cache(self.before(at), &call.usage);
+                (kept, self.first(at, reason, table))
             }
         };
         // A call on another branch uses what it has in common with this one.
@@ -266,6 +266,12 @@ impl Context {
         }
         1
     }
+}
+
+/// How much of what a call read is in the cache afterwards: all but the end of the request, which
+/// was not written to it.
+pub(super) fn left_in_cache(read: u64, usage: &Usage) -> u64 {
+    read.saturating_sub(usage.input)
 }
 
 /// The last call in the file that is not one of a sub-agent.

@@ -5,7 +5,7 @@
 //! after it.
 
 use super::calls::{Addition, AllWeights, calls, tokens};
-use super::next::Lifetime;
+use super::next::{Lifetime, left_in_cache};
 use super::{pieces, rounded};
 use crate::client::history::{Rules, outline};
 use crate::conversation::Conversation;
@@ -64,17 +64,17 @@ pub fn predictions(conversation: &Conversation, rules: Rules) -> crate::Result<V
         let [before, after] = [step.before, step.after];
         let model = table.ids.text(after.model);
         lifetime = Lifetime::of(&before.usage).unwrap_or(lifetime);
-        let gap = step.time(table).zip(before.time).map(|(after, before)| after.0 - before.0);
+        let times = step.time(table).zip(before.time);
         let is_other_model = before.model != after.model;
-        let is_cached = !is_other_model && gap.is_some_and(|gap| gap <= lifetime.millis());
+        let is_cached =
+            !is_other_model && times.is_some_and(|(now, used)| !lifetime.is_over(used, now));
         let read = before.usage.read();
         let more = step.expected(weights.of(model));
-        // The end of a request is not written to the cache.
-        let kept = if is_cached { read - before.usage.input.min(read) } else { 0 };
+        let kept = if is_cached { left_in_cache(read, &before.usage) } else { 0 };
         found.push(Prediction {
             model: model.to_owned(),
             line: table.row(after.row).line,
-            gap,
+            gap: times.map(|(now, used)| now.0 - used.0),
             lifetime,
             is_other_model,
             is_cached,
