@@ -12,6 +12,7 @@ pub mod retry;
 pub mod script;
 pub mod sse;
 pub mod stream;
+pub mod text;
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -5,9 +5,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, chat, check, clone, completions, context, drift, export, files, follow, fork, history,
-    home, hook, index, inventory, ls, man, pick, price, repair, resume, search, ship, show, sql,
-    strip, tree, turns, undo, usage,
+    cat, chat, check, clone, completions, compress, context, drift, export, files, follow, fork,
+    history, home, hook, index, inventory, ls, man, pick, price, repair, resume, search, ship,
+    show, sql, strip, tree, turns, uncompress, undo, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -17,7 +17,8 @@ use crate::world::World;
 /// List, read, check, repair and trim Claude Code sessions
 ///
 /// Without a command, prints an overview of your sessions. Sessions are read-only unless the
-/// command says otherwise. Only `chat`, `ship` and an installed hook use the network.
+/// command says otherwise. Only `chat`, `ship`, `compress --with` and an installed hook
+/// use the network.
 ///
 /// A SESSION is an id, the start of an id, a path, a part of a title or, if no title fits, of a
 /// first prompt (three characters at least), the id of a sub-agent, or `last`: the newest session
@@ -35,8 +36,8 @@ pub(crate) struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configuration, \
-3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, or changed \
-since it was read), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
+3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, changed \
+since it was read, or `--when-cold` and still cached), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
 `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
 12 Claude Code does not resume it (also `history`, `context`, `price`, `resume`); \
 130 left without a choice (`pick`)";
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Price(price::PriceArgs),
     Repair(repair::RepairArgs),
     Strip(strip::StripArgs),
+    Compress(compress::CompressArgs),
+    Uncompress(uncompress::UncompressArgs),
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
     Resume(resume::ResumeArgs),
@@ -104,6 +107,8 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::History(args)) => history::history(world, &args),
         Some(Command::Context(args)) => context::context(world, &args),
         Some(Command::Price(args)) => price::price(world, &args),
+        Some(Command::Compress(args)) => compress::compress(world, &args),
+        Some(Command::Uncompress(args)) => uncompress::uncompress(world, &args),
         Some(Command::Clone(args)) => clone::clone(world, &args),
         Some(Command::Fork(args)) => fork::fork(world, &args),
         Some(Command::Strip(args)) => strip::strip(world, &args),

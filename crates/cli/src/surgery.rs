@@ -1,6 +1,7 @@
 //! Commands that change a session: what their flags mean, and how the outcome is shown. The
 //! `workshop` makes the change.
 
+mod cold;
 mod report;
 
 use std::io::{self, BufReader, Write};
@@ -17,10 +18,12 @@ use crate::failure::Failure;
 use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
+pub(crate) use cold::when_cold;
 use report::ChangeReport;
 
 /// Where the result goes.
 #[derive(clap::Args, Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
 pub(crate) struct Target {
     /// Write the result only to this file; `-` is the standard output
     #[arg(short, long, value_name = "FILE")]
@@ -34,6 +37,13 @@ pub(crate) struct Target {
     /// Print the proof as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write nothing while the prompt cache of the session is warm: exit code 5, and the time from
+    /// which the change costs nothing
+    #[arg(long)]
+    when_cold: bool,
+    /// With `--when-cold`: wait until then, and plan anew before anything is written
+    #[arg(long, requires = "when_cold")]
+    wait: bool,
 }
 
 /// The help text of `--force` for commands that can change a session in place.

@@ -210,6 +210,15 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// A size as people type it: `4000`, `64k`, `1M`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    sized(text, "bytes")
+}
+
+/// A number of tokens as people type it: `4000`, `40k`, `1M`.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    sized(text, "tokens")
+}
+
+fn sized(text: &str, what: &str) -> Result<u64, String> {
     let (digits, unit) = match text.to_ascii_lowercase().chars().last() {
         Some('k') => (&text[..text.len() - 1], 1_000),
         Some('m') => (&text[..text.len() - 1], 1_000_000),
@@ -217,7 +226,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 =
-        digits.parse().map_err(|_| "use a number of bytes, like 4000, 64k or 1M".to_owned())?;
+        digits.parse().map_err(|_| format!("use a number of {what}, like 4000, 64k or 1M"))?;
     number.checked_mul(unit).ok_or_else(|| "too large".to_owned())
 }
 

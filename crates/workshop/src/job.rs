@@ -41,12 +41,15 @@ impl Policy {
     /// every clone and fork.
     pub fn new(verb: Verb, place: Place) -> Policy {
         let ids = match (verb, &place) {
-            (Verb::Repair | Verb::Strip, Place::File(_) | Place::Returned)
+            (
+                Verb::Repair | Verb::Strip | Verb::Compress | Verb::Uncompress,
+                Place::File(_) | Place::Returned,
+            )
             | (_, Place::InPlace) => Ids::Keep,
             (Verb::Clone | Verb::Fork, _) | (_, Place::Beside) => Ids::New,
         };
         let agents = match verb {
-            Verb::Clone | Verb::Repair => Agents::All,
+            Verb::Clone | Verb::Repair | Verb::Compress | Verb::Uncompress => Agents::All,
             Verb::Fork | Verb::Strip => Agents::WhoseCallsStay,
         };
         Policy { verb, place, ids, agents, mode: Mode::Write, force: Force::Never }
@@ -60,10 +63,13 @@ pub enum Verb {
     Fork,
     Repair,
     Strip,
+    Compress,
+    Uncompress,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Verb; 4] = [Verb::Clone, Verb::Fork, Verb::Repair, Verb::Strip];
+    pub(crate) const ALL: [Verb; 6] =
+        [Verb::Clone, Verb::Fork, Verb::Repair, Verb::Strip, Verb::Compress, Verb::Uncompress];
 
     /// The command.
     pub fn name(self) -> &'static str {
@@ -72,6 +78,8 @@ impl Verb {
             Verb::Fork => "fork",
             Verb::Repair => "repair",
             Verb::Strip => "strip",
+            Verb::Compress => "compress",
+            Verb::Uncompress => "uncompress",
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::USER_AGENT;
 use crate::api::Model;
 use crate::api::http::{Http, Settings as HttpSettings};
 use crate::api::script::Script;
-use crate::secret::{self, Secrets};
+use crate::secret::{self, Extent, Secrets};
 use crate::settings::{Environment, Settings};
 
 /// The maximum size of a script, in bytes.
@@ -59,6 +59,18 @@ pub(super) fn model(
     let script = Script::read(&text, &variables)
         .map_err(|why| StartError::Script { path: path.to_owned(), why })?;
     Ok(Arc::new(script.within(id, message_count)))
+}
+
+impl Prepared {
+    /// What answers requests that belong to no session.
+    pub fn answers(&self, environment: &dyn Environment) -> Result<Arc<dyn Model>, StartError> {
+        model(self, environment, ("", 0))
+    }
+
+    /// A text without the keys that are in use.
+    pub fn redacted(&self, text: &str, environment: &dyn Environment) -> String {
+        secrets(&self.settings, environment).redacted(text, Extent::Whole).into_owned()
+    }
 }
 
 fn http(settings: &Settings, environment: &dyn Environment) -> Http {

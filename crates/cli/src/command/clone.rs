@@ -26,6 +26,7 @@ pub(crate) struct CloneArgs {
 
 pub(crate) fn clone(world: &mut World, args: &CloneArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let change = change::clone(&read.subject);

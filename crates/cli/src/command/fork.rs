@@ -31,6 +31,7 @@ pub(crate) struct ForkArgs {
 
 pub(crate) fn fork(world: &mut World, args: &ForkArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let at = match (&args.at, &args.branch) {

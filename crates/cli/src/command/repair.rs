@@ -36,6 +36,7 @@ pub(crate) fn repair(world: &mut World, args: &RepairArgs) -> Result<(), Failure
     let hint = "a version like 2.1.325, or `installed`";
     let rules = version::asked(world, &args.version, hint)?.rules;
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let read = Read::open(&session, rules)?;
     let repaired = change::repair(&read.subject, rules, &mut tempfile::tempfile)?;
     let is_nothing = repaired.source.is_none() && repaired.change.is_nothing();

@@ -96,6 +96,7 @@ impl StripMode {
 pub(crate) fn strip(world: &mut World, args: &StripArgs) -> Result<(), Failure> {
     let what = what(args)?;
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let change = change::strip(&read.subject, &what);

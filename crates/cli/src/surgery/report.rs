@@ -321,7 +321,9 @@ impl<'a> ChangeReport<'a> {
             _ if gone == 0 => String::new(),
             Verb::Repair => format!(" ({} that no request can carry {is} left out)", number(gone)),
             Verb::Fork => format!(" ({} {was} left out)", number(gone)),
-            Verb::Clone | Verb::Strip => format!(" ({} {was} taken out)", number(gone)),
+            Verb::Clone | Verb::Strip | Verb::Compress | Verb::Uncompress => {
+                format!(" ({} {was} taken out)", number(gone))
+            }
         };
         if before.sent == before.recorded && after.sent == after.recorded {
             return format!(

@@ -1,13 +1,15 @@
 //! Changes to a session, with a proof of their effect.
 //!
 //! [`Subject`] is a session that was read and judged. A plan ([`clone`], [`fork`](fork()),
-//! [`strip`](strip()), [`repair`](repair())) is a [`Change`]: which records to remove, what to
+//! [`strip`](strip()), [`repair`](repair()), [`compress`](compress()),
+//! [`uncompress`](uncompress())) is a [`Change`]: which records to remove, what to
 //! change in others, which to add. [`write`](write()) produces the lines. [`prove`] reads the
 //! result again, trusting nothing, and compares it with the original. Invariants: nothing here
 //! opens a file for writing; records that a plan does not touch keep their bytes (with new ids: all
 //! bytes except the ids); no kept record refers to a removed one; a plan is small, because it
 //! contains no texts.
 
+mod compress;
 mod edit;
 mod fork;
 mod ids;
@@ -20,6 +22,7 @@ mod saving;
 mod selected;
 mod splice;
 mod strip;
+mod uncompress;
 mod write;
 
 use std::fs::File;
@@ -29,6 +32,7 @@ use std::sync::OnceLock;
 
 use hashbrown::HashMap;
 
+pub use compress::{Calls, Compress, CompressError, Draft, compress};
 pub use fork::{At, ForkError, fork};
 pub use ids::Renames;
 pub use late::Keep;
@@ -36,6 +40,7 @@ pub use proof::{Proof, Snapshot, prove};
 pub use repair::{Repaired, repair};
 pub use saving::saving;
 pub use strip::{Preset, Spared, Strip, spared, strip};
+pub use uncompress::{Uncompress, UncompressError, Which, uncompress};
 pub use write::Written;
 
 use crate::client::check::{Case, Code, Finding, Judged, Verdict};

@@ -273,6 +273,33 @@ impl Context {
         rounded(self.weights.tokens(&features))
     }
 
+    /// How many tokens a text is, as a message of its own.
+    pub(crate) fn of_text(&self, text: &str) -> f64 {
+        let mut features = [0.0; 7];
+        features[fit::TEXT] = units::units(text);
+        self.weights.tokens(&features)
+    }
+
+    /// About how many tokens the records of some rows are that are not sent now, one number for
+    /// each row.
+    pub(crate) fn of_rows(
+        &self,
+        conversation: &Conversation,
+        rows: &[RowId],
+        sent: &History,
+        rules: Rules,
+    ) -> crate::Result<HashMap<RowId, u64>> {
+        let nothing = History { messages: Vec::new(), rows: Vec::new(), ..sent.clone() };
+        let pieces = pieces::read(conversation, rows, &nothing, rules)?;
+        let mut tokens: HashMap<RowId, f64> = HashMap::new();
+        for piece in &pieces.list {
+            if let Some(row) = piece.row {
+                *tokens.entry(row).or_default() += estimate(&self.weights, piece);
+            }
+        }
+        Ok(tokens.into_iter().map(|(row, tokens)| (row, rounded(tokens))).collect())
+    }
+
     /// What a session made from this one is counted by.
     pub(crate) fn scale(&self) -> Scale {
         let mut pieces: HashMap<u64, Vec<u64>> = HashMap::new();

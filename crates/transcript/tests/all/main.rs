@@ -10,6 +10,7 @@
 
 mod change;
 mod check;
+mod compress;
 mod context;
 mod conversation;
 mod damage;

@@ -1,0 +1,404 @@
+//! Older turns become a compaction: a summary replaces them in what is sent, and their records stay
+//! in the file before it.
+//!
+//! The records are those of a compaction by the client, in the form that every version loads: a
+//! boundary without a parent, then the summary, then the turns that stay, whose first record hangs
+//! on the summary. Nothing is removed, so [`uncompress`](super::uncompress()) restores the file
+//! byte for byte. Invariants: the summary is made from the records alone, and is the same each
+//! time; with what stays it is within the budget; prompts are in it word for word, or are named.
+
+mod cue;
+pub(super) mod records;
+mod seen;
+mod story;
+mod summary;
+
+use hashbrown::HashSet;
+use thiserror::Error;
+
+use super::splice::To;
+use super::{Change, Subject};
+use crate::client::context::Context;
+use crate::conversation::Conversation;
+use crate::conversation::preview::preview;
+use crate::conversation::table::RowId;
+use crate::format::entry::Entry;
+use crate::format::input::Input;
+use crate::format::json::{Json, quote};
+use crate::format::time::Time;
+use records::{Compaction, Envelope};
+use seen::{Said, Seeing, Seen};
+use story::{Builder, Story};
+use summary::{Body, Summary, compose};
+
+/// What a compression is to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compress {
+    /// How many tokens the messages may have afterwards.
+    pub to: Option<u64>,
+    /// How many of the last turns stay word for word, if they fit.
+    pub keep_turns: usize,
+    /// Whether the summary lists the calls.
+    pub calls: Calls,
+}
+
+impl Default for Compress {
+    fn default() -> Self {
+        Compress { to: None, keep_turns: 5, calls: Calls::Leave }
+    }
+}
+
+/// Whether a summary lists the calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// Files and commands, each once.
+    Leave,
+    /// All calls, one line each, without their results.
+    List,
+}
+
+/// Why a session is not compressed.
+#[derive(Debug, Error)]
+pub enum CompressError {
+    /// The client does not resume it, so nothing is sent.
+    #[error("nothing would be sent of this session")]
+    Nothing,
+    /// It is short enough.
+    #[error("the messages are ~{tokens} tokens, which is not more than {budget}")]
+    Fits {
+        /// How many tokens its messages are.
+        tokens: u64,
+        /// How many they may be.
+        budget: u64,
+    },
+    /// A summary of so few tokens says nothing.
+    #[error("a summary in {budget} tokens says nothing; {least} is the least")]
+    Small {
+        /// How many tokens were asked for.
+        budget: u64,
+        /// How many it takes.
+        least: u64,
+    },
+    /// Reading failed.
+    #[error(transparent)]
+    Read(#[from] crate::Error),
+}
+
+/// The budget if none is given: this many tokens, or a quarter of what is sent.
+const USUAL: u64 = 40_000;
+/// The least budget.
+const LEAST: u64 = 400;
+/// The share of the budget that the turns that stay may take.
+const KEPT: f64 = 0.6;
+/// What is not counted exactly: a text that the client adds, and a share of the estimate.
+const SPARE_TOKENS: u64 = 40;
+const SPARE: f64 = 0.02;
+
+/// A compression before its summary is written.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    subject: &'a Subject,
+    context: &'a Context,
+    /// The path through the session, and where on it the records begin that stay.
+    path: Vec<RowId>,
+    cut: usize,
+    /// How many turns stay, and how many were to.
+    kept: [usize; 2],
+    story: Story,
+    cwd: Option<String>,
+    envelope: Envelope,
+    budget: u64,
+    /// What the summary may take.
+    of_summary: u64,
+}
+
+/// Plans a compression with a summary that is made from the records.
+pub fn compress(subject: &Subject, what: &Compress) -> Result<Change, CompressError> {
+    Ok(Draft::new(subject, what)?.plan(None)?)
+}
+
+impl<'a> Draft<'a> {
+    /// Reads what is to be summed up.
+    pub fn new(subject: &'a Subject, what: &Compress) -> Result<Draft<'a>, CompressError> {
+        let conversation = subject.conversation();
+        let Ok(context) = subject.context()? else { return Err(CompressError::Nothing) };
+        let tokens = context.of_all_messages();
+        let budget = what.to.unwrap_or(USUAL.min(tokens / 4));
+        if tokens <= budget {
+            return Err(CompressError::Fits { tokens, budget });
+        }
+        if budget < LEAST {
+            return Err(CompressError::Small { budget, least: LEAST });
+        }
+        let live = conversation.live();
+        let path: Vec<RowId> = conversation.rows(&live).collect();
+        let turns = conversation.turns_in(&live);
+        let place = |row: RowId| path.iter().position(|other| *other == row);
+        let starts: Vec<usize> = turns.iter().filter_map(|turn| place(turn.rows[0])).collect();
+        let (cut, kept, of_kept) = cut(subject, context, &path, &starts, what.keep_turns, budget);
+        let spare = share(budget, SPARE) + SPARE_TOKENS;
+        let of_summary = budget.saturating_sub(of_kept + spare);
+        let story = story(conversation, &path[..cut], &starts, budget, what.calls)?;
+        let known =
+            path[..cut].iter().rev().find(|row| conversation.table.row(**row).session.is_some());
+        let (envelope, cwd) = match known {
+            Some(row) => conversation.look(*row, |entry| {
+                let cwd = entry.text("cwd").map(std::borrow::Cow::into_owned);
+                (Envelope::of(entry), cwd)
+            })?,
+            None => (Envelope::default(), None),
+        };
+        let kept = [kept, what.keep_turns.min(starts.len())];
+        Ok(Draft { subject, context, path, cut, kept, story, cwd, envelope, budget, of_summary })
+    }
+
+    /// What a model can write a summary from: everything that is known of the turns, at more length,
+    /// in at most so many tokens. It contains texts of the session as they are.
+    pub fn material(&self, tokens: u64) -> String {
+        compose(&self.story, &Body::Extracted, self.cwd.as_deref(), self.context, tokens).text
+    }
+
+    /// How many tokens a summary by a model should have at most; prompts come on top of it.
+    pub fn asked(&self) -> u64 {
+        self.of_summary / 2
+    }
+
+    /// The plan, with a summary that is made from the records, or written by a model.
+    pub fn plan(&self, written: Option<&str>) -> crate::Result<Change> {
+        let conversation = self.subject.conversation();
+        let summary = self.summary(written);
+        let mut change = Change::new(conversation);
+        let table = &conversation.table;
+        let (before, kept) = self.path.split_at(self.cut);
+        let uuid = |row: RowId| table.text(table.row(row).uuid);
+        let last = before.iter().rev().find_map(|row| uuid(*row)).unwrap_or_default();
+        let first = kept.iter().copied().find(|row| table.row(*row).uuid.is_some());
+        let parent = first.map(|row| conversation.look(row, parent)).transpose()?;
+        let known = first.and_then(|row| table.text(table.row(row).parent));
+        let after = known.unwrap_or(last);
+        let is_usual = parent.as_ref().is_none_or(|raw| raw.as_deref() == Some(&*quote(after)));
+        let raw = parent.map(|raw| raw.unwrap_or_default());
+        let leaf = kept.iter().rev().find_map(|row| uuid(*row));
+        let found = preview(&conversation.path).unwrap_or_default();
+        let title = found.title.or(found.prompt).unwrap_or_default();
+        let title: String = title.chars().take(LONGEST_TITLE).collect();
+        let of_summary = share(1, self.context.of_text(&summary.text));
+        let made = Compaction {
+            envelope: &self.envelope,
+            time: self.time(&change, first).map(|time| time.to_string().into()),
+            after,
+            parent: raw.as_deref().filter(|_| !is_usual),
+            first: first.and_then(uuid),
+            text: &summary.text,
+            title: &title,
+            leaf,
+            tokens: [
+                self.context.tokens,
+                self.context.tokens.saturating_sub(self.gone()) + of_summary,
+            ],
+        };
+        let made = made.lines();
+        if let Some(first) = first {
+            change.edit(first).set("parentUuid", To::Value(quote(&made.summary).into_bytes()));
+        }
+        let added = made.lines.len() as u64;
+        match self.behind(kept) {
+            Some(row) => _ = change.behind.insert(row, made.lines),
+            None => change.end.extend(made.lines),
+        }
+        // The newest clients continue below the record that is named: it must be one that stays.
+        let stays: HashSet<RowId> = kept.iter().copied().collect();
+        let named = table.named_leaf.map(|id| conversation.graph.row_of(id));
+        if named.is_some_and(|row| row.is_none_or(|row| !stays.contains(&row))) {
+            change.end.push(made.last_prompt);
+        }
+        self.tell(&mut change, &summary, added);
+        Ok(change)
+    }
+
+    /// A summary that fits: estimates of parts do not quite add up to the estimate of the whole.
+    fn summary(&self, written: Option<&str>) -> Summary {
+        let body = written.map_or(Body::Extracted, Body::Written);
+        let mut most = self.of_summary;
+        loop {
+            let summary = compose(&self.story, &body, self.cwd.as_deref(), self.context, most);
+            let tokens = share(1, self.context.of_text(&summary.text));
+            if tokens <= self.of_summary || most < 50 {
+                return summary;
+            }
+            most = most.saturating_sub((tokens - self.of_summary).max(most / 50));
+        }
+    }
+
+    /// The record whose line the compaction follows: the one before the first that stays, if
+    /// nothing else is on its line. `None` for the end of the file.
+    fn behind(&self, kept: &[RowId]) -> Option<RowId> {
+        let table = &self.subject.conversation().table;
+        let first = kept.iter().min()?;
+        let rows = table.numbered().rev().map(|(row, _)| row).skip_while(|row| row >= first);
+        rows.into_iter().find(|row| table.row(*row).placed.is_alone())
+    }
+
+    /// Older clients continue from the newest record: the compaction is older than what stays, or
+    /// the newest of all.
+    fn time(&self, change: &Change, first: Option<RowId>) -> Option<Time> {
+        let conversation = self.subject.conversation();
+        match first {
+            Some(first) => {
+                let time = conversation.table.row(first).time?;
+                Some(Time(time.0.saturating_sub(1)))
+            }
+            None => change.needed_time(conversation, None, None).or_else(|| {
+                let times = conversation.table.rows().iter().filter_map(|row| row.time);
+                times.max()
+            }),
+        }
+    }
+
+    /// The tokens of what is summed up.
+    fn gone(&self) -> u64 {
+        let gone: HashSet<RowId> = self.path[..self.cut].iter().copied().collect();
+        let parts = self
+            .context
+            .parts
+            .iter()
+            .filter(|part| part.row.is_some_and(|row| gone.contains(&row)));
+        parts.map(|part| part.tokens).sum()
+    }
+
+    fn tell(&self, change: &mut Change, summary: &Summary, added: u64) {
+        let summed = self.story.turns;
+        let tokens = share(1, self.context.of_text(&summary.text));
+        change.did(
+            None,
+            None,
+            format!("summed up: {} turns in ~{tokens} tokens ({added} records added)", summed),
+        );
+        let [kept, wanted] = self.kept;
+        let fewer =
+            if kept < wanted { format!(" of {wanted}, as far as they fit") } else { String::new() };
+        change.did(
+            None,
+            None,
+            format!(
+                "kept word for word: {} prompts, and the last {kept} turns{fewer}",
+                summary.prompts
+            ),
+        );
+        if !summary.shortened.is_empty() {
+            let turns: Vec<String> = summary.shortened.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "not kept word for word: {} prompts that do not fit in {} tokens, of turns {}",
+                turns.len(),
+                self.budget,
+                turns.join(", ")
+            );
+            change.did(None, None, text);
+        }
+    }
+}
+
+const LONGEST_TITLE: usize = 120;
+
+/// Where the turns begin that stay, how many they are, and how many tokens they have.
+fn cut(
+    subject: &Subject,
+    context: &Context,
+    path: &[RowId],
+    starts: &[usize],
+    keep: usize,
+    budget: u64,
+) -> (usize, usize, u64) {
+    let mut tokens = vec![0; subject.conversation().table.rows().len()];
+    let mut made_up = 0;
+    for part in &context.parts[1..] {
+        match part.row {
+            Some(row) => tokens[row.index()] += part.tokens,
+            None => made_up += part.tokens,
+        }
+    }
+    // What is sent is after a compaction; turns before it cannot stay.
+    let (_, boundary) = subject.sent();
+    let after = boundary.and_then(|row| path.iter().position(|other| *other == row)).unwrap_or(0);
+    let (mut at, mut kept, mut sum) = (path.len(), 0, made_up);
+    for start in starts.iter().rev().take(keep).filter(|start| **start > after) {
+        let more: u64 = path[*start..at].iter().map(|row| tokens[row.index()]).sum();
+        if sum + more > share(budget, KEPT) {
+            break;
+        }
+        (at, kept, sum) = (*start, kept + 1, sum + more);
+    }
+    (at, kept, sum)
+}
+
+/// What happened on the path.
+fn story(
+    conversation: &Conversation,
+    path: &[RowId],
+    starts: &[usize],
+    budget: u64,
+    calls: Calls,
+) -> crate::Result<Story> {
+    let table = &conversation.table;
+    // Enough for texts full of escapes.
+    let mut most = budget.saturating_mul(24);
+    let is_prompt = |input: Input| input.is_typed() || input == Input::Queued;
+    let mut may_fit = HashSet::new();
+    for row in path.iter().rev().filter(|row| table.row(**row).input.is_some_and(is_prompt)) {
+        if let Some(left) = most.checked_sub(table.row(*row).len) {
+            most = left;
+            may_fit.insert(*row);
+        }
+    }
+    let seeing = Seeing { conversation, may_fit };
+    let found = conversation.look_all(path, |look, row| seeing.row(look, row))?;
+    let ours = ours(conversation, path)?;
+    let mut builder = Builder::default();
+    let mut starts = starts.iter().peekable();
+    let mut turn = 0;
+    for (at, seen) in found.into_iter().enumerate() {
+        while starts.next_if(|start| **start <= at).is_some() {
+            turn += 1;
+        }
+        // The turns before a compaction of ours are all here; of others, the summary may say more.
+        if matches!(seen, Seen::Summary(_)) && ours.contains(&path[at]) {
+            continue;
+        }
+        if let (Calls::List, Seen::Answer(said)) = (calls, &seen) {
+            for one in said {
+                if let Said::Call(call) = one {
+                    builder.note_call(turn.max(1), format!("{} {}", call.tool, call.about));
+                }
+            }
+        }
+        builder.add(turn.max(1), seen);
+    }
+    Ok(builder.finish())
+}
+
+/// The summaries that we made.
+fn ours(conversation: &Conversation, path: &[RowId]) -> crate::Result<HashSet<RowId>> {
+    let is_summary = |row: &&RowId| conversation.table.row(**row).input == Some(Input::Summary);
+    let mut found = HashSet::new();
+    for row in path.iter().filter(is_summary) {
+        if conversation.look(*row, |entry| entry.get(records::MARK).is_some())? {
+            found.insert(*row);
+        }
+    }
+    Ok(found)
+}
+
+/// The parent of a record as it is written there; `None` if it has no such member.
+fn parent(entry: &Entry<'_>) -> Option<String> {
+    entry.get("parentUuid").map(|value: Json<'_>| String::from_utf8_lossy(value.raw()).into_owned())
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a number of tokens"
+)]
+fn share(count: u64, of: f64) -> u64 {
+    (count as f64 * of).ceil() as u64
+}
