@@ -5,8 +5,10 @@ use std::sync::Arc;
 use agent::SessionConfig;
 use agent::ambient::Real;
 use agent::api::text;
-use agent::session::Folders;
-use transcript::client::change::{self, Calls, Change, Compress, CompressError, Draft, Subject};
+use agent::session::{Folders, PrepareError};
+use transcript::client::change::{
+    self, Change, Compress, CompressError, Draft, ListCalls, Subject,
+};
 use transcript::client::history::Rules;
 use transcript::format::secret::Mask;
 use workshop::{Place, Plan, Read, Verb};
@@ -56,7 +58,7 @@ pub(crate) fn compress(world: &mut World, args: &CompressArgs) -> Result<(), Fai
     surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
-    let calls = if args.keep_calls { Calls::List } else { Calls::Leave };
+    let calls = if args.keep_calls { ListCalls::List } else { ListCalls::Leave };
     let what = Compress { to: args.to, keep_turns: args.keep_turns, calls };
     let made = plan(world, args, &read.subject, &what);
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
@@ -134,7 +136,13 @@ fn written_by(world: &mut World, model: &str, draft: &Draft<'_>) -> Result<Strin
     let (home, user) = world.first_home();
     let folders = Folders::at(home, user.map(std::path::Path::to_owned), &world.cwd);
     let config = SessionConfig::new(folders, world.new_id(), Arc::new(Real));
-    let prepared = config.prepare(world, &mut |_| {})?;
+    let prepared = config.prepare(world, &mut |_| {}).map_err(|error| match error {
+        PrepareError::NoKey => {
+            let hint = "set `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, or leave out `--with`";
+            Failure::usage(error.to_string(), Some(hint))
+        }
+        other => other.into(),
+    })?;
     let api = prepared.answers(world)?;
     let model = agent::model::named(Some(model));
     let redactor = world.redactor();

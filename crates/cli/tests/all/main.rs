@@ -12,6 +12,7 @@ mod bad_input;
 mod cat;
 mod chat;
 mod check;
+mod compress;
 mod context;
 mod env;
 mod follow;

@@ -99,6 +99,8 @@ const OF_A_FILE: &[(&str, Values, &[&str])] = &[
     ("files", Values::Lines, &["files", "FILE", "--json"]),
     ("clone", Values::Whole, &["clone", "FILE", "--json", "--dry-run"]),
     ("repair", Values::Whole, &["repair", "FILE", "--json", "--dry-run"]),
+    ("compress", Values::Whole, &["compress", "FILE", "--json", "--dry-run", "--to", "500"]),
+    ("uncompress", Values::Whole, &["uncompress", "FILE", "--json", "--dry-run"]),
 ];
 
 #[test]

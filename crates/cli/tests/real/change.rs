@@ -19,20 +19,22 @@ use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed_in};
 
 /// The changes, by name and arguments.
-const CHANGES: [(&str, &[&str]); 8] = [
+const CHANGES: [(&str, &[&str]); 10] = [
     ("clone", &["clone"]),
     ("fork", &["fork", "--at", "1"]),
     ("light", &["strip", "--preset", "light"]),
     ("heavy", &["strip", "--preset", "heavy", "--older-than", "0"]),
     ("extreme", &["strip", "--preset", "extreme"]),
     ("repair", &["repair"]),
+    ("compress", &["compress", "--to", "500", "--keep-turns", "1"]),
+    ("uncompress", &["uncompress"]),
     // These two only in a short run: there is not so much time.
     ("Read", &["strip", "--calls", "--tool", "Read"]),
     ("thinking", &["strip", "--thinking"]),
 ];
 
 /// How many of them a full run makes.
-const FULL: usize = 6;
+const FULL: usize = 8;
 
 /// Longer sessions take longer, and show nothing else.
 const LONGEST: usize = 400_000;
@@ -147,9 +149,9 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
     let Some(session) = proof["session"].as_str() else {
         return match (change[0], code) {
             // Nothing to mend or to strip, nothing to go on with, or nothing that would be left.
-            ("repair", Some(10..=12)) | ("repair" | "strip", Some(0)) | (_, Some(2 | 3)) => {
-                Outcome::Nothing
-            }
+            ("repair", Some(10..=12))
+            | ("repair" | "strip" | "compress", Some(0))
+            | (_, Some(2 | 3)) => Outcome::Nothing,
             other => Outcome::Wrong(format!("{other:?} {proof}")),
         };
     };

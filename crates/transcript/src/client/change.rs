@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 
 use hashbrown::HashMap;
 
-pub use compress::{Calls, Compress, CompressError, Draft, compress};
+pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
 pub use fork::{At, ForkError, fork};
 pub use ids::Renames;
 pub use late::Keep;
@@ -157,6 +157,8 @@ pub struct Change {
     edits: HashMap<RowId, Edit>,
     /// New lines, by the record whose line they follow.
     behind: HashMap<RowId, Vec<Vec<u8>>>,
+    /// New lines at the start of the file.
+    start: Vec<Vec<u8>>,
     /// New lines at the end of the file.
     end: Vec<Vec<u8>>,
     scraps: Scraps,
@@ -229,6 +231,7 @@ impl Change {
             goes: vec![false; conversation.table.rows().len()],
             edits: HashMap::new(),
             behind: HashMap::new(),
+            start: Vec::new(),
             end: Vec::new(),
             scraps: Scraps::Stay,
             deeds: Vec::new(),
@@ -249,6 +252,7 @@ impl Change {
     pub fn is_nothing(&self) -> bool {
         self.edits.is_empty()
             && self.behind.is_empty()
+            && self.start.is_empty()
             && self.end.is_empty()
             && self.scraps == Scraps::Stay
             && !self.goes.contains(&true)

@@ -22,6 +22,7 @@ use crate::client::context::Context;
 use crate::conversation::Conversation;
 use crate::conversation::preview::preview;
 use crate::conversation::table::RowId;
+use crate::conversation::turn::Turn;
 use crate::format::entry::Entry;
 use crate::format::input::Input;
 use crate::format::json::{Json, quote};
@@ -29,7 +30,7 @@ use crate::format::time::Time;
 use records::{Compaction, Envelope};
 use seen::{Said, Seeing, Seen};
 use story::{Builder, Story};
-use summary::{Body, Summary, compose};
+use summary::{Summary, SummaryBody, compose};
 
 /// What a compression is to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +40,18 @@ pub struct Compress {
     /// How many of the last turns stay word for word, if they fit.
     pub keep_turns: usize,
     /// Whether the summary lists the calls.
-    pub calls: Calls,
+    pub calls: ListCalls,
 }
 
 impl Default for Compress {
     fn default() -> Self {
-        Compress { to: None, keep_turns: 5, calls: Calls::Leave }
+        Compress { to: None, keep_turns: 5, calls: ListCalls::Leave }
     }
 }
 
 /// Whether a summary lists the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calls {
+pub enum ListCalls {
     /// Files and commands, each once.
     Leave,
     /// All calls, one line each, without their results.
@@ -133,8 +134,7 @@ impl<'a> Draft<'a> {
         let live = conversation.live();
         let path: Vec<RowId> = conversation.rows(&live).collect();
         let turns = conversation.turns_in(&live);
-        let place = |row: RowId| path.iter().position(|other| *other == row);
-        let starts: Vec<usize> = turns.iter().filter_map(|turn| place(turn.rows[0])).collect();
+        let starts = starts(conversation, &path, &turns);
         let (cut, kept, of_kept) = cut(subject, context, &path, &starts, what.keep_turns, budget);
         let spare = share(budget, SPARE) + SPARE_TOKENS;
         let of_summary = budget.saturating_sub(of_kept + spare);
@@ -155,7 +155,8 @@ impl<'a> Draft<'a> {
     /// What a model can write a summary from: everything that is known of the turns, at more length,
     /// in at most so many tokens. It contains texts of the session as they are.
     pub fn material(&self, tokens: u64) -> String {
-        compose(&self.story, &Body::Extracted, self.cwd.as_deref(), self.context, tokens).text
+        compose(&self.story, &SummaryBody::Extracted, self.cwd.as_deref(), self.context, tokens)
+            .text
     }
 
     /// How many tokens a summary by a model should have at most; prompts come on top of it.
@@ -171,21 +172,22 @@ impl<'a> Draft<'a> {
         let table = &conversation.table;
         let (before, kept) = self.path.split_at(self.cut);
         let uuid = |row: RowId| table.text(table.row(row).uuid);
-        let last = before.iter().rev().find_map(|row| uuid(*row)).unwrap_or_default();
-        let first = kept.iter().copied().find(|row| table.row(*row).uuid.is_some());
+        let is_link = |row: &RowId| is_link(conversation, *row);
+        let last = before.iter().copied().rfind(is_link).and_then(uuid).unwrap_or_default();
+        let first = kept.iter().copied().find(is_link);
         let parent = first.map(|row| conversation.look(row, parent)).transpose()?;
         let known = first.and_then(|row| table.text(table.row(row).parent));
         let after = known.unwrap_or(last);
         let is_usual = parent.as_ref().is_none_or(|raw| raw.as_deref() == Some(&*quote(after)));
         let raw = parent.map(|raw| raw.unwrap_or_default());
-        let leaf = kept.iter().rev().find_map(|row| uuid(*row));
+        let leaf = kept.iter().copied().rfind(is_link).and_then(uuid);
         let found = preview(&conversation.path).unwrap_or_default();
         let title = found.title.or(found.prompt).unwrap_or_default();
         let title: String = title.chars().take(LONGEST_TITLE).collect();
         let of_summary = share(1, self.context.of_text(&summary.text));
         let made = Compaction {
             envelope: &self.envelope,
-            time: self.time(&change, first).map(|time| time.to_string().into()),
+            time: self.time(&change, first),
             after,
             parent: raw.as_deref().filter(|_| !is_usual),
             first: first.and_then(uuid),
@@ -201,7 +203,6 @@ impl<'a> Draft<'a> {
         if let Some(first) = first {
             change.edit(first).set("parentUuid", To::Value(quote(&made.summary).into_bytes()));
         }
-        let added = made.lines.len() as u64;
         match self.behind(kept) {
             Some(row) => _ = change.behind.insert(row, made.lines),
             None => change.end.extend(made.lines),
@@ -212,13 +213,13 @@ impl<'a> Draft<'a> {
         if named.is_some_and(|row| row.is_none_or(|row| !stays.contains(&row))) {
             change.end.push(made.last_prompt);
         }
-        self.tell(&mut change, &summary, added);
+        self.tell(&mut change, &summary);
         Ok(change)
     }
 
     /// A summary that fits: estimates of parts do not quite add up to the estimate of the whole.
     fn summary(&self, written: Option<&str>) -> Summary {
-        let body = written.map_or(Body::Extracted, Body::Written);
+        let body = written.map_or(SummaryBody::Extracted, SummaryBody::Written);
         let mut most = self.of_summary;
         loop {
             let summary = compose(&self.story, &body, self.cwd.as_deref(), self.context, most);
@@ -248,10 +249,10 @@ impl<'a> Draft<'a> {
                 let time = conversation.table.row(first).time?;
                 Some(Time(time.0.saturating_sub(1)))
             }
-            None => change.needed_time(conversation, None, None).or_else(|| {
-                let times = conversation.table.rows().iter().filter_map(|row| row.time);
-                times.max()
-            }),
+            None => {
+                let newest = change.needed_time(conversation, None, None)?;
+                Some(Time(newest.0.saturating_add(1)))
+            }
         }
     }
 
@@ -266,36 +267,42 @@ impl<'a> Draft<'a> {
         parts.map(|part| part.tokens).sum()
     }
 
-    fn tell(&self, change: &mut Change, summary: &Summary, added: u64) {
-        let summed = self.story.turns;
+    fn tell(&self, change: &mut Change, summary: &Summary) {
         let tokens = share(1, self.context.of_text(&summary.text));
-        change.did(
-            None,
-            None,
-            format!("summed up: {} turns in ~{tokens} tokens ({added} records added)", summed),
-        );
+        let turns = plural(self.story.turns, "turn");
+        change.did(None, None, format!("summed up: {turns} in ~{tokens} tokens"));
         let [kept, wanted] = self.kept;
         let fewer =
             if kept < wanted { format!(" of {wanted}, as far as they fit") } else { String::new() };
-        change.did(
-            None,
-            None,
-            format!(
-                "kept word for word: {} prompts, and the last {kept} turns{fewer}",
-                summary.prompts
-            ),
-        );
+        let (prompts, turns) = (plural(summary.prompts, "prompt"), plural(kept, "turn"));
+        let text = format!("kept word for word: {prompts}, and the last {turns}{fewer}");
+        change.did(None, None, text);
         if !summary.shortened.is_empty() {
-            let turns: Vec<String> = summary.shortened.iter().map(ToString::to_string).collect();
             let text = format!(
-                "not kept word for word: {} prompts that do not fit in {} tokens, of turns {}",
-                turns.len(),
+                "not kept word for word: what does not fit in {} tokens of the prompts of turns {}",
                 self.budget,
-                turns.join(", ")
+                ranges(&summary.shortened)
             );
             change.did(None, None, text);
         }
     }
+}
+
+/// Numbers in order, as a person writes them: `1, 3..5`.
+fn ranges(numbers: &[usize]) -> String {
+    let groups = numbers.chunk_by(|one, other| one + 1 == *other);
+    let groups: Vec<String> = groups
+        .map(|group| match (group[0], group[group.len() - 1]) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("{first}..{last}"),
+        })
+        .collect();
+    groups.join(", ")
+}
+
+/// A number with its noun.
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 const LONGEST_TITLE: usize = 120;
@@ -331,13 +338,28 @@ fn cut(
     (at, kept, sum)
 }
 
+/// Whether other records can hang on a record.
+pub(super) fn is_link(conversation: &Conversation, row: RowId) -> bool {
+    let known = conversation.table.row(row);
+    known.uuid.is_some() && !known.is_repeat && conversation.graph.link(row).is_step()
+}
+
+/// Where on a path its turns begin.
+pub(super) fn starts(conversation: &Conversation, path: &[RowId], turns: &[Turn]) -> Vec<usize> {
+    let mut places = vec![None; conversation.table.rows().len()];
+    for (at, row) in path.iter().enumerate() {
+        places[row.index()] = Some(at);
+    }
+    turns.iter().filter_map(|turn| places[turn.rows[0].index()]).collect()
+}
+
 /// What happened on the path.
 fn story(
     conversation: &Conversation,
     path: &[RowId],
     starts: &[usize],
     budget: u64,
-    calls: Calls,
+    calls: ListCalls,
 ) -> crate::Result<Story> {
     let table = &conversation.table;
     // Enough for texts full of escapes.
@@ -364,8 +386,8 @@ fn story(
         if matches!(seen, Seen::Summary(_)) && ours.contains(&path[at]) {
             continue;
         }
-        if let (Calls::List, Seen::Answer(said)) = (calls, &seen) {
-            for one in said {
+        if let (ListCalls::List, Seen::Answer(spoken)) = (calls, &seen) {
+            for one in spoken {
                 if let Said::Call(call) = one {
                     builder.note_call(turn.max(1), format!("{} {}", call.tool, call.about));
                 }

@@ -12,6 +12,7 @@ use hashbrown::{HashMap, HashSet};
 use thiserror::Error;
 
 use super::compress::records::{MARK, MARK_OF_BOUNDARY};
+use super::compress::{is_link, starts};
 use super::splice::To;
 use super::{Change, Subject};
 use crate::conversation::Conversation;
@@ -95,7 +96,7 @@ pub fn uncompress(subject: &Subject, what: &Uncompress) -> Result<Change, Uncomp
     let mut change = Change::new(conversation);
     let mut instead: HashMap<Id, Option<RowId>> = HashMap::new();
     for run in &found[from..] {
-        let Some(before) = run.before(&path, &found) else {
+        let Some(before) = run.before(conversation, &path, &found) else {
             return Err(UncompressError::NothingBefore);
         };
         run.take_out(conversation, &path, before, &mut change, &mut instead)?;
@@ -176,10 +177,31 @@ impl CompactionRun {
     }
 
     /// The last record before it that is none of a compaction.
-    fn before(&self, path: &[RowId], all: &[CompactionRun]) -> Option<RowId> {
+    fn before(
+        &self,
+        conversation: &Conversation,
+        path: &[RowId],
+        all: &[CompactionRun],
+    ) -> Option<RowId> {
         let is_part =
             |at: usize| all.iter().any(|run| run.at < self.at && (run.at..run.end).contains(&at));
-        (0..self.at).rev().find(|at| !is_part(*at)).map(|at| path[at])
+        (0..self.at)
+            .rev()
+            .find(|at| !is_part(*at) && is_link(conversation, path[*at]))
+            .map(|at| path[at])
+    }
+
+    /// Its records: those that are marked, or those on the path.
+    fn records(&self, conversation: &Conversation, path: &[RowId]) -> crate::Result<Vec<RowId>> {
+        if self.ours.is_none() {
+            return Ok(path[self.at..self.end].to_vec());
+        }
+        let table = &conversation.table;
+        marked(
+            conversation,
+            self.boundary,
+            table.text(table.row(self.boundary).uuid).unwrap_or_default(),
+        )
     }
 
     fn take_out(
@@ -191,11 +213,8 @@ impl CompactionRun {
         instead: &mut HashMap<Id, Option<RowId>>,
     ) -> crate::Result<()> {
         let table = &conversation.table;
-        let mut gone: Vec<RowId> = path[self.at..self.end].to_vec();
         let boundary = table.boundary(self.boundary);
         if let Some(ours) = &self.ours {
-            let id = table.text(table.row(self.boundary).uuid).unwrap_or_default();
-            gone = marked(conversation, self.boundary, id)?;
             let first = ours.first.as_deref().and_then(|id| table.ids.find(id));
             if let Some(first) = first.and_then(|id| conversation.graph.row_of(id)) {
                 let logical = boundary.and_then(|boundary| boundary.logical_parent);
@@ -212,7 +231,7 @@ impl CompactionRun {
         let logical =
             boundary.and_then(|boundary| conversation.graph.row_of(boundary.logical_parent?));
         let before = if self.ours.is_some() { logical.unwrap_or(before) } else { before };
-        for row in gone {
+        for row in self.records(conversation, path)? {
             change.drop(row);
             if let Some(id) = table.row(row).uuid {
                 instead.insert(id, Some(before));
@@ -291,8 +310,9 @@ fn reconnect(
 /// If nothing follows the compaction, older clients continue from the newest record: the last one
 /// that stays must be it.
 fn newest(conversation: &Conversation, path: &[RowId], change: &mut Change) {
-    let stays = path.iter().copied().rev().find(|row| !change.goes(*row));
-    let Some(last) = stays.filter(|last| path.last() != Some(last)) else { return };
+    let stays = path.iter().copied().rfind(|row| !change.goes(*row) && is_link(conversation, *row));
+    let end = path.iter().copied().rfind(|row| is_link(conversation, *row));
+    let Some(last) = stays.filter(|last| end != Some(*last)) else { return };
     if let Some(time) =
         change.needed_time(conversation, Some(last), conversation.table.row(last).time)
     {
@@ -317,120 +337,87 @@ fn bring_back(
     if turns.is_empty() {
         return Err(UncompressError::NothingBefore);
     }
-    let always: HashSet<RowId> = table
-        .boundary(run.boundary)
-        .map(|boundary| conversation.graph.kept(boundary).into_iter().collect())
-        .unwrap_or_default();
+    // What the compaction kept word for word is sent already, and stays.
+    let kept = table.boundary(run.boundary).map(|boundary| conversation.graph.kept(boundary));
+    let always: HashSet<RowId> = kept.into_iter().flatten().collect();
     let chosen = choose(subject, &turns, &always, what)?;
-    let rows: Vec<RowId> = path[..run.at]
-        .iter()
-        .enumerate()
-        .filter(|(at, row)| !is_part(*at) && (chosen.contains(*row) || always.contains(*row)))
-        .map(|(_, row)| *row)
-        .filter(|row| table.row(*row).uuid.is_some())
-        .collect();
-    let Some((first, last)) = rows.first().copied().zip(rows.last().copied()) else {
+    let comes_back = |at: &usize| {
+        let row = path[*at];
+        let is_wanted = chosen.contains(&row) || always.contains(&row);
+        is_wanted && !is_part(*at) && is_link(conversation, row)
+    };
+    let places: Vec<usize> = (0..run.at).filter(comes_back).collect();
+    let Some((first, last)) = places.first().copied().zip(places.last().copied()) else {
         return Err(UncompressError::NothingBefore);
+    };
+    let id = |row: RowId| table.text(table.row(row).uuid).unwrap_or_default();
+    let hang = |change: &mut Change, row: RowId, under: RowId| {
+        change.edit(row).set("parentUuid", To::Value(quote(id(under)).into_bytes()));
     };
     let mut change = Change::new(conversation);
     let mut instead: HashMap<Id, Option<RowId>> = HashMap::new();
-    let gone = match run.ours {
-        Some(_) => marked(
-            conversation,
-            run.boundary,
-            table.text(table.row(run.boundary).uuid).unwrap_or_default(),
-        )?,
-        None => path[run.at..run.end].to_vec(),
-    };
-    for row in gone {
+    for row in run.records(conversation, path)? {
         change.drop(row);
-        if let Some(id) = table.row(row).uuid {
-            instead.insert(id, Some(last));
-        }
+        instead.extend(table.row(row).uuid.map(|id| (id, Some(path[last]))));
     }
     // Each record hangs on the one that is sent before it, unless it does already.
-    let at = |row: RowId| path.iter().position(|other| *other == row);
-    let summary_id = table.text(table.row(summary).uuid).unwrap_or_default();
-    change.edit(first).set("parentUuid", To::Value(quote(summary_id).into_bytes()));
-    for pair in rows.windows(2) {
-        let follows = at(pair[0]).zip(at(pair[1])).is_some_and(|(one, other)| other == one + 1);
-        if !follows {
-            let id = table.text(table.row(pair[0]).uuid).unwrap_or_default();
-            change.edit(pair[1]).set("parentUuid", To::Value(quote(id).into_bytes()));
-        }
+    hang(&mut change, path[first], summary);
+    let next = |at: usize| (at + 1..run.at).find(|at| is_link(conversation, path[*at]));
+    for pair in places.windows(2).filter(|pair| next(pair[0]) != Some(pair[1])) {
+        hang(&mut change, path[pair[1]], path[pair[0]]);
     }
     reconnect(conversation, &mut change, &instead)?;
-    let time = table.row(first).time.map(|time| Time(time.0.saturating_sub(1)));
-    let above = at(first)
-        .and_then(|at| path[..at].iter().rev().find_map(|row| table.text(table.row(*row).uuid)));
-    let moved = [run.boundary, summary];
-    let mut lines = Vec::new();
-    for row in moved {
-        lines.push(conversation.look(row, |entry| {
-            moved_line(entry, row == run.boundary, time, above, run.boundary, table)
-        })?);
-    }
-    match table
-        .numbered()
-        .rev()
-        .map(|(row, _)| row)
-        .skip_while(|row| *row >= first)
-        .find(|row| table.row(*row).placed.is_alone())
-    {
+    let time = table.row(path[first]).time.map(|time| Time(time.0.saturating_sub(1)));
+    let earlier = time.map(|time| Time(time.0.saturating_sub(1)));
+    let above = path[..first].iter().copied().rfind(|row| is_link(conversation, *row)).map(id);
+    let lines = vec![
+        conversation.look(run.boundary, |entry| moved_boundary(entry, earlier, above))?,
+        conversation.look(summary, |entry| moved(entry, time, &quote(id(run.boundary))))?,
+    ];
+    let rows = table.numbered().rev().map(|(row, _)| row).skip_while(|row| *row >= path[first]);
+    match rows.into_iter().find(|row| table.row(*row).placed.is_alone()) {
         Some(row) => _ = change.behind.insert(row, lines),
-        None => return Err(UncompressError::NothingBefore),
+        None => change.start = lines,
     }
-    let numbers: Vec<String> = turns
-        .iter()
-        .filter(|turn| turn.rows.iter().any(|row| chosen.contains(row)))
-        .map(|turn| turn.number.to_string())
-        .collect();
-    change.did(
-        None,
-        None,
-        format!(
-            "brought back: {} turns before the compaction ({})",
-            numbers.len(),
-            numbers.join(", ")
-        ),
-    );
+    let is_back = |turn: &&TurnBefore| turn.rows.iter().any(|row| chosen.contains(row));
+    let numbers: Vec<String> =
+        turns.iter().filter(is_back).map(|turn| turn.number.to_string()).collect();
+    let turns = if numbers.len() == 1 { "turn" } else { "turns" };
+    let text = format!("brought back: {turns} {}", numbers.join(", "));
+    change.did(None, None, text);
     Ok(change)
 }
 
-/// A boundary or its summary, at its new place.
-fn moved_line(
-    entry: &Entry<'_>,
-    is_boundary: bool,
-    time: Option<Time>,
-    above: Option<&str>,
-    boundary: RowId,
-    table: &crate::conversation::table::Table,
-) -> Vec<u8> {
-    let with = |bytes: Vec<u8>, name: &str, value: &[u8]| {
-        Json::parse(&bytes)
-            .and_then(Json::object)
-            .map(|object| object.with(name, value))
-            .unwrap_or(bytes)
-    };
-    let mut bytes = entry.raw().to_vec();
-    if let Some(time) = time {
-        bytes = with(bytes, "timestamp", quote(&time.to_string()).as_bytes());
+/// A record of a compaction at its new place, with that parent (JSON).
+fn moved(entry: &Entry<'_>, time: Option<Time>, parent: &str) -> Vec<u8> {
+    let bytes = with(entry.raw().to_vec(), "parentUuid", parent);
+    match time {
+        Some(time) => with(bytes, "timestamp", &quote(&time.to_string())),
+        None => bytes,
     }
-    if !is_boundary {
-        let id = table.text(table.row(boundary).uuid).unwrap_or_default();
-        return with(bytes, "parentUuid", quote(id).as_bytes());
-    }
-    bytes = with(bytes, "parentUuid", b"null");
-    bytes = with(bytes, "logicalParentUuid", above.map_or("null".to_owned(), quote).as_bytes());
-    // What it kept word for word is behind the summary now; and it is no longer exactly ours.
+}
+
+/// A boundary at its new place. What it kept word for word is behind the summary now; and it is no
+/// longer exactly ours.
+fn moved_boundary(entry: &Entry<'_>, time: Option<Time>, above: Option<&str>) -> Vec<u8> {
+    let bytes = moved(entry, time, "null");
+    let bytes = with(bytes, "logicalParentUuid", &above.map_or("null".to_owned(), quote));
     let metadata = entry.get("compactMetadata").and_then(Json::object);
-    let kept = metadata.iter().flat_map(|object| object.members()).filter(|(name, _)| {
-        !matches!(&**name, "preservedSegment" | "preservedMessages" | MARK_OF_BOUNDARY)
-    });
-    let members: Vec<String> = kept
+    let is_gone =
+        |name: &str| matches!(name, "preservedSegment" | "preservedMessages" | MARK_OF_BOUNDARY);
+    let members: Vec<String> = metadata
+        .iter()
+        .flat_map(crate::format::json::Object::members)
+        .filter(|(name, _)| !is_gone(name))
         .map(|(name, value)| format!("{}:{}", quote(&name), String::from_utf8_lossy(value.raw())))
         .collect();
-    with(bytes, "compactMetadata", format!("{{{}}}", members.join(",")).as_bytes())
+    with(bytes, "compactMetadata", &format!("{{{}}}", members.join(",")))
+}
+
+/// A record with another value of a member.
+fn with(bytes: Vec<u8>, name: &str, value: &str) -> Vec<u8> {
+    let changed = Json::parse(&bytes).and_then(Json::object);
+    changed.map(|object| object.with(name, value.as_bytes())).unwrap_or(bytes)
 }
 
 /// A turn from before the compaction.
@@ -446,8 +433,7 @@ fn turns_before(
     is_part: &dyn Fn(usize) -> bool,
 ) -> Vec<TurnBefore> {
     let turns = conversation.turns_in(&conversation.live());
-    let place = |row: RowId| path.iter().position(|other| *other == row);
-    let starts: Vec<usize> = turns.iter().filter_map(|turn| place(turn.rows[0])).collect();
+    let starts = starts(conversation, path, &turns);
     let mut found = Vec::new();
     for (number, start) in (1..).zip(&starts) {
         let next = starts.get(number).copied().unwrap_or(end).min(end);

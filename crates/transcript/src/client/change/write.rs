@@ -129,6 +129,7 @@ impl<'a> Writing<'a> {
 
     fn all(&mut self) -> crate::Result<()> {
         let count = u32::try_from(self.table.rows().len()).unwrap_or(u32::MAX);
+        self.behind(Some(&self.change.start))?;
         let mut next = 0;
         while next < count {
             let batch = self.batch(next..count);

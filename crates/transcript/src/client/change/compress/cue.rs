@@ -1,8 +1,10 @@
 //! What makes a sentence of an answer, or a line of an output, worth keeping.
 //!
 //! Words that people and models use when they decide, explain or report; nothing here understands
-//! what is said. Invariant: what is returned is a piece of the text, without control characters,
+//! what they mean. Invariant: what is returned is a piece of the text, without control characters,
 //! and no longer than asked for.
+
+use memchr::memmem;
 
 /// Words of a decision, of an explanation, and of a plan, with their weights.
 const CUES: [(&str, u32); 58] = [
@@ -130,19 +132,46 @@ const BROKEN: [&str; 6] = [
 
 /// How much a sentence weighs as a decision or an explanation.
 pub(super) fn weight(sentence: &str) -> u32 {
-    let lower = sentence.to_lowercase();
-    CUES.iter().filter(|(cue, _)| lower.contains(cue)).map(|(_, weight)| weight).sum()
+    let mut found = 0_u64;
+    let mut weight = 0;
+    each_word(sentence, |rest| {
+        for (at, (cue, more)) in CUES.iter().enumerate() {
+            if begins(rest, cue) && found & 1 << at == 0 {
+                found |= 1 << at;
+                weight += more;
+            }
+        }
+    });
+    weight
 }
 
 /// Whether a sentence may say how an error is solved.
 pub(super) fn is_fix(sentence: &str) -> bool {
-    let lower = sentence.to_lowercase();
-    FIXES.iter().any(|cue| lower.contains(cue))
+    let mut is_fix = false;
+    each_word(sentence, |rest| is_fix |= FIXES.iter().any(|cue| begins(rest, cue)));
+    is_fix
+}
+
+/// Calls `see` with the rest of a text from each of its words on.
+fn each_word(text: &str, mut see: impl FnMut(&[u8])) {
+    let bytes = text.as_bytes();
+    let mut is_inside = false;
+    for (at, byte) in bytes.iter().enumerate() {
+        let is_letter = byte.is_ascii_alphanumeric() || *byte >= 0x80;
+        if is_letter && !is_inside {
+            see(&bytes[at..]);
+        }
+        is_inside = is_letter;
+    }
+}
+
+fn begins(text: &[u8], cue: &str) -> bool {
+    text.get(..cue.len()).is_some_and(|start| start.eq_ignore_ascii_case(cue.as_bytes()))
 }
 
 /// Whether an output says that its command failed.
 pub(super) fn is_broken(output: &str) -> bool {
-    BROKEN.iter().any(|mark| output.contains(mark))
+    BROKEN.iter().any(|mark| memmem::find(output.as_bytes(), mark.as_bytes()).is_some())
 }
 
 /// The sentences of a text, outside of its code blocks.
@@ -185,30 +214,40 @@ const SHORTEST: usize = 12;
 
 /// The lines of an output that say most, in their order; the last one if none does.
 pub(super) fn key_lines(output: &str, failed: Failed, most: usize) -> Vec<String> {
-    let marks: &[&str] = match failed {
-        Failed::Yes => &FAILURES,
-        Failed::No => &SUCCESSES,
+    // Of a failure the first lines say why, of a success the last ones how much.
+    let mut places: Vec<usize> = match failed {
+        Failed::Yes => FAILURES
+            .iter()
+            .flat_map(|mark| memmem::find_iter(output.as_bytes(), mark.as_bytes()).take(HITS))
+            .collect(),
+        Failed::No => SUCCESSES
+            .iter()
+            .flat_map(|mark| memmem::rfind_iter(output.as_bytes(), mark.as_bytes()).take(HITS))
+            .collect(),
     };
-    let is_key = |line: &&str| marks.iter().any(|mark| line.contains(mark));
-    let lines = || output.lines().map(str::trim).filter(|line| line.len() > 2);
+    places.sort_unstable();
     let mut found: Vec<String> = Vec::new();
-    for line in lines().filter(is_key) {
-        let line = clean(line, LONGEST_LINE);
+    for place in places {
+        let start = output[..place].rfind('\n').map_or(0, |at| at + 1);
+        let end = output[place..].find('\n').map_or(output.len(), |at| place + at);
+        let line = clean(&output[start..end], LONGEST_LINE);
         if !found.contains(&line) {
             found.push(line);
         }
-        // Of a failure the first lines say why, of a success the last ones how much.
-        match failed {
-            Failed::Yes if found.len() == most => break,
-            Failed::No if found.len() > most => _ = found.remove(0),
-            _ => {}
-        }
+    }
+    match failed {
+        Failed::Yes => found.truncate(most),
+        Failed::No => _ = found.drain(..found.len().saturating_sub(most)),
     }
     if found.is_empty() {
-        found.extend(lines().next_back().map(|line| clean(line, LONGEST_LINE)));
+        let mut lines = output.lines().map(str::trim).filter(|line| line.len() > 2);
+        found.extend(lines.next_back().map(|line| clean(line, LONGEST_LINE)));
     }
     found
 }
+
+/// How many lines with the same mark are looked at.
+const HITS: usize = 4;
 
 /// Whether a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

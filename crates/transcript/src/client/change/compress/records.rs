@@ -4,12 +4,12 @@
 //! The form is the one that clients of all versions write. Each record has a mark of ours, which
 //! clients pass over, so that exactly these lines can be taken out again.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::conversation::table::digest;
 use crate::format::entry::Entry;
 use crate::format::json::{Json, quote};
+use crate::format::time::Time;
 
 /// The member that marks a record as one of a compaction of ours: the id of its boundary.
 pub(in crate::client::change) const MARK: &str = "quipuCompaction";
@@ -40,7 +40,9 @@ impl Envelope {
 /// A compaction that is to be written.
 pub(super) struct Compaction<'a> {
     pub(super) envelope: &'a Envelope,
-    pub(super) time: Option<Cow<'a, str>>,
+    /// When the summary was made. The boundary is a moment older: of two records with the same time,
+    /// older clients continue from the first.
+    pub(super) time: Option<Time>,
     /// The id of the last record that is summed up.
     pub(super) after: &'a str,
     /// The parent of the first record that stays, as it is written there, unless that is `after`.
@@ -69,10 +71,10 @@ impl Compaction<'_> {
         let boundary = self.id("boundary");
         let summary = self.id("summary");
         let envelope = &self.envelope.0;
-        let time = self
-            .time
-            .as_deref()
-            .map_or(String::new(), |time| format!(r#","timestamp":{}"#, quote(time)));
+        let stamp = |time: Time| format!(r#","timestamp":"{time}""#);
+        let time = self.time.map(stamp).unwrap_or_default();
+        let earlier = self.time.map(|time| Time(time.0.saturating_sub(1)));
+        let earlier = earlier.map(stamp).unwrap_or_default();
         let [before, behind] = self.tokens;
         let mut ours = String::from(r#"{"v":1"#);
         if let Some(first) = self.first {
@@ -84,7 +86,7 @@ impl Compaction<'_> {
         ours.push('}');
         let lines = [
             format!(
-                r#"{{"parentUuid":null,"logicalParentUuid":{},"isSidechain":false{envelope},"type":"system","subtype":"compact_boundary","content":"Conversation compacted","isMeta":false{time},"uuid":"{boundary}","level":"info","compactMetadata":{{"trigger":"manual","preTokens":{before},"postTokens":{behind},"{MARK_OF_BOUNDARY}":{ours}}}}}"#,
+                r#"{{"parentUuid":null,"logicalParentUuid":{},"isSidechain":false{envelope},"type":"system","subtype":"compact_boundary","content":"Conversation compacted","isMeta":false{earlier},"uuid":"{boundary}","level":"info","compactMetadata":{{"trigger":"manual","preTokens":{before},"postTokens":{behind},"{MARK_OF_BOUNDARY}":{ours}}}}}"#,
                 quote(self.after),
             ),
             format!(

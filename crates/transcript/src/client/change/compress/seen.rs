@@ -80,7 +80,7 @@ const SENTENCES: usize = 3;
 const LINES: usize = 2;
 const TODOS: usize = 100;
 /// How much of either end of an output is looked at.
-const OUTPUT_END: usize = 32 << 10;
+const OUTPUT_END: usize = 16 << 10;
 
 /// Reads records.
 pub(super) struct Seeing<'a> {
@@ -128,15 +128,15 @@ impl Seeing<'_> {
     /// The blocks of a record, one after the other; those that cannot be read alone are skipped.
     fn answer(&self, look: &mut Look<'_>, row: RowId) -> crate::Result<Seen> {
         let table = &self.conversation.table;
-        let mut said = Vec::new();
+        let mut spoken = Vec::new();
         for id in table.blocks_of(row) {
             let block = table.block(id);
             if block.is_repeat || !matches!(block.kind, BlockKind::Text | BlockKind::ToolUse) {
                 continue;
             }
-            said.extend(look.block(id, |block| of_answer(id, &block))?.flatten());
+            spoken.extend(look.block(id, |block| of_answer(id, &block))?.flatten());
         }
-        Ok(if said.is_empty() { Seen::Nothing } else { Seen::Answer(said) })
+        Ok(if spoken.is_empty() { Seen::Nothing } else { Seen::Answer(spoken) })
     }
 
     /// Of results, only what failed and what commands print is read.

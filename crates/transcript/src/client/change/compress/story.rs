@@ -66,7 +66,7 @@ pub(super) struct ErrorSeen {
     pub(super) what: String,
     pub(super) is_command: bool,
     pub(super) lines: Vec<String>,
-    /// What was said about it.
+    /// What was answered after it.
     pub(super) fix: Option<String>,
     /// What was edited before it worked.
     pub(super) edited: Vec<String>,
@@ -108,8 +108,8 @@ impl Builder {
             Seen::Nothing => {}
             Seen::Prompt(what) => self.story.prompts.push(Dated { turn, what }),
             Seen::Summary(text) => self.story.earlier = Some(text),
-            Seen::Answer(said) => {
-                for one in said {
+            Seen::Answer(spoken) => {
+                for one in spoken {
                     match one {
                         Said::Text(text) => self.text(turn, text),
                         Said::Call(call) => self.call(turn, call),

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use hashbrown::HashSet;
+
 use super::cue::Failed;
 use super::story::{CommandUse, Dated, ErrorSeen, FileUse, Story};
 use crate::client::context::Context;
@@ -66,7 +68,7 @@ const HEAD: &str = "This session continues an earlier conversation that is no lo
     where it fits, the rest is what the records show. Numbers in brackets are turns.";
 
 /// What stands between the head and the end if a model has written it.
-pub(super) enum Body<'a> {
+pub(super) enum SummaryBody<'a> {
     Extracted,
     Written(&'a str),
 }
@@ -74,7 +76,7 @@ pub(super) enum Body<'a> {
 /// Composes a summary of at most so many tokens.
 pub(super) fn compose(
     story: &Story,
-    body: &Body<'_>,
+    body: &SummaryBody<'_>,
     cwd: Option<&str>,
     context: &Context,
     budget: u64,
@@ -86,19 +88,21 @@ pub(super) fn compose(
         let _ = write!(head, " Paths without a leading slash are in `{cwd}`.");
         free -= tokens(cwd) + 12.0;
     }
-    if let Some(earlier) = story.earlier.as_deref().filter(|_| matches!(body, Body::Extracted)) {
+    if let Some(earlier) =
+        story.earlier.as_deref().filter(|_| matches!(body, SummaryBody::Extracted))
+    {
         let earlier = fitting(earlier, free * EARLIER, &tokens);
         free -= tokens(earlier) + 12.0;
         let _ = write!(head, "\n\n## Summary of what was before\n{earlier}");
     }
-    if let Body::Written(text) = body {
+    if let SummaryBody::Written(text) = body {
         let text = fitting(text, free * 0.7, &tokens);
         free -= tokens(text) + 4.0;
         let _ = write!(head, "\n\n{text}");
     }
     let mut all = match body {
-        Body::Extracted => candidates(story, cwd, &tokens),
-        Body::Written(_) => Vec::new(),
+        SummaryBody::Extracted => candidates(story, cwd, &tokens),
+        SummaryBody::Written(_) => Vec::new(),
     };
     let facts = free * FACTS;
     for (section, _, share) in SECTIONS {
@@ -214,7 +218,11 @@ fn candidates(story: &Story, cwd: Option<&str>, tokens: &dyn Fn(&str) -> f64) ->
     for todo in &story.todos {
         add(Section::Todos, story.turns, 0.0, format!("- [ ] {todo}"));
     }
-    for Dated { turn, what: (weight, text) } in &story.decisions {
+    // What is repeated counts once, where it was last.
+    let mut known = HashSet::new();
+    let last_of = |one: &&Dated<(u32, String)>| known.insert(one.what.1.as_str());
+    let decisions: Vec<_> = story.decisions.iter().rev().filter(last_of).collect();
+    for Dated { turn, what: (weight, text) } in decisions {
         add(Section::Decisions, *turn, f64::from(*weight), format!("- [{turn}] {text}"));
     }
     for error in &story.errors {
@@ -259,6 +267,8 @@ fn command_line(command: &CommandUse) -> String {
     let ended = match (command.failed, command.exit) {
         (Failed::Yes, Some(code)) => format!("failed (exit {code})"),
         (Failed::Yes, None) => "failed".to_owned(),
+        // The exit code is that of the last program of a pipe.
+        (Failed::No, _) if command.command.contains(" | ") => "ran".to_owned(),
         (Failed::No, _) => "passed".to_owned(),
     };
     let runs = if command.runs > 1 { format!(" {}×,", command.runs) } else { String::new() };
@@ -268,7 +278,9 @@ fn command_line(command: &CommandUse) -> String {
 }
 
 fn error_line(error: &ErrorSeen, cwd: Option<&str>) -> String {
-    let mut text = format!("- [{}] `{}`: {}", error.turn, error.what, error.lines.join(" | "));
+    let folder = cwd.map(|cwd| format!(" {cwd}/")).filter(|_| !error.is_command);
+    let what = folder.map_or_else(|| error.what.clone(), |folder| error.what.replace(&folder, " "));
+    let mut text = format!("- [{}] `{what}`: {}", error.turn, error.lines.join(" | "));
     if let Some(fix) = &error.fix {
         let _ = write!(text, " → {fix}");
     }
