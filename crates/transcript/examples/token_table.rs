@@ -50,7 +50,7 @@ fn errors(pairs: &[[u64; 2]]) -> Vec<f64> {
 
 /// Writes the table, in Markdown.
 pub(crate) fn run(folders: &[&Path], out: &mut impl Write) -> Result<(), Box<dyn Error>> {
-    let [mut whole, mut halves, mut tens] = [const { Vec::new() }; 3];
+    let [mut whole, mut all, mut halves, mut tens] = [const { Vec::new() }; 4];
     for folder in folders {
         for path in transcripts_under(folder)?.into_iter().filter(|path| !is_agent(path)) {
             let mut calls = predictions(&Conversation::open(&path)?, Rules::newest())?;
@@ -58,6 +58,7 @@ pub(crate) fn run(folders: &[&Path], out: &mut impl Write) -> Result<(), Box<dyn
             calls.retain(|one| !one.is_other_model && one.recorded.read() > one.before);
             whole.extend(calls.iter().map(|one| [one.tokens, one.recorded.read()]));
             if calls.len() >= FEWEST {
+                all.push(growth(&calls));
                 halves.push(growth(&calls[calls.len() / 2..]));
             }
             tens.extend(calls.chunks_exact(CALLS).skip(1).map(growth));
@@ -71,6 +72,7 @@ pub(crate) fn run(folders: &[&Path], out: &mut impl Write) -> Result<(), Box<dyn
         writeln!(out, "| {name} | {} | {median} | {most} |", pairs.len())
     };
     line("the whole request, at each call", &whole)?;
+    line("what a session added after its first call", &all)?;
     line("what the second half of a session added", &halves)?;
     line("what ten calls one after the other added", &tens)?;
     Ok(())

@@ -164,6 +164,8 @@ pub fn count(conversation: &Conversation, rules: Rules) -> crate::Result<Result<
 
 /// With fewer calls than this after a compaction, those before it calibrate too.
 const FEW_CALLS: usize = 8;
+/// A text is at least this share of what it would be without any recorded call.
+const LEAST_OF_GUESS: f64 = 0.8;
 /// How many records before a compaction are read for that.
 const BEFORE: usize = 600;
 
@@ -273,11 +275,13 @@ impl Context {
         rounded(self.weights.tokens(&features))
     }
 
-    /// How many tokens a text is, as a message of its own.
+    /// How many tokens a text is, as a message of its own. In a session with few texts, the weight
+    /// of texts may be far too low, and a budget must hold anyway.
     pub(crate) fn of_text(&self, text: &str) -> f64 {
         let mut features = [0.0; 7];
         features[fit::TEXT] = units::units(text);
-        self.weights.tokens(&features)
+        let guess = Weights::guess(&self.model).tokens(&features);
+        self.weights.tokens(&features).max(guess * LEAST_OF_GUESS)
     }
 
     /// About how many tokens the records of some rows are that are not sent now, one number for

@@ -16,7 +16,7 @@ use super::compress::{is_link, starts};
 use super::splice::To;
 use super::{Change, Subject};
 use crate::conversation::Conversation;
-use crate::conversation::table::{Id, RowId};
+use crate::conversation::table::{Id, Row, RowId};
 use crate::format::entry::{Entry, Kind};
 use crate::format::input::Input;
 use crate::format::json::{Json, quote};
@@ -185,10 +185,17 @@ impl CompactionRun {
     ) -> Option<RowId> {
         let is_part =
             |at: usize| all.iter().any(|run| run.at < self.at && (run.at..run.end).contains(&at));
-        (0..self.at)
-            .rev()
-            .find(|at| !is_part(*at) && is_link(conversation, path[*at]))
-            .map(|at| path[at])
+        let mut earlier = (0..self.at).rev().filter(|at| !is_part(*at)).map(|at| path[at]);
+        let before = earlier.find(|row| is_link(conversation, *row))?;
+        // A client that sums up only the end of a conversation names the record before that end.
+        let table = &conversation.table;
+        let is_main = |(row, known): &(RowId, &Row)| {
+            let is_message = matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment);
+            is_message && !known.is_sidechain && is_link(conversation, *row)
+        };
+        let rows = table.numbered().rev().skip_while(|(row, _)| *row >= self.boundary);
+        let last = rows.into_iter().find(is_main).map(|(row, _)| row);
+        Some(last.filter(|last| is_below(conversation, *last, before)).unwrap_or(before))
     }
 
     /// Its records: those that are marked, or those on the path.
@@ -239,6 +246,17 @@ impl CompactionRun {
         }
         Ok(())
     }
+}
+
+/// Whether a record is below another one.
+fn is_below(conversation: &Conversation, mut row: RowId, above: RowId) -> bool {
+    while row > above {
+        match conversation.graph.link(row).parent() {
+            Some(parent) if parent < row => row = parent,
+            _ => return false,
+        }
+    }
+    row == above
 }
 
 /// The records of a compaction of ours.

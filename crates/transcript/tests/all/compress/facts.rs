@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use testkit::Rng;
+use testkit::{RealFile, Rng};
 use transcript::client::change::{self, Compress, ListCalls};
 use transcript::client::history::Rules;
 use transcript::format::input::Input;
@@ -75,7 +75,9 @@ fn long_sessions() -> Vec<(String, Turns)> {
     for file in sessions() {
         for turn in turns(&file.bytes) {
             let answer = |record: &Value| record["message"]["id"].as_str().map(str::to_owned);
-            if turn.iter().filter_map(answer).all(|id| seen.insert(id)) && turn.len() < 400 {
+            // Turns in which something happens, and not everything.
+            let is_usual = (6..400).contains(&turn.len());
+            if is_usual && turn.iter().filter_map(answer).all(|id| seen.insert(id)) {
                 all.push(turn);
             }
         }
@@ -87,19 +89,35 @@ fn long_sessions() -> Vec<(String, Turns)> {
     [50, 80, 120, 160, 200, 300, 400, 500, 650, 800]
         .into_iter()
         .map(|count| {
-            // Other turns for each, as far as there are enough.
-            let from = rng.below(all.len().saturating_sub(count) + 1);
-            let turns: Turns = all.iter().skip(from).take(count).cloned().collect();
-            (format!("{} joined turns", turns.len()), turns)
+            // The corpus has fewer turns than that: they come again, with other ids.
+            let from = rng.below(all.len());
+            let turns = all.iter().cycle().skip(from).take(count).enumerate();
+            let turns = turns.map(|(at, turn)| again(turn, at / all.len()));
+            (format!("{count} joined turns"), turns.collect())
         })
         .collect()
 }
 
-/// The longest sessions of the corpus.
+/// The same turn with other ids of answers and calls.
+fn again(turn: &[Value], round: usize) -> Vec<Value> {
+    let text = serde_json::to_string(turn).unwrap();
+    let text = text.replace("\"msg_", &format!("\"msg_{round}"));
+    let text = text.replace("\"toolu_", &format!("\"toolu_{round}"));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The sessions of the corpus that send most.
 fn longest() -> Vec<(String, Vec<u8>)> {
-    let corpus =
-        sessions().into_iter().filter(|file| file.path.to_string_lossy().contains("/corpus/"));
-    corpus.take(20).map(|file| (name(&file.path), file.bytes)).collect()
+    let is_corpus = |file: &&RealFile| file.path.to_string_lossy().contains("/corpus/");
+    let mut all: Vec<(u64, RealFile)> = Vec::new();
+    for file in sessions().iter().filter(is_corpus) {
+        let subject = subject(&file.bytes, Rules::newest());
+        if let Ok(context) = subject.context().unwrap() {
+            all.push((context.of_all_messages(), file.clone()));
+        }
+    }
+    all.sort_by_key(|(tokens, file)| (std::cmp::Reverse(*tokens), file.path.clone()));
+    all.into_iter().take(20).map(|(_, file)| (name(&file.path), file.bytes)).collect()
 }
 
 fn name(path: &Path) -> String {

@@ -219,11 +219,12 @@ fn candidates(story: &Story, cwd: Option<&str>, tokens: &dyn Fn(&str) -> f64) ->
         add(Section::Todos, story.turns, 0.0, format!("- [ ] {todo}"));
     }
     // What is repeated counts once, where it was last.
-    let mut known = HashSet::new();
-    let last_of = |one: &&Dated<(u32, String)>| known.insert(one.what.1.as_str());
-    let decisions: Vec<_> = story.decisions.iter().rev().filter(last_of).collect();
-    for Dated { turn, what: (weight, text) } in decisions {
-        add(Section::Decisions, *turn, f64::from(*weight), format!("- [{turn}] {text}"));
+    let mut known: HashSet<&str> = HashSet::new();
+    for one in story.decisions.iter().rev() {
+        let Dated { turn, what: (weight, text) } = one;
+        if known.insert(text) {
+            add(Section::Decisions, *turn, f64::from(*weight), format!("- [{turn}] {text}"));
+        }
     }
     for error in &story.errors {
         add(Section::Errors, error.turn, error_weight(error), error_line(error, cwd));
