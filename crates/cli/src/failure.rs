@@ -295,7 +295,7 @@ impl From<workshop::Error> for Failure {
             Error::Output { why, .. } => {
                 let hint = match why {
                     OutputError::Session => {
-                        "use another name, or `--in-place` (`strip` and `repair`)"
+                        "use another name, or `--in-place`, if the command has it"
                     }
                     OutputError::BrokenLink => "use another name",
                     OutputError::Folder => "use the name of a file in it",

@@ -17,9 +17,23 @@ use crate::world::World;
 
 /// The commands that open the picker. Those for programs do not (`cat`, `export json`), nor those
 /// for many sessions, nor `follow`, which is for the session that is running.
-const COMMANDS: [&str; 14] = [
-    "check", "clone", "context", "files", "fork", "history", "md", "price", "repair", "resume",
-    "show", "strip", "tree", "turns",
+const COMMANDS: [&str; 16] = [
+    "check",
+    "clone",
+    "compress",
+    "context",
+    "files",
+    "fork",
+    "history",
+    "md",
+    "price",
+    "repair",
+    "resume",
+    "show",
+    "strip",
+    "tree",
+    "turns",
+    "uncompress",
 ];
 
 /// A command line without a session.
@@ -123,6 +137,8 @@ mod tests {
             "clone",
             "fork --at 3",
             "strip --calls -o x",
+            "compress --to 40k",
+            "uncompress --all",
             "resume",
             "context --by tool",
             "price",

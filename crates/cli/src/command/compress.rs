@@ -22,11 +22,11 @@ use crate::world::World;
 /// Sum up older turns: a compaction like the client's, made from the records, without a model
 ///
 /// Older turns become a compaction that every client version loads; their records stay in the file
-/// before it, so `quipu uncompress` restores the file byte for byte. The summary has what you wrote,
-/// word for word, the newest first in line (the proof lists what did not fit), the decisions, the
-/// files with what was done to them, the commands with how they ended, the errors with what solved
-/// them, and the open todos. The last turns stay as they are. Nothing is sent anywhere, unless you
-/// use `--with`.
+/// before it, so `quipu uncompress` restores the file byte for byte. The summary has what you
+/// wrote, word for word, the newest first in line (the proof lists what did not fit), the
+/// decisions, the files with what was done to them, the commands with how they ended, the errors
+/// with what solved them, and the open todos. The last turns stay as they are. Nothing is sent
+/// anywhere, unless you use `--with`.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct CompressArgs {

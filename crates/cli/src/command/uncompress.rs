@@ -17,8 +17,8 @@ use crate::world::World;
 ///
 /// Clients keep the records from before a compaction in the file, but do not send them any more.
 /// Without `--to` and `--turns`, the last compaction is taken out, and everything is sent as if it
-/// had not been; a compaction by `quipu compress` leaves no trace. With them, the summary stays, and
-/// turns from before it follow it word for word.
+/// had not been; a compaction by `quipu compress` leaves no trace. With them, the summary stays,
+/// and turns from before it follow it word for word.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct UncompressArgs {

@@ -146,8 +146,8 @@ fn the_numbers_of_all_commands_agree() {
     assert_eq!(proof["price"]["before"]["tokens"], context["tokens"]);
 }
 
-/// With a warm cache, a strip loses what follows the first message that it changes; for an installed
-/// client of another version, nothing was cached at all.
+/// With a warm cache, a strip loses what follows the first message that it changes; for an
+/// installed client of another version, nothing was cached at all.
 #[cfg(unix)]
 #[test]
 fn a_strip_with_a_warm_cache_has_its_price() {

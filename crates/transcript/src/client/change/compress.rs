@@ -152,8 +152,8 @@ impl<'a> Draft<'a> {
         Ok(Draft { subject, context, path, cut, kept, story, cwd, envelope, budget, of_summary })
     }
 
-    /// What a model can write a summary from: everything that is known of the turns, at more length,
-    /// in at most so many tokens. It contains texts of the session as they are.
+    /// What a model can write a summary from: everything that is known of the turns, at more
+    /// length, in at most so many tokens. It contains texts of the session as they are.
     pub fn material(&self, tokens: u64) -> String {
         compose(&self.story, &SummaryBody::Extracted, self.cwd.as_deref(), self.context, tokens)
             .text
@@ -179,7 +179,7 @@ impl<'a> Draft<'a> {
         let known = first.and_then(|row| table.text(table.row(row).parent));
         let after = known.unwrap_or(last);
         let is_usual = parent.as_ref().is_none_or(|raw| raw.as_deref() == Some(&*quote(after)));
-        let raw = parent.map(|raw| raw.unwrap_or_default());
+        let raw = parent.map(Option::unwrap_or_default);
         let leaf = kept.iter().copied().rfind(is_link).and_then(uuid);
         let found = preview(&conversation.path).unwrap_or_default();
         let title = found.title.or(found.prompt).unwrap_or_default();
@@ -244,16 +244,12 @@ impl<'a> Draft<'a> {
     /// the newest of all.
     fn time(&self, change: &Change, first: Option<RowId>) -> Option<Time> {
         let conversation = self.subject.conversation();
-        match first {
-            Some(first) => {
-                let time = conversation.table.row(first).time?;
-                Some(Time(time.0.saturating_sub(1)))
-            }
-            None => {
-                let newest = change.needed_time(conversation, None, None)?;
-                Some(Time(newest.0.saturating_add(1)))
-            }
+        if let Some(first) = first {
+            let time = conversation.table.row(first).time?;
+            return Some(Time(time.0.saturating_sub(1)));
         }
+        let newest = change.needed_time(conversation, None, None)?;
+        Some(Time(newest.0.saturating_add(1)))
     }
 
     /// The tokens of what is summed up.

@@ -2,9 +2,9 @@
 //!
 //! A compaction of ours is taken out exactly: the lines that it added go, and the record that hung
 //! on its summary gets its parent back, so the file is what it was, byte for byte. Of a client's,
-//! the boundary, the summary and what the client wrote along with them go, and what follows hangs on
-//! the last record before it. Under a budget, the summary stays, and turns from before it are put
-//! behind it: the newest, or those that were asked for. Invariant: no other record is changed.
+//! the boundary, the summary and what the client wrote along with them go, and what follows hangs
+//! on the last record before it. Under a budget, the summary stays, and turns from before it are
+//! put behind it: the newest, or those that were asked for. Invariant: no other record is changed.
 
 use std::ops::RangeInclusive;
 
@@ -17,6 +17,7 @@ use super::splice::To;
 use super::{Change, Subject};
 use crate::conversation::Conversation;
 use crate::conversation::table::{Id, Row, RowId};
+use crate::format::content::Message;
 use crate::format::entry::{Entry, Kind};
 use crate::format::input::Input;
 use crate::format::json::{Json, quote};
@@ -95,17 +96,20 @@ pub fn uncompress(subject: &Subject, what: &Uncompress) -> Result<Change, Uncomp
     };
     let mut change = Change::new(conversation);
     let mut instead: HashMap<Id, Option<RowId>> = HashMap::new();
+    let mut last = None;
     for run in &found[from..] {
         let Some(before) = run.before(conversation, &path, &found) else {
             return Err(UncompressError::NothingBefore);
         };
         run.take_out(conversation, &path, before, &mut change, &mut instead)?;
+        let is_end = path[run.end..].iter().all(|row| !is_link(conversation, *row));
+        last = Some(before).filter(|_| is_end && run.ours.is_none());
     }
     reconnect(conversation, &mut change, &instead)?;
-    let is_client = found[from..].iter().any(|run| run.ours.is_none());
-    if is_client {
-        newest(conversation, &path, &mut change);
+    if let Some(last) = last {
+        newest(conversation, last, &mut change);
     }
+    let is_client = found[from..].iter().any(|run| run.ours.is_none());
     let count = found.len() - from;
     let compactions =
         if count == 1 { "1 compaction".to_owned() } else { format!("{count} compactions") };
@@ -282,7 +286,7 @@ fn mark(entry: &Entry<'_>) -> Option<OurMark> {
 
 /// Whether a record is the command that made a compaction.
 fn is_compact(entry: &Entry<'_>) -> bool {
-    let text = entry.message().and_then(|message| message.first_text());
+    let text = entry.message().and_then(Message::first_text);
     let text = text.or_else(|| entry.text("content"));
     text.is_some_and(|text| text.contains("<command-name>/compact<"))
 }
@@ -325,16 +329,12 @@ fn reconnect(
     Ok(())
 }
 
-/// If nothing follows the compaction, older clients continue from the newest record: the last one
-/// that stays must be it.
-fn newest(conversation: &Conversation, path: &[RowId], change: &mut Change) {
-    let stays = path.iter().copied().rfind(|row| !change.goes(*row) && is_link(conversation, *row));
-    let end = path.iter().copied().rfind(|row| is_link(conversation, *row));
-    let Some(last) = stays.filter(|last| end != Some(*last)) else { return };
-    if let Some(time) =
-        change.needed_time(conversation, Some(last), conversation.table.row(last).time)
-    {
-        change.edit(last).set_text("timestamp", &time.to_string());
+/// If nothing follows the compaction, older clients continue from the newest record: the one before
+/// it must be that.
+fn newest(conversation: &Conversation, before: RowId, change: &mut Change) {
+    let time = conversation.table.row(before).time;
+    if let Some(time) = change.needed_time(conversation, Some(before), time) {
+        change.edit(before).set_text("timestamp", &time.to_string());
     }
 }
 

@@ -258,6 +258,14 @@ pub(super) enum Failed {
 
 const LONGEST_LINE: usize = 160;
 
+/// The end of the last character that ends at an offset or before it.
+pub(super) fn boundary(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
 /// A text on one line, without control characters and colours, cut after so many characters.
 pub(super) fn clean(text: &str, longest: usize) -> String {
     let mut out = String::new();

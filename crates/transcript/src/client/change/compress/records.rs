@@ -40,8 +40,8 @@ impl Envelope {
 /// A compaction that is to be written.
 pub(super) struct Compaction<'a> {
     pub(super) envelope: &'a Envelope,
-    /// When the summary was made. The boundary is a moment older: of two records with the same time,
-    /// older clients continue from the first.
+    /// When the summary was made. The boundary is a moment older: of two records with the same
+    /// time, older clients continue from the first.
     pub(super) time: Option<Time>,
     /// The id of the last record that is summed up.
     pub(super) after: &'a str,
@@ -115,9 +115,14 @@ impl Compaction<'_> {
     fn id(&self, of: &str) -> String {
         let half = |salt: &str| digest(&[of, salt, self.after, self.text]);
         let [high, low] = ["high", "low"].map(half);
-        let [a, b, c] = [high >> 32, high >> 16 & 0xffff, high & 0xfff];
-        let [d, e] = [low >> 48 & 0x3fff | 0x8000, low & 0xffff_ffff_ffff];
-        format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
+        let variant = low >> 48 & 0x3fff | 0x8000;
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{variant:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xfff,
+            low & 0xffff_ffff_ffff
+        )
     }
 }
 

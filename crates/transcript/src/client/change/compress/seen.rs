@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::cue::{self, Failed};
 use crate::conversation::table::{BlockId, RowId};
 use crate::conversation::{Conversation, Look, tool};
-use crate::format::content::{Block, BlockKind};
+use crate::format::content::{Block, BlockKind, Message};
 use crate::format::entry::{Entry, Kind};
 use crate::format::input::{Input, attached_prompt, typed};
 use crate::format::json::Json;
@@ -99,7 +99,7 @@ impl Seeing<'_> {
                 look.record(row, |entry| self.prompt(row, entry))
             }
             (Kind::User, Some(Input::Summary)) => look.record(row, |entry| {
-                let text = entry.message().and_then(|message| message.first_text());
+                let text = entry.message().and_then(Message::first_text);
                 text.map_or(Seen::Nothing, |text| {
                     Seen::Summary(text.chars().take(LONGEST_SUMMARY).collect())
                 })
@@ -235,7 +235,7 @@ fn ends(text: &str) -> std::borrow::Cow<'_, str> {
     if text.len() <= 2 * OUTPUT_END {
         return text.into();
     }
-    let start = text.floor_char_boundary(OUTPUT_END);
-    let end = text.ceil_char_boundary(text.len() - OUTPUT_END);
+    let start = cue::boundary(text, OUTPUT_END);
+    let end = cue::boundary(text, text.len() - OUTPUT_END);
     format!("{}\n{}", &text[..start], &text[end..]).into()
 }

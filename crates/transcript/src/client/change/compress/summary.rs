@@ -1,16 +1,16 @@
 //! The text of a summary, under a budget.
 //!
 //! Prompts stand word for word, the newest first in line; of the rest, the entries that weigh most
-//! and are newest. Half of the budget is kept free for the rest, as far as there is any. Invariants:
-//! the same records give the same text; the text is within the budget; a prompt is in it whole, or
-//! is named among those that are not.
+//! and are newest. Half of the budget is kept free for the rest, as far as there is any.
+//! Invariants: the same records give the same text; the text is within the budget; a prompt is in
+//! it whole, or is named among those that are not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hashbrown::HashSet;
 
-use super::cue::Failed;
+use super::cue::{self, Failed};
 use super::story::{CommandUse, Dated, ErrorSeen, FileUse, Story};
 use crate::client::context::Context;
 
@@ -200,7 +200,7 @@ impl Prompts {
 fn fitting<'a>(text: &'a str, most: f64, tokens: &dyn Fn(&str) -> f64) -> &'a str {
     let mut text = text.trim();
     while !text.is_empty() && tokens(text) > most {
-        let end = text.floor_char_boundary(text.len() * 9 / 10);
+        let end = cue::boundary(text, text.len() * 9 / 10);
         text = text[..end].trim_end();
     }
     text
