@@ -6,8 +6,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
     cat, chat, check, clone, completions, compress, context, drift, export, files, follow, fork,
-    history, home, hook, index, inventory, ls, man, pick, price, repair, resume, search, ship,
-    show, sql, strip, tree, turns, uncompress, undo, usage,
+    history, home, hook, index, inventory, ls, man, mv, pack, pick, price, rename, repair, resume,
+    rm, search, ship, show, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -64,6 +64,12 @@ pub(crate) enum Command {
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
     Resume(resume::ResumeArgs),
+    Move(mv::MoveArgs),
+    Pack(pack::PackArgs),
+    Unpack(unpack::UnpackArgs),
+    Rename(rename::RenameArgs),
+    Tag(tag::TagArgs),
+    Rm(rm::RmArgs),
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
     Ship(ship::ShipArgs),
@@ -113,6 +119,12 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Fork(args)) => fork::fork(world, &args),
         Some(Command::Strip(args)) => strip::strip(world, &args),
         Some(Command::Repair(args)) => repair::repair(world, &args),
+        Some(Command::Move(args)) => mv::mv(world, &args),
+        Some(Command::Pack(args)) => pack::pack(world, &args),
+        Some(Command::Unpack(args)) => unpack::unpack(world, &args),
+        Some(Command::Rename(args)) => rename::rename(world, &args),
+        Some(Command::Tag(args)) => tag::tag(world, &args),
+        Some(Command::Rm(args)) => rm::rm(world, &args),
         Some(Command::Undo(args)) => undo::undo(world, &args),
         Some(Command::Ship(args)) => ship::ship(world, &args),
         Some(Command::Hook(args)) => hook::hook(world, &args),

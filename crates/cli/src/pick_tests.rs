@@ -41,6 +41,7 @@ fn session(number: usize) -> Session {
 fn seen(title: Option<&str>, prompt: &str, cwd: &str) -> Preview {
     Preview {
         title: title.map(str::to_owned),
+        tag: None,
         prompt: Some(prompt.to_owned()),
         cwd: Some(cwd.to_owned()),
         branch: Some("main".to_owned()),

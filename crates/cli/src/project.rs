@@ -70,7 +70,7 @@ pub(crate) fn named(world: &mut World, project: &str) -> Result<Vec<Session>, Fa
 }
 
 /// The path without `.` and `..`, and without a trailing slash.
-fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

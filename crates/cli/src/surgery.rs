@@ -12,7 +12,7 @@ use transcript::client::change::Proof;
 use transcript::client::check::Verdict;
 use transcript::client::history::Rules;
 use transcript::conversation::place::Session;
-use workshop::{Done, Force, Job, Mode, Notice, Place, Plan, Policy, Read, Verb};
+use workshop::{Done, Force, Job, Mode, Notice, Outcome, Place, Plan, Policy, Read, Verb};
 
 use crate::failure::Failure;
 use crate::prices;
@@ -20,6 +20,7 @@ use crate::text::{count, size};
 use crate::world::World;
 pub(crate) use cold::when_cold;
 use report::ChangeReport;
+pub(crate) use report::noun;
 
 /// Where the result goes.
 #[derive(clap::Args, Clone, Debug)]
@@ -49,6 +50,11 @@ pub(crate) struct Target {
 /// The help text of `--force` for commands that can change a session in place.
 pub(crate) const FORCE_IN_PLACE: &str = "Overwrite the file given by `-o`, or write into it if it is a pipe \
     or a device; with `--in-place`, even if the session seems to be in use, has other names (hard \
+    links), is write-protected or belongs to another user";
+
+/// The help text of `--force` for commands that always change the session's own file.
+pub(crate) const FORCE_ITS_FILE: &str = "Overwrite the file given by `-o`, or write into it if it is a \
+    pipe or a device; without `-o`, even if the session seems to be in use, has other names (hard \
     links), is write-protected or belongs to another user";
 
 impl Target {
@@ -108,6 +114,17 @@ pub(crate) fn carry_out(
     // than exiting.
     mem::forget(job);
     Ok(verdict)
+}
+
+/// Prints the proof of a change that another part of the workshop made.
+pub(crate) fn report(
+    world: &mut World,
+    job: &Job<'_>,
+    target: &Target,
+    outcome: &Outcome,
+) -> Result<(), Failure> {
+    let prices = prices::in_force(world, None)?;
+    ChangeReport::new(world, job, target, outcome, &prices).say(world)
 }
 
 /// Prints what the workshop has to report.

@@ -10,7 +10,7 @@ use transcript::conversation::preview::{Preview, Trouble, preview};
 use transcript::format::threads;
 
 use crate::project::newest_first;
-use crate::text::one_line;
+use crate::text::{fit, one_line};
 
 /// A session and its preview, or why it could not be read.
 #[derive(Debug)]
@@ -35,12 +35,13 @@ impl Surveyed {
         cwd.unwrap_or(&self.session.project)
     }
 
-    /// What identifies the session to people: title, first prompt, folder, id.
+    /// What identifies the session to people: title, tag, first prompt, folder, id.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let seen = self.seen.as_ref().ok();
         let title = seen.and_then(|seen| seen.title.as_deref());
         let prompt = seen.and_then(|seen| seen.prompt.as_deref());
-        let all = [title, prompt, Some(self.project()), Some(self.session.id.as_str())];
+        let tag = seen.and_then(|seen| seen.tag.as_deref());
+        let all = [title, tag, prompt, Some(self.project()), Some(self.session.id.as_str())];
         all.into_iter().flatten()
     }
 }
@@ -68,14 +69,20 @@ pub(crate) fn short_id(session: &Session) -> String {
     one_line(&session.id.short())
 }
 
-/// The title, or the first prompt, as a cell of a table.
+/// The title, or the first prompt, as a cell of a table; before it, the tag.
 pub(crate) fn headline(one: &Surveyed) -> String {
     let seen = one.seen.as_ref().ok();
     let title = seen.and_then(|seen| seen.title.as_deref().or(seen.prompt.as_deref()));
     // No terminal is that wide; a prompt may be a whole file.
     let start: String = title.unwrap_or("-").chars().take(1_000).collect();
-    one_line(&start)
+    match seen.and_then(|seen| seen.tag.as_deref()) {
+        Some(tag) => one_line(&format!("[{}] {start}", fit(tag, TAG_WIDTH))),
+        None => one_line(&start),
+    }
 }
+
+/// How much of a tag is shown, in columns.
+const TAG_WIDTH: usize = 20;
 
 /// How much of a project's name is shown, in characters.
 const PROJECT_WIDTH: usize = 32;

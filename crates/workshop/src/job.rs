@@ -41,16 +41,13 @@ impl Policy {
     /// every clone and fork.
     pub fn new(verb: Verb, place: Place) -> Policy {
         let ids = match (verb, &place) {
-            (
-                Verb::Repair | Verb::Strip | Verb::Compress | Verb::Uncompress,
-                Place::File(_) | Place::Returned,
-            )
-            | (_, Place::InPlace) => Ids::Keep,
+            (_, Place::InPlace) => Ids::Keep,
             (Verb::Clone | Verb::Fork, _) | (_, Place::Beside) => Ids::New,
+            (_, Place::File(_) | Place::Returned) => Ids::Keep,
         };
         let agents = match verb {
-            Verb::Clone | Verb::Repair | Verb::Compress | Verb::Uncompress => Agents::All,
             Verb::Fork | Verb::Strip => Agents::WhoseCallsStay,
+            _ => Agents::All,
         };
         Policy { verb, place, ids, agents, mode: Mode::Write, force: Force::Never }
     }
@@ -60,25 +57,40 @@ impl Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Clone,
+    Compress,
     Fork,
+    Move,
+    Rename,
     Repair,
     Strip,
-    Compress,
+    Tag,
     Uncompress,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Verb; 6] =
-        [Verb::Clone, Verb::Fork, Verb::Repair, Verb::Strip, Verb::Compress, Verb::Uncompress];
+    pub(crate) const ALL: [Verb; 9] = [
+        Verb::Clone,
+        Verb::Compress,
+        Verb::Fork,
+        Verb::Move,
+        Verb::Rename,
+        Verb::Repair,
+        Verb::Strip,
+        Verb::Tag,
+        Verb::Uncompress,
+    ];
 
     /// The command.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Clone => "clone",
+            Verb::Compress => "compress",
             Verb::Fork => "fork",
+            Verb::Move => "move",
+            Verb::Rename => "rename",
             Verb::Repair => "repair",
             Verb::Strip => "strip",
-            Verb::Compress => "compress",
+            Verb::Tag => "tag",
             Verb::Uncompress => "uncompress",
         }
     }

@@ -12,21 +12,28 @@
 //! if there is one.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at what was written"))]
 
+mod all_files;
 mod before_resume;
 mod copies;
 mod error;
 mod job;
 pub mod live;
 mod output;
+pub mod pack;
+mod relocate;
+mod remove;
 pub mod store;
 mod title;
 mod work;
 
+pub use all_files::{AllFiles, SessionFile};
 pub use before_resume::RepairedFirst;
 pub use copies::Copies;
 pub use error::{Error, OutputError};
 pub use job::{Agents, Force, Ids, Job, Mode, Place, Plan, Policy, Read, Verb};
 pub use output::DocumentFile;
+pub use relocate::{Relocated, RelocatedSession, Relocation};
+pub use remove::{Removed, Removing};
 pub use work::{Done, Notice, Outcome};
 
 use std::path::{Path, PathBuf};

@@ -24,6 +24,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use files::Attributes;
 use serde::{Deserialize, Serialize};
 
+use crate::all_files::SessionFile;
+
 pub use disk::{Disk, Real};
 pub use entry::{Entry, How, Item, Kept, State, Was};
 pub use journal::{Begun, Bounds, Journal};
@@ -42,6 +44,15 @@ pub struct Mark {
 impl Mark {
     pub fn of(path: &Path) -> io::Result<Mark> {
         fs::metadata(path).map(|found| Mark::of_metadata(&found))
+    }
+
+    pub(crate) fn size(self) -> u64 {
+        self.size
+    }
+
+    /// In nanoseconds since 1970.
+    pub(crate) fn modified(self) -> u128 {
+        self.modified
     }
 
     pub fn of_metadata(found: &Metadata) -> Mark {
@@ -100,16 +111,15 @@ pub fn replace(
     ready: &Ready,
     was: Mark,
 ) -> io::Result<KeptBy> {
-    let changed =
-        || io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed since it was read");
     let attributes = Attributes::of(&files::open(&ready.path)?)?;
     disk.dress(&ready.temp, &attributes)?;
-    let copy = keep(disk, &ready.path, &begun.folder, was).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => changed(),
-        _ => error,
-    })?;
+    let copy =
+        keep(disk, &ready.path, (&begun.folder, 0), was).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(),
+            _ => error,
+        })?;
     let by = if matches!(copy.how, How::Link { .. }) { KeptBy::Link } else { KeptBy::Copy };
-    let after = Mark::of(&ready.temp)?;
+    let after = Some(Mark::of(&ready.temp)?);
     let item = Item { path: ready.path.clone(), was: Was::There { copy, before: was }, after };
     begun.finish(disk, deed, &[item])?;
     // The last check: what another process wrote since then would be lost.
@@ -120,10 +130,19 @@ pub fn replace(
     Ok(by)
 }
 
-/// Keeps a file in a folder of the journal: the file itself, by a hard link; if that is not
-/// possible, a copy.
-fn keep(disk: &mut dyn Disk, path: &Path, folder: &Path, was: Mark) -> io::Result<Kept> {
-    let name = "0".to_owned();
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::ResourceBusy, "the file has changed since it was read")
+}
+
+/// Keeps a file in a folder of the journal, under a number: the file itself, by a hard link; if
+/// that is not possible, a copy.
+fn keep(
+    disk: &mut dyn Disk,
+    path: &Path,
+    (folder, number): (&Path, usize),
+    was: Mark,
+) -> io::Result<Kept> {
+    let name = number.to_string();
     let kept = folder.join(&name);
     if disk.link(path, &kept).is_ok() {
         let sha256 = Some(entry::hash(&kept, was.size)?);
@@ -147,10 +166,80 @@ pub fn create(
     ready: &[Ready],
 ) -> io::Result<()> {
     let items = ready.iter().map(|one| {
-        Ok(Item { path: one.path.clone(), was: Was::Nothing, after: Mark::of(&one.temp)? })
+        Ok(Item { path: one.path.clone(), was: Was::Nothing, after: Some(Mark::of(&one.temp)?) })
     });
     let items: Vec<Item> = items.collect::<io::Result<_>>()?;
     begun.finish(disk, deed, &items)?;
+    place(disk, begun, ready)
+}
+
+/// A file that is to be removed, and its state.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    pub path: PathBuf,
+    pub was: Mark,
+    /// The folder around it that stays, even if it is empty then.
+    pub inside: PathBuf,
+}
+
+impl From<&SessionFile> for Leaving {
+    fn from(file: &SessionFile) -> Leaving {
+        Leaving { path: file.path.clone(), was: file.mark, inside: file.inside.clone() }
+    }
+}
+
+/// Puts new files in their places, as [`create`] does, and then removes others, which the journal
+/// keeps. The first of the new files is placed last; without any, the first of the others is
+/// removed first. That is the step that counts: a run that is stopped before it did nothing, and
+/// one that is stopped after it is completed by the next run. A file that is in both lists is
+/// replaced. Returns how the old files are kept.
+pub fn exchange(
+    disk: &mut dyn Disk,
+    begun: &Begun,
+    deed: Deed<'_>,
+    ready: &[Ready],
+    leaving: &[Leaving],
+) -> io::Result<KeptBy> {
+    let (mut items, mut by) = (Vec::new(), KeptBy::Link);
+    let new = |path: &Path| ready.iter().find(|one| one.path == path);
+    for one in ready.iter().filter(|one| leaving.iter().all(|old| old.path != one.path)) {
+        let after = Some(Mark::of(&one.temp)?);
+        items.push(Item { path: one.path.clone(), was: Was::Nothing, after });
+    }
+    for (number, one) in leaving.iter().enumerate() {
+        let copy = keep(disk, &one.path, (&begun.folder, number), one.was)?;
+        if !matches!(copy.how, How::Link { .. }) {
+            by = KeptBy::Copy;
+        }
+        let was = Was::There { copy, before: one.was };
+        let after = new(&one.path).map(|new| Mark::of(&new.temp)).transpose()?;
+        items.push(Item { path: one.path.clone(), was, after });
+    }
+    begun.finish(disk, deed, &items)?;
+    // The last check, as above.
+    for one in leaving {
+        if Mark::of(&one.path)? != one.was {
+            disk.remove(&begun.folder.join(entry::FILE))?;
+            return Err(changed());
+        }
+    }
+    let is_replaced = |path: &Path| leaving.iter().any(|old| old.path == path);
+    let added: Vec<Ready> = ready.iter().filter(|one| !is_replaced(&one.path)).cloned().collect();
+    place(disk, begun, &added)?;
+    for one in leaving.iter().rev() {
+        if let Some(new) = new(&one.path) {
+            disk.rename(&new.temp, &new.path)?;
+        }
+    }
+    for one in leaving.iter().filter(|one| new(&one.path).is_none()) {
+        disk.remove(&one.path)?;
+        disk.remove_empty(&one.path, &one.inside.join("x"));
+    }
+    Ok(by)
+}
+
+/// Puts new files in their places, the first one last: all or none.
+fn place(disk: &mut dyn Disk, begun: &Begun, ready: &[Ready]) -> io::Result<()> {
     let mut placed: Vec<&Path> = Vec::new();
     for one in ready.iter().rev() {
         if let Err(error) = disk.place(&one.temp, &one.path) {
@@ -192,7 +281,11 @@ pub fn undo(
     let failed = |error| UndoError::Io(entry.folder.clone(), error);
     let begun = journal.begin_undo(disk, entry, &ready).map_err(failed)?;
     let mut done = Vec::new();
-    for (item, ready) in entry.items.iter().zip(&ready) {
+    // What was removed comes back first, and its first file last: whenever this is stopped,
+    // `settle` finds a change that was made, or one that was not.
+    let all = || entry.items.iter().zip(&ready);
+    let gone = all().rev().filter(|(item, _)| item.is_gone());
+    for (item, ready) in gone.chain(all().filter(|(item, _)| !item.is_gone())) {
         match take_back(disk, journal, entry, (item, ready), now) {
             Ok(true) => done.push(item.path.clone()),
             Ok(false) => {}
@@ -204,7 +297,24 @@ pub fn undo(
         }
     }
     journal::forget(disk, &begun.folder).map_err(failed)?;
+    // A folder that was made for the new files.
+    for item in entry.items.iter().filter(|item| item.was == Was::Nothing) {
+        if let Some(around) = item.path.ancestors().nth(2).filter(|one| one.ends_with("projects")) {
+            disk.remove_empty(&item.path, &around.join("x"));
+        }
+    }
     Ok(done)
+}
+
+/// Restores a file that a change has removed, when the change did not happen after all.
+fn bring_back(disk: &mut dyn Disk, entry: &Entry, item: &Item) -> io::Result<()> {
+    let ready = Ready::at(&item.path);
+    let restored = restore(disk, entry, (item, &ready), None);
+    restored.map(drop).map_err(|error| match error {
+        UndoError::Io(_, error) => error,
+        UndoError::Changed(_) => changed(),
+        UndoError::Damaged(why) => io::Error::other(why),
+    })
 }
 
 /// Whether a file is as the change left it, or as it was before; if it does not exist, nothing can
@@ -212,7 +322,7 @@ pub fn undo(
 fn is_expected(item: &Item, folder: &Path) -> bool {
     let Ok(is) = Mark::of(&item.path) else { return true };
     let is_before = matches!(item.was, Was::There { before, .. } if is == before);
-    is == item.after || is_before || !item.is_done(folder)
+    Some(is) == item.after || is_before || !item.is_done(folder)
 }
 
 /// Restores one file. Returns whether there was anything to do.
@@ -228,15 +338,15 @@ fn take_back(
     // The state of the file after this.
     let after = match &item.was {
         Was::There { copy, before } => match copy.how {
-            How::Link { .. } => Mark::of(&entry.folder.join(&copy.name)).map_err(failed)?,
-            How::Copy { .. } | How::Plain => *before,
+            How::Link { .. } => Some(Mark::of(&entry.folder.join(&copy.name)).map_err(failed)?),
+            How::Copy { .. } | How::Plain => Some(*before),
         },
         Was::Nothing => item.after,
     };
     if let Some(is) = is.filter(|_| !is_expected(item, &entry.folder)) {
         let deed = Deed { what: "undo", session: &entry.session, made: None, now };
         let saved = journal.begin(disk, deed, &[]).map_err(failed)?;
-        let copy = keep(disk, &item.path, &saved.folder, is).map_err(failed)?;
+        let copy = keep(disk, &item.path, (&saved.folder, 0), is).map_err(failed)?;
         let was = Was::There { copy, before: is };
         saved
             .finish(disk, deed, &[Item { path: item.path.clone(), was, after }])
@@ -266,6 +376,11 @@ fn restore(
     let kept = entry.folder.join(&copy.name);
     if entry::is_same(&kept, &item.path) {
         return Ok(true);
+    }
+    if item.is_gone()
+        && let Some(folder) = item.path.parent()
+    {
+        disk.create_folder(folder).map_err(failed)?;
     }
     let is_link = matches!(copy.how, How::Link { .. });
     if !is_link || disk.link(&kept, &ready.temp).is_err() {

@@ -11,8 +11,8 @@ use files::Attributes;
 use testkit::Rng;
 
 use super::{
-    Begun, Bounds, Changed, Deed, Disk, Entry, Journal, KeptBy, Mark, Ready, Real, State,
-    UndoError, create, replace, undo,
+    Begun, Bounds, Changed, Deed, Disk, Entry, Journal, KeptBy, Leaving, Mark, Ready, Real, State,
+    UndoError, create, exchange, replace, undo,
 };
 
 const OLD: &[u8] = b"what it was\n";
@@ -558,4 +558,134 @@ fn three_hundred_damages_and_none_is_restored_as_good() {
         assert_eq!(fs::read(&second).unwrap(), b"another session\n");
     }
     assert!(refused >= 280 && refused + harmless == 300, "{refused} refused, {harmless} harmless");
+}
+
+/// Files that leave, and files that come in their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exchange {
+    Move,
+    Remove,
+    /// To names that are the same.
+    Rewrite,
+}
+
+impl Scene {
+    /// A session with two files in its folder.
+    fn with_family() -> Scene {
+        let scene = scene();
+        fs::remove_file(&scene.path).unwrap();
+        let project = scene.folder.path().join("projects/old");
+        fs::create_dir_all(project.join("s/deep")).unwrap();
+        for (number, name) in (1..).zip(["s.jsonl", "s/one", "s/deep/two"]) {
+            write(&project.join(name), format!("old {name}\n").as_bytes());
+            Real.set_modified(&project.join(name), number * 1_700_000_000_000_000_000).unwrap();
+        }
+        scene
+    }
+
+    fn exchange(&self, disk: &mut dyn Disk, what: Exchange) -> io::Result<()> {
+        let projects = self.folder.path().join("projects");
+        let names = ["s.jsonl", "s/one", "s/deep/two"];
+        let to = match what {
+            Exchange::Move => Some("new"),
+            Exchange::Remove => None,
+            Exchange::Rewrite => Some("old"),
+        };
+        let ready: Vec<Ready> = to
+            .into_iter()
+            .flat_map(|to| names.map(|name| Ready::at(&projects.join(to).join(name))))
+            .collect();
+        let leaving = names.map(|name| {
+            let path = projects.join("old").join(name);
+            Leaving { was: Mark::of(&path).unwrap(), inside: projects.join("old"), path }
+        });
+        let begun = self.journal.begin(disk, deed(), &ready)?;
+        for one in &ready {
+            fs::create_dir_all(one.temp.parent().unwrap()).unwrap();
+            write(&one.temp, b"new, and of another length\n");
+        }
+        let done = exchange(disk, &begun, deed(), &ready, &leaving);
+        let settled = begun.settle(disk);
+        done.and_then(|_| settled)
+    }
+
+    /// The files of the projects, with their times.
+    fn projects(&self) -> BTreeMap<PathBuf, (Vec<u8>, u128)> {
+        let files = self.files().into_iter();
+        let files = files.filter(|(path, _)| path.starts_with(self.folder.path().join("projects")));
+        let files = files.filter(|(path, _)| path.is_file());
+        files
+            .map(|(path, bytes)| {
+                let modified = Mark::of(&path).unwrap().modified;
+                (path, (bytes, if path_is_new(&modified) { 0 } else { modified }))
+            })
+            .collect()
+    }
+}
+
+/// Whether a time is that of a file that was just written.
+fn path_is_new(modified: &u128) -> bool {
+    modified % 1_700_000_000_000_000_000 != 0
+}
+
+#[test]
+fn files_that_leave_and_come_are_all_old_or_all_new() {
+    for (links, what) in [
+        (Links::Yes, Exchange::Move),
+        (Links::No, Exchange::Move),
+        (Links::Yes, Exchange::Remove),
+        (Links::No, Exchange::Remove),
+    ] {
+        let whole = Scene::with_family();
+        let count_before = whole.projects().len();
+        whole.exchange(&mut working(links), what).unwrap();
+        let relative = |scene: &Scene| -> BTreeMap<PathBuf, (Vec<u8>, u128)> {
+            let root = scene.folder.path().to_owned();
+            let files = scene.projects().into_iter();
+            files.map(|(path, is)| (path.strip_prefix(&root).unwrap().to_owned(), is)).collect()
+        };
+        let (before, after) = (relative(&Scene::with_family()), relative(&whole));
+        assert_eq!((count_before, after.len()), (3, if what == Exchange::Move { 3 } else { 0 }));
+        let mut seen = [0, 0];
+        for left in 0.. {
+            let scene = Scene::with_family();
+            let done = scene.exchange(&mut Dying { left, links }, what);
+            scene.journal.sweep(&mut Real, now()).unwrap();
+            let is = relative(&scene);
+            assert!(is == before || is == after, "{links:?} {what:?} before {left}: {is:?}");
+            assert_eq!(scene.entries().len(), usize::from(is == after), "before step {left}");
+            seen[usize::from(is == after)] += 1;
+            if is == after {
+                scene.undo(&mut working(links), Changed::Refuse).unwrap();
+                assert_eq!(relative(&scene), before, "{links:?} {what:?} before step {left}");
+            }
+            if done.is_ok() {
+                break;
+            }
+        }
+        assert!(seen.iter().all(|count| *count > 2), "{seen:?}");
+    }
+}
+
+#[test]
+fn files_that_left_come_back_even_if_that_is_stopped() {
+    for links in [Links::Yes, Links::No] {
+        for what in [Exchange::Move, Exchange::Remove, Exchange::Rewrite] {
+            for left in 0.. {
+                let scene = Scene::with_family();
+                let before = scene.projects();
+                scene.exchange(&mut working(links), what).unwrap();
+                assert_ne!(scene.projects(), before);
+                let done = scene.undo(&mut Dying { left, links }, Changed::Refuse);
+                scene.journal.sweep(&mut Real, now()).unwrap();
+                if !scene.entries().is_empty() {
+                    scene.undo(&mut working(links), Changed::Refuse).unwrap();
+                }
+                assert_eq!(scene.projects(), before, "{links:?} {what:?} before step {left}");
+                if done.is_ok() {
+                    break;
+                }
+            }
+        }
+    }
 }

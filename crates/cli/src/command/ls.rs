@@ -56,6 +56,8 @@ struct LsRow<'a> {
     project: &'a str,
     cwd: Option<&'a str>,
     title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tag: Option<&'a str>,
     prompt: Option<&'a str>,
     branch: Option<&'a str>,
     version: Option<&'a str>,
@@ -168,6 +170,7 @@ fn row<'a>(
         project: &one.session.project,
         cwd: seen.and_then(|seen| seen.cwd.as_deref()),
         title: seen.and_then(|seen| seen.title.as_deref()),
+        tag: seen.and_then(|seen| seen.tag.as_deref()),
         prompt: seen.and_then(|seen| seen.prompt.as_deref()),
         branch: seen.and_then(|seen| seen.branch.as_deref()),
         version: seen.and_then(|seen| seen.version.as_deref()),

@@ -213,6 +213,7 @@ fn head(
     let title = fit(&one_line(&title), page.width * 2 - 2);
     page.paragraph(&Lead::default(), &[Span::new(BOLD, title)])?;
     let mut facts = vec![session.id.to_string()];
+    facts.extend(seen.tag.as_ref().map(|tag| format!("tag {}", one_line(tag))));
     facts.extend(seen.cwd.clone());
     facts.extend(seen.branch.clone().filter(|branch| !branch.is_empty()));
     facts.extend(seen.version.as_ref().map(|version| format!("Claude Code {version}")));

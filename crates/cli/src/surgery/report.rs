@@ -321,9 +321,7 @@ impl<'a> ChangeReport<'a> {
             _ if gone == 0 => String::new(),
             Verb::Repair => format!(" ({} that no request can carry {is} left out)", number(gone)),
             Verb::Fork => format!(" ({} {was} left out)", number(gone)),
-            Verb::Clone | Verb::Strip | Verb::Compress | Verb::Uncompress => {
-                format!(" ({} {was} taken out)", number(gone))
-            }
+            _ => format!(" ({} {was} taken out)", number(gone)),
         };
         if before.sent == before.recorded && after.sent == after.recorded {
             return format!(
@@ -375,7 +373,7 @@ impl<'a> ChangeReport<'a> {
 }
 
 /// What a thing is called, one and many.
-fn noun(thing: Thing) -> &'static str {
+pub(crate) fn noun(thing: Thing) -> &'static str {
     match thing {
         Thing::FileHistory => "copy of an edited file|copies of edited files",
         Thing::Todos => "todo list",

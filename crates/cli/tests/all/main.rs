@@ -26,6 +26,8 @@ mod journal;
 mod large;
 mod leaf;
 mod ls;
+mod moving;
+mod pack;
 #[cfg(unix)]
 mod pick;
 mod pictures;

@@ -163,6 +163,21 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
         book.run(&env, schema, Values::Whole, args);
         assert!(book.seen[schema] > 0, "{args:?}");
     }
+    let moves: [(&str, &[&str]); 9] = [
+        ("rename", &["rename", "95e0b7f2", "x", "--json"]),
+        ("tag", &["tag", "95e0b7f2", "x", "--json", "--dry-run"]),
+        ("pack", &["pack", "95e0b7f2", "-o", "p.html", "--json"]),
+        ("unpack", &["unpack", "p.html", "--list", "--json"]),
+        ("unpack", &["unpack", "p.html", "--yes", "--json"]),
+        ("move", &["move", "95e0b7f2", "/x/y", "--json", "--dry-run"]),
+        ("move", &["move", "--project", "/home/dev/demo", "/x/y", "--json", "--dry-run"]),
+        ("rm", &["rm", "95e0b7f2", "--json", "--dry-run"]),
+        ("rm", &["rm", "2bb8f19c", "--json"]),
+    ];
+    for (schema, args) in moves {
+        book.run(&env, schema, Values::Whole, args);
+        assert!(book.seen[schema] > 0, "{args:?}");
+    }
     // The session goes to stdout, and the object beside it.
     let output = env.output(&["repair", "375118cd", "-o", "-", "--json"]);
     book.hold("repair", lines, &output.stderr, "repair -o -");

@@ -42,10 +42,10 @@ const LONGEST: usize = 400_000;
 /// How many sessions of the corpus are changed, in a short run and in a full one.
 const CORPUS: [usize; 2] = [10, 30];
 
-struct Source {
-    name: String,
+pub(crate) struct Source {
+    pub(crate) name: String,
     group: String,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     folder: PathBuf,
 }
 
@@ -72,7 +72,7 @@ impl Outcome {
     }
 }
 
-fn sources(full: bool) -> Vec<Source> {
+pub(crate) fn sources(full: bool) -> Vec<Source> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
@@ -120,7 +120,7 @@ fn sources(full: bool) -> Vec<Source> {
     found
 }
 
-fn quipu(lab: &Lab, args: &[&str]) -> (Option<i32>, Value) {
+pub(crate) fn quipu(lab: &Lab, args: &[&str]) -> (Option<i32>, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_quipu"))
         .args(["--home", lab.home().join(".claude").to_str().unwrap()])
         .args(args)

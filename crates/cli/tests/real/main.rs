@@ -11,6 +11,7 @@
     reason = "tests may"
 )]
 
+mod carry;
 mod change;
 mod chat;
 mod client;

@@ -56,6 +56,7 @@ impl Catalog {
                     prompts: row.get::<_, i64>(6)?.cast_unsigned(),
                     seen: Preview {
                         title: row.get(7)?,
+                        tag: None,
                         prompt: row.get(8)?,
                         cwd: row.get(9)?,
                         branch: row.get(10)?,

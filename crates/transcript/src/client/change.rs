@@ -15,6 +15,7 @@ mod fork;
 mod ids;
 mod image;
 mod late;
+mod paths;
 mod proof;
 mod relink;
 mod repair;
@@ -36,6 +37,7 @@ pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
 pub use fork::{At, ForkError, fork};
 pub use ids::Renames;
 pub use late::Keep;
+pub use paths::{MappedPaths, PathMap};
 pub use proof::{Proof, Snapshot, prove};
 pub use repair::{Repaired, repair};
 pub use saving::saving;
@@ -245,6 +247,14 @@ impl Change {
             quote(title),
             quote(session)
         );
+        self.end.push(line.into_bytes());
+    }
+
+    /// Sets the tag of the session, as the client stores it: a record at the end. The last one
+    /// counts, and an empty one removes the tag.
+    pub fn tag(&mut self, tag: &str, session: &str) {
+        let (tag, session) = (quote(tag), quote(session));
+        let line = format!(r#"{{"type":"tag","tag":{tag},"sessionId":{session}}}"#);
         self.end.push(line.into_bytes());
     }
 

@@ -280,6 +280,24 @@ pub fn is_transcript(path: &Path) -> bool {
     !other
 }
 
+/// The directory that a session belongs to: the first one in its records that its folder is named
+/// after; if none is, the first one.
+pub fn working_directory(session: &Session) -> crate::Result<Option<String>> {
+    let mut lines =
+        Lines::new(files::open(&session.path).at(&session.path)?.take(GLANCE_HEAD as u64));
+    let mut first = None;
+    while let Some(line) = lines.next_line().at(&session.path)? {
+        for entry in line.records().filter_map(|record| record.entry) {
+            let Some(cwd) = entry.text("cwd") else { continue };
+            if slug(&cwd) == session.project || slug_uncut(&cwd) == session.project {
+                return Ok(Some(cwd.into_owned()));
+            }
+            first.get_or_insert(cwd.into_owned());
+        }
+    }
+    Ok(first)
+}
+
 /// Whether a file can be a transcript, by its name.
 pub fn is_jsonl(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "jsonl")

@@ -26,6 +26,8 @@ use crate::names::named;
 pub struct Preview {
     /// The newest title given by the user; without one, the newest made by the model.
     pub title: Option<String>,
+    /// The tag given by the user. A session has one at most; the last record counts.
+    pub tag: Option<String>,
     /// The first thing that a person said; a command as it was typed.
     pub prompt: Option<String>,
     /// The working directory at the start.
@@ -151,8 +153,10 @@ impl Preview {
     /// Reads from the end: titles, the last time, and how the file ends.
     fn look_at_tail(&mut self, mut lines: Backward<'_>) -> crate::Result<()> {
         let (mut given, mut made, mut last) = (None, None, true);
+        let mut tag = None;
         // The types of both kinds of titles end like this.
         let named = memmem::Finder::new("-title\"");
+        let tagged = memmem::Finder::new("\"tag\"");
         let mut read = 0;
         while let Some(line) = lines.next_line()? {
             if std::mem::take(&mut last) {
@@ -163,6 +167,9 @@ impl Preview {
                     given = given.or_else(|| title(&line, "customTitle"));
                     made = made.or_else(|| title(&line, "aiTitle"));
                 }
+                if tag.is_none() && tagged.find(bytes).is_some() {
+                    tag = tag_in(&line);
+                }
                 if memchr(0, bytes).is_some() {
                     self.troubles.push(Trouble::Nul);
                 }
@@ -172,11 +179,13 @@ impl Preview {
                 self.ended = times.next();
             }
             read += line.len;
-            if read > GLANCE_TAIL as u64 || given.is_some() {
+            if read > GLANCE_TAIL as u64 || (given.is_some() && tag.is_some()) {
                 break;
             }
         }
         self.title = given.or(made);
+        // A tag that was removed is empty.
+        self.tag = tag.filter(|tag| !tag.trim().is_empty());
         Ok(())
     }
 
@@ -206,6 +215,15 @@ fn is_agent_prompt(entry: &Entry<'_>) -> bool {
 fn title(line: &Line<'_>, field: &str) -> Option<String> {
     let mut titles = line.records().filter_map(|record| record.entry?.text(field));
     titles.next().map(Cow::into_owned).filter(|title| !title.trim().is_empty())
+}
+
+/// The tag that a line sets; an empty one removes it.
+fn tag_in(line: &Line<'_>) -> Option<String> {
+    let entries = line.records().filter_map(|record| record.entry);
+    let mut tags = entries
+        .filter(|entry| entry.kind() == Kind::Tag)
+        .filter_map(|entry| entry.text("tag").map(Cow::into_owned));
+    tags.next()
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ fn user(content: &str) -> String {
 fn the_first_prompt_and_the_newest_title() {
     let session = [
         "{\"type\":\"custom-title\",\"customTitle\":\"old\"}\n",
+        "{\"type\":\"tag\",\"tag\":\"red\",\"sessionId\":\"s\"}\n",
+        "{\"type\":\"tag\",\"tag\":\"blue\",\"sessionId\":\"s\"}\n",
         &user("\"<local-command-caveat>no</local-command-caveat>\""),
         &user("\"first\""),
         &user("\"second\""),
@@ -28,6 +30,7 @@ fn the_first_prompt_and_the_newest_title() {
     .concat();
     let expected = Preview {
         title: Some("new".to_owned()),
+        tag: Some("blue".to_owned()),
         prompt: Some("first".to_owned()),
         cwd: Some("/p".to_owned()),
         branch: Some("main".to_owned()),
@@ -131,4 +134,12 @@ fn the_last_answer_is_the_last_text_of_the_model() {
     lines.push(user(&format!("\"{}\"", "x".repeat(GLANCE_TAIL))));
     assert_eq!(last(&lines), None, "it is too far from the end");
     assert_eq!(last(&[]), None);
+}
+
+#[test]
+fn an_empty_tag_removes_the_one_before() {
+    let tag = |tag: &str| format!("{{\"type\":\"tag\",\"tag\":\"{tag}\",\"sessionId\":\"s\"}}\n");
+    assert_eq!(seen(tag("red").as_bytes()).tag.as_deref(), Some("red"));
+    assert_eq!(seen((tag("red") + &tag("")).as_bytes()).tag, None);
+    assert_eq!(seen((tag("") + &tag("red")).as_bytes()).tag.as_deref(), Some("red"));
 }

@@ -176,13 +176,14 @@ pub fn read(bytes: &[u8], mut each: impl FnMut(Record<'_>)) {
 /// Reads a file from a byte offset. Several of these can read one file at once, because none uses
 /// the file's own position.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct From<'a> {
+pub struct From<'a> {
     file: &'a File,
     at: u64,
 }
 
 impl<'a> From<'a> {
-    pub(crate) fn new(file: &'a File, at: u64) -> Self {
+    /// Reads from that offset on.
+    pub fn new(file: &'a File, at: u64) -> Self {
         From { file, at }
     }
 

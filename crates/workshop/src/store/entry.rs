@@ -58,7 +58,8 @@ pub enum State {
 pub struct Item {
     pub path: PathBuf,
     pub was: Was,
-    pub after: Mark,
+    /// The state after the change; `None` if the change removed the file.
+    pub after: Option<Mark>,
 }
 
 /// What was there before.
@@ -232,7 +233,7 @@ fn first(bytes: &[u8], name: &str) -> serde_json::Result<Body> {
                 Was::There { copy: Kept { name, sha256: None, how: How::Plain }, before }
             }
         };
-        list.push(Item { path, was, after });
+        list.push(Item { path, was, after: Some(after) });
     }
     Ok(Body { name: named, time, what, session, made: None, items: list })
 }
@@ -326,7 +327,25 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Whether the change was stopped before the step that counts. Of new files, the first one is
+    /// placed last and removed first; of removed files, the first one is removed first and restored
+    /// last.
+    pub(super) fn is_half(&self) -> bool {
+        self.items.first().is_some_and(|first| match (&first.was, first.after) {
+            (Was::Nothing, _) => !first.path.exists(),
+            (Was::There { .. }, None) => !first.is_done(&self.folder),
+            (Was::There { .. }, Some(_)) => false,
+        })
+    }
+}
+
 impl Item {
+    /// Whether the change removes this file.
+    pub(super) fn is_gone(&self) -> bool {
+        self.after.is_none()
+    }
+
     /// Whether the change of this file happened: a file that is as before shows that it did not.
     pub(super) fn is_done(&self, folder: &Path) -> bool {
         match &self.was {

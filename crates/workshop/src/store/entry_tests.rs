@@ -13,9 +13,14 @@ fn body() -> Body {
     };
     let item = |how| {
         let copy = Kept { name: "0".to_owned(), sha256: Some("ab".repeat(32)), how };
-        Item { path: PathBuf::from("/h/s.jsonl"), was: Was::There { copy, before }, after }
+        Item {
+            path: PathBuf::from("/h/s.jsonl"),
+            was: Was::There { copy, before },
+            after: Some(after),
+        }
     };
-    let new = Item { path: PathBuf::from("/h/ü\u{1b}.jsonl"), was: Was::Nothing, after };
+    let new =
+        Item { path: PathBuf::from("/h/ü\u{1b}.jsonl"), was: Was::Nothing, after: Some(after) };
     Body {
         name: "1-strip-s".to_owned(),
         time: 1,

@@ -119,7 +119,7 @@ impl Begun {
         let Some(entry) = Entry::read(&self.folder) else { return Ok(()) };
         let mut items = entry.items;
         for item in &mut items {
-            item.after = Mark::of(&item.path)?;
+            item.after = Some(Mark::of(&item.path)?);
             if let Was::There { copy, .. } = &mut item.was
                 && let entry::How::Link { taken } = &mut copy.how
             {
@@ -200,13 +200,9 @@ pub(super) fn standing(folder: &Path) -> Standing {
             Standing::Change(Box::new(entry))
         }
         (worker, Some(entry)) => {
-            // Of new files, the first one is placed last.
-            let first = entry.items.first();
-            let is_new = first.is_some_and(|item| item.was == Was::Nothing);
-            let is_whole = !is_new || first.is_some_and(|item| item.path.exists());
             let is_done = entry.items.iter().any(|item| item.is_done(folder));
             match worker {
-                Worker::Dead if !is_done || !is_whole => Standing::Nothing,
+                Worker::Dead if !is_done || entry.is_half() => Standing::Nothing,
                 _ if !is_done => Standing::Past,
                 _ => Standing::Change(Box::new(entry)),
             }
@@ -315,6 +311,28 @@ impl Journal {
         }
         let _root = self.lock(disk)?;
         sweep::prune(disk, &self.folders()?, now, Bounds { days, bytes: u64::MAX })
+    }
+
+    /// Removes the changes of a session, so that nothing of it is left here. Returns what was
+    /// removed.
+    pub(crate) fn forget_session(
+        &self,
+        disk: &mut dyn Disk,
+        session: &str,
+    ) -> io::Result<Leftovers> {
+        let mut gone = Leftovers::default();
+        if !self.root.is_dir() {
+            return Ok(gone);
+        }
+        let _root = self.lock(disk)?;
+        for folder in self.folders()? {
+            let Some(entry) = Entry::read(&folder) else { continue };
+            if entry.session == session && !matches!(worker(&folder), Worker::Alive) {
+                gone.add(sweep::size(&folder));
+                forget(disk, &folder)?;
+            }
+        }
+        Ok(gone)
     }
 
     /// The changes of a session whose old files were written to after they were replaced.

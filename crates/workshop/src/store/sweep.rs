@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::entry::{self, Entry, State, Was};
+use super::entry::{self, Entry, Item, State, Was};
 use super::journal::{
     Bounds, INTENT, Intent, LOCK, Standing, Worker, forget, millis, standing, worker,
 };
@@ -29,7 +29,7 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    fn add(&mut self, bytes: u64) {
+    pub(super) fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
     }
@@ -88,8 +88,8 @@ pub(super) fn count(folders: &[PathBuf], now: SystemTime) -> Leftovers {
                 left.add(size(folder));
                 let entry = Entry::read(folder);
                 for item in entry.iter().flat_map(|entry| &entry.items) {
-                    if item.was == Was::Nothing && Mark::of(&item.path).ok() == Some(item.after) {
-                        left.add(item.after.size);
+                    if item.was == Was::Nothing && Mark::of(&item.path).ok() == item.after {
+                        left.add(item.after.map_or(0, |mark| mark.size));
                     }
                 }
             }
@@ -125,16 +125,29 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
     let is_kept = match Entry::read(folder) {
         None => false,
         Some(entry) if matches!(entry.state, State::Damaged(_)) => true,
-        Some(entry) if is_half(&entry) => {
-            for item in &entry.items {
+        Some(entry) if entry.is_half() => {
+            let (gone, new): (Vec<&Item>, Vec<&Item>) =
+                entry.items.iter().partition(|item| item.is_gone());
+            for item in gone.iter().rev().filter(|item| !item.path.exists()) {
+                super::bring_back(disk, &entry, item)?;
+            }
+            for item in &new {
                 // A file that another program changed since belongs to that program.
-                if Mark::of(&item.path).ok() == Some(item.after) && remove(disk, &item.path)? {
-                    swept.add(item.after.size);
+                let Some(size) = item.after.map(|mark| mark.size) else { continue };
+                if Mark::of(&item.path).ok() == item.after && remove(disk, &item.path)? {
+                    swept.add(size);
                 }
             }
-            entry.items.iter().any(|item| item.path.exists())
+            new.iter().any(|item| item.path.exists())
         }
-        Some(entry) => entry.items.iter().any(|item| item.is_done(folder)),
+        Some(entry) => {
+            // What the change has not removed yet; the journal has it.
+            for item in entry.items.iter().filter(|item| item.is_gone() && !item.is_done(folder)) {
+                remove(disk, &item.path)?;
+                disk.remove_empty(&item.path, &entry.items[0].path);
+            }
+            entry.items.iter().any(|item| item.is_done(folder))
+        }
     };
     if !is_kept {
         swept.add(size(folder));
@@ -154,12 +167,6 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
     remove(disk, &folder.join(LOCK))?;
     remove(disk, &folder.join(INTENT))?;
     Ok(swept)
-}
-
-/// Whether new files exist without the first one, which is placed last and removed first.
-fn is_half(entry: &Entry) -> bool {
-    let first = entry.items.first();
-    first.is_some_and(|item| item.was == Was::Nothing && !item.path.exists())
 }
 
 /// Removes changes that are too old, and the oldest ones if there are too many.
@@ -250,7 +257,7 @@ fn remove(disk: &mut dyn Disk, path: &Path) -> io::Result<bool> {
 
 /// The bytes of the files in a folder, except the lock, which every check may write to. A file that
 /// has another name elsewhere counts, too.
-fn size(folder: &Path) -> u64 {
+pub(super) fn size(folder: &Path) -> u64 {
     let found = fs::read_dir(folder).into_iter().flatten().flatten();
     let counts = found.filter(|one| one.file_name() != LOCK);
     counts.filter_map(|one| one.metadata().ok()).map(|found| found.len()).sum()

@@ -489,7 +489,7 @@ fn is_signed(kind: BlockKind) -> bool {
     matches!(kind, BlockKind::Thinking | BlockKind::RedactedThinking)
 }
 
-fn signed_in(entry: &Entry<'_>) -> Vec<Range<usize>> {
+pub(super) fn signed_in(entry: &Entry<'_>) -> Vec<Range<usize>> {
     let blocks = entry.message().into_iter().flat_map(|message| message.blocks());
     let signed = blocks.filter(|block| is_signed(block.kind()));
     signed.filter_map(|block| super::splice::range_of(block.json().raw(), entry.raw())).collect()

@@ -1,0 +1,56 @@
+//! `quipu rename`: gives a session another title.
+
+use transcript::client::change;
+use transcript::client::history::Rules;
+use transcript::conversation::preview::preview;
+use workshop::{Place, Plan, Read, Verb};
+
+use crate::failure::Failure;
+use crate::select;
+use crate::surgery::{self, Target};
+use crate::text::one_line;
+use crate::world::World;
+
+/// Give a session a title
+///
+/// Adds a record to the end of the session's file, as `/rename` in Claude Code does. The title
+/// shows in all lists, and Claude Code resumes the session by it. A session that is in use is left
+/// alone (exit code 5). `quipu undo` restores the file as it was.
+#[derive(clap::Args, Debug)]
+#[command(mut_arg("force", |arg| arg.help(surgery::FORCE_ITS_FILE)))]
+pub(crate) struct RenameArgs {
+    /// The session
+    session: String,
+    /// The title
+    title: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The maximum length of a title, in characters. Lists show much less.
+const LONGEST: usize = 500;
+
+pub(crate) fn rename(world: &mut World, args: &RenameArgs) -> Result<(), Failure> {
+    let title = args.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() || title.chars().any(char::is_control) || title.chars().count() > LONGEST {
+        let hint = format!("1 to {LONGEST} characters, without control characters");
+        return Err(Failure::usage("that cannot be a title", Some(&hint)));
+    }
+    let session = select::session_to_change(world, &args.session)?;
+    let rules = Rules::newest();
+    let is_same = preview(&session.path)?.title.as_ref() == Some(&title);
+    let read = Read::open(&session, rules)?;
+    let mut change = change::clone(&read.subject);
+    if !is_same {
+        change.title(&title, &session.id);
+    }
+    let policy = args.target.policy(Verb::Rename, Place::InPlace);
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
+    if is_same && args.target.output.is_none() {
+        let proof = job.proof(rules)?;
+        let text = format!("its title is already `{}`", one_line(&title));
+        return surgery::nothing(world, &job, &args.target, proof, &text);
+    }
+    surgery::carry_out(world, job, &args.target, rules)?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Every file of a session that can be taken away with it: for removing, moving and packing.
+//!
+//! Invariants: only regular files that are where their names say; a link is listed as left behind,
+//! and never followed; files that several sessions share (the prompt history, the list of a
+//! project's sessions, plans) are never among them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use transcript::conversation::place::{Session, Thing, belongings};
+
+use crate::error::Error;
+use crate::store::Mark;
+
+/// A file of a session.
+#[derive(Clone, Debug)]
+pub struct SessionFile {
+    pub thing: Thing,
+    pub path: PathBuf,
+    /// The folder around it that does not belong to the session.
+    pub inside: PathBuf,
+    pub(crate) mark: Mark,
+}
+
+impl SessionFile {
+    /// A file that belongs to a project.
+    pub(crate) fn at(path: PathBuf, inside: &Path) -> Result<SessionFile, Error> {
+        let found = files::metadata(&path).map_err(Error::unreadable(&path))?;
+        let mark = Mark::of_metadata(&found);
+        Ok(SessionFile { thing: Thing::SideFile, path, inside: inside.to_owned(), mark })
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.mark.size()
+    }
+}
+
+/// The files of a session, and what else belongs to it.
+#[derive(Clone, Debug, Default)]
+pub struct AllFiles {
+    /// The session's own file first.
+    pub files: Vec<SessionFile>,
+    /// What other sessions use too, and how many of each.
+    pub shared: Vec<(Thing, usize)>,
+    /// What is not a regular file, and why it stays.
+    pub skipped: Vec<(PathBuf, &'static str)>,
+}
+
+impl AllFiles {
+    /// Finds the files of a session.
+    pub fn of(session: &Session) -> Result<AllFiles, Error> {
+        let mut all = AllFiles::default();
+        let project = session.path.parent().unwrap_or(Path::new("")).to_owned();
+        for one in belongings(session) {
+            match one.thing {
+                Thing::IndexRow | Thing::History | Thing::Plan => all.share(one.thing),
+                thing => all.take(thing, one.path, &project)?,
+            }
+        }
+        if all.files.first().is_none_or(|first| first.path != session.path) {
+            let why = "it is a link: the file that it leads to is elsewhere".to_owned();
+            return Err(Error::InUse { path: session.path.clone(), why });
+        }
+        // Clients may keep more in the session's folders than is known today.
+        let home = project.parent().and_then(Path::parent);
+        let is_name =
+            transcript::conversation::place::safe_name(&session.id) == session.id.as_str();
+        let environment = home.map(|home| home.join("session-env").join(session.id.as_str()));
+        let more = [Some(session.folder()), environment.filter(|_| is_name)];
+        for folder in more.into_iter().flatten() {
+            for path in walk(&folder) {
+                if !all.files.iter().any(|known| known.path == path) {
+                    all.take(Thing::SideFile, path, &project)?;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// How many files there are of each thing.
+    pub fn counts(&self) -> Vec<(Thing, usize)> {
+        let mut counts: Vec<(Thing, usize)> = Vec::new();
+        for file in self.files.iter().skip(1) {
+            match counts.iter_mut().find(|(known, _)| *known == file.thing) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((file.thing, 1)),
+            }
+        }
+        counts
+    }
+
+    fn share(&mut self, thing: Thing) {
+        match self.shared.iter_mut().find(|(known, _)| *known == thing) {
+            Some((_, count)) => *count += 1,
+            None => self.shared.push((thing, 1)),
+        }
+    }
+
+    fn take(&mut self, thing: Thing, path: PathBuf, project: &Path) -> Result<(), Error> {
+        let found = fs::symlink_metadata(&path).map_err(Error::unreadable(&path))?;
+        if !found.is_file() {
+            let why = if found.is_symlink() { "a link" } else { "not a regular file" };
+            self.skipped.push((path, why));
+            return Ok(());
+        }
+        let inside = if path.starts_with(project) {
+            project.to_owned()
+        } else if thing == Thing::Todos {
+            path.parent().unwrap_or(project).to_owned()
+        } else {
+            path.ancestors().nth(2).unwrap_or(project).to_owned()
+        };
+        self.files.push(SessionFile { thing, path, inside, mark: Mark::of_metadata(&found) });
+        Ok(())
+    }
+}
+
+/// The files in a folder and its subfolders. Links are listed, and not followed.
+pub(crate) fn walk(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let mut open: Vec<PathBuf> =
+        Some(folder.to_owned()).filter(|one| is_folder(one)).into_iter().collect();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                Ok(_) => found.push(entry.path()),
+                Err(_) => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
