@@ -116,6 +116,8 @@ pub(crate) fn unpack(world: &mut World, args: &UnpackArgs) -> Result<(), Failure
     }
     // The home need not exist: this may be a new machine.
     let (home, _) = world.first_home();
+    // The journal needs whole paths.
+    let home = std::path::absolute(&home).unwrap_or(home);
     let new_ids: Vec<_> = manifest.sessions.iter().map(|_| world.new_id().into()).collect();
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let unpacking = Unpacking { home: &home, folders: &folders, mode, new_ids: &new_ids };

@@ -336,6 +336,18 @@ fn no_secret_of_any_kind_leaves_from_any_place() {
             "{errors}"
         );
     }
+    // A pack is compressed: what comes out of it has none either.
+    for args in
+        [&["pack", SESSION, "-o", "p.html"][..], &["--home", "out", "unpack", "p.html", "--yes"]]
+    {
+        let output = env.output(args);
+        assert!(output.status.success(), "{args:?}: {}", env.show(&output));
+    }
+    let out = env.path(&format!("out/projects/-home-dev-demo/{SESSION}.jsonl"));
+    let out = std::fs::read_to_string(out).unwrap();
+    assert!(out.contains("[redacted "));
+    assert_eq!(leaks(&texts(&out), &probes), []);
+    assert_eq!(leaks(&out, &probes), []);
     // Counted, and never told. Of each code so many findings are told, so one kind at a time.
     let mut missed = Vec::new();
     for kinds in KINDS.chunks(1) {
