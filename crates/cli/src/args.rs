@@ -5,9 +5,10 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, chat, check, clone, completions, compress, context, drift, export, files, follow, fork,
-    history, home, hook, index, inventory, ls, man, mv, pack, pick, price, rename, repair, resume,
-    rm, search, ship, show, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage,
+    cat, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
+    files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv, pack,
+    pick, price, rename, repair, resume, rm, search, ship, show, split, sql, strip, tag, tree,
+    turns, uncompress, undo, unpack, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -63,6 +64,12 @@ pub(crate) enum Command {
     Uncompress(uncompress::UncompressArgs),
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
+    Drop(drop::DropArgs),
+    Keep(keep::KeepArgs),
+    Edit(edit::EditArgs),
+    Split(split::SplitArgs),
+    Merge(merge::MergeArgs),
+    Diff(diff::DiffArgs),
     Resume(resume::ResumeArgs),
     Move(mv::MoveArgs),
     Pack(pack::PackArgs),
@@ -117,6 +124,12 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Uncompress(args)) => uncompress::uncompress(world, &args),
         Some(Command::Clone(args)) => clone::clone(world, &args),
         Some(Command::Fork(args)) => fork::fork(world, &args),
+        Some(Command::Drop(args)) => drop::drop(world, &args),
+        Some(Command::Keep(args)) => keep::keep(world, &args),
+        Some(Command::Edit(args)) => edit::edit(world, &args),
+        Some(Command::Split(args)) => split::split(world, &args),
+        Some(Command::Merge(args)) => merge::merge(world, &args),
+        Some(Command::Diff(args)) => diff::diff(world, &args),
         Some(Command::Strip(args)) => strip::strip(world, &args),
         Some(Command::Repair(args)) => repair::repair(world, &args),
         Some(Command::Move(args)) => mv::mv(world, &args),

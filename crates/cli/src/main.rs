@@ -41,6 +41,7 @@ mod survey;
 mod table;
 mod text;
 mod threads;
+mod turn_list;
 mod unnamed;
 mod version;
 mod view_args;

@@ -3,6 +3,7 @@
 
 mod cold;
 mod report;
+pub(crate) mod turns;
 
 use std::io::{self, BufReader, Write};
 use std::mem;

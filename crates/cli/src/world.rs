@@ -288,6 +288,27 @@ impl World {
         self.id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
     }
 
+    /// The id of a second new session.
+    pub(crate) fn second_id(&self) -> String {
+        // Tests give one id.
+        let made = self.id.as_ref().map(|id| id.replacen('0', "f", 1));
+        made.unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
+    }
+
+    /// The user's editor, as a command for the shell.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to ask about surroundings")]
+    pub(crate) fn editor(&self) -> Option<String> {
+        let set = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+        let usual = || has_screen().then(|| "vi".to_owned());
+        set("VISUAL").or_else(|| set("EDITOR")).or_else(usual)
+    }
+
+    /// A new file for something that the user edits.
+    pub(crate) fn draft(&self, name: &str) -> Result<PathBuf, Failure> {
+        let chance = uuid::Uuid::new_v4().simple().to_string();
+        Ok(self.remembered("drafts")?.join(format!("{name}-{}.txt", &chance[..12])))
+    }
+
     /// The folder of the journal.
     pub(crate) fn journal_folder(&self) -> PathBuf {
         self.remembered("undo").unwrap_or_default()

@@ -5,7 +5,7 @@
 //! - [`Conversation`] is one session: a [`table`] (every record, without its texts), a [`graph`]
 //!   (which record is the parent of which) and [`turn`]s (what was asked and done);
 //! - [`agents`] finds the sub-agents of a session, and [`lineage`] the other sessions that share
-//!   its records;
+//!   its records; [`parting`] compares two of them turn by turn;
 //! - [`id`] has the types of their names;
 //! - [`ingest`] lists what there is of a session for programs that keep it elsewhere: units with
 //!   names that stay the same, and which file reports them;
@@ -26,6 +26,7 @@ pub mod ingest;
 pub mod inventory;
 pub mod lineage;
 pub mod markdown;
+pub mod parting;
 pub mod place;
 pub mod preview;
 pub mod price;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use files::Attributes;
-use transcript::client::change::{self, Renames};
+use transcript::client::change::{self, Graft, Renames};
 use transcript::conversation::Conversation;
 use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::id::AgentId;
@@ -23,6 +23,8 @@ use crate::store::Ready;
 #[derive(Debug)]
 pub struct Copies {
     pub(crate) ids: Renames,
+    /// The new ids of what comes from another session.
+    grafted: Option<Renames>,
     along: Vec<Along>,
     /// What is not copied, and how many of each.
     pub left: Vec<(Thing, usize)>,
@@ -36,12 +38,56 @@ struct Along {
     thing: Thing,
     from: PathBuf,
     to: PathBuf,
+    is_grafted: bool,
+}
+
+/// The sub-agents of the other session whose calls a merge carries over.
+pub fn carried_agents(graft: &Graft) -> io::Result<Vec<CarriedAgent>> {
+    let session = &graft.source.session;
+    let files = agents(session);
+    if graft.is_moved || files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let family = WithAgents::open(session)?;
+    let mut found: Vec<usize> = Vec::new();
+    // Agents may be started by agents, in any order: repeat until no more are found.
+    loop {
+        let before = found.len();
+        for (at, agent) in family.agents.iter().enumerate() {
+            let (Body::File(_), Some(start)) = (&agent.body, agent.start) else { continue };
+            let is_carried = match start.owner {
+                Owner::Main => graft.keeps(start.call),
+                Owner::Agent(above) => found.contains(&above),
+            };
+            if is_carried && !found.contains(&at) {
+                found.push(at);
+            }
+        }
+        if found.len() == before {
+            break;
+        }
+    }
+    let ids = found.into_iter().map(|at| family.agents[at].id.clone());
+    let is_inside = |id: &AgentId| {
+        let of = files.iter().find(|file| file.id == *id);
+        of.is_some_and(|file| file.path.starts_with(session.folder()))
+    };
+    Ok(ids.map(|id| CarriedAgent { is_inside: is_inside(&id), id }).collect())
+}
+
+/// A sub-agent that a merge carries over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CarriedAgent {
+    pub id: AgentId,
+    /// Its file is in the folder of its session, and not beside it.
+    pub is_inside: bool,
 }
 
 impl Copies {
     /// Finds the files to copy; none if the result is written alone.
     pub(crate) fn new(job: &Job<'_>, ids: Renames) -> io::Result<Copies> {
-        let mut copies = Copies { ids, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
+        let mut copies =
+            Copies { ids, grafted: None, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
         let is_alone = job.policy.place.is_alone();
         let mut left = Vec::new();
         let session = job.session;
@@ -101,10 +147,64 @@ impl Copies {
             if one.thing == Thing::Agent {
                 copies.ids.learn(&Conversation::open(&one.path)?.table);
             }
-            copies.along.push(Along { thing: one.thing, from: one.path, to });
+            copies.along.push(Along { thing: one.thing, from: one.path, to, is_grafted: false });
+        }
+        if let Some(graft) = job.plan.change().graft().filter(|graft| !graft.is_moved) {
+            copies.add_graft(job, graft, &mut left)?;
         }
         copies.left = counted(left);
         Ok(copies)
+    }
+
+    /// Finds what belongs to the calls that a merge carries over from another session.
+    fn add_graft(&mut self, job: &Job<'_>, graft: &Graft, left: &mut Vec<Thing>) -> io::Result<()> {
+        let from = &graft.source.session;
+        let mut ids = graft.ids(Some(&self.ids));
+        let carried = carried_agents(graft)?;
+        let roots = roots(from);
+        let folder = job.session.path.with_file_name(self.ids.session());
+        for one in belongings(from).into_iter().skip(1) {
+            let is_carried = match one.thing {
+                Thing::Agent | Thing::AgentMeta => one
+                    .agent
+                    .as_ref()
+                    .is_some_and(|agent| carried.iter().any(|carried| carried.id == agent.id)),
+                Thing::ToolResult => true,
+                _ => false,
+            };
+            if !is_carried {
+                continue;
+            }
+            if job.policy.place.is_alone() {
+                left.push(one.thing);
+                continue;
+            }
+            if let Some(why) = obstacle(&one.path, &roots) {
+                self.skipped.push((one.path, why));
+                continue;
+            }
+            let is_inside = one.path.starts_with(from.folder());
+            let name = one.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // Sub-agents that need a new id have it in their name.
+            let mapped = change::map_bytes(&ids, name.as_bytes());
+            let name = String::from_utf8_lossy(&mapped).into_owned();
+            let to = if is_inside {
+                let below = one.path.strip_prefix(from.folder()).unwrap_or(&one.path);
+                folder.join(below).with_file_name(name)
+            } else {
+                job.session.path.with_file_name(name)
+            };
+            if self.along.iter().any(|known| known.to == to) {
+                self.skipped.push((one.path, "the session has a file of that name"));
+                continue;
+            }
+            if one.thing == Thing::Agent {
+                ids.learn(&Conversation::open(&one.path)?.table);
+            }
+            self.along.push(Along { thing: one.thing, from: one.path, to, is_grafted: true });
+        }
+        self.grafted = Some(ids);
+        Ok(())
     }
 
     /// How many of each are copied.
@@ -133,16 +233,14 @@ impl Copies {
             fs::create_dir_all(folder)?;
         }
         let mut file = files::create_private(temp)?;
+        let ids = self.grafted.as_ref().filter(|_| one.is_grafted).unwrap_or(&self.ids);
         match one.thing {
             Thing::Agent => {
                 let conversation = Conversation::open(&one.from)?;
-                change::write_agent(&conversation, &self.ids, &mut file)?;
+                change::write_agent(&conversation, ids, &mut file)?;
             }
             Thing::AgentMeta | Thing::Todos | Thing::SideFile => {
-                file.write_all(&change::map_bytes(
-                    &self.ids,
-                    &files::read(&one.from, limit::SIDECAR)?,
-                ))?;
+                file.write_all(&change::map_bytes(ids, &files::read(&one.from, limit::SIDECAR)?))?;
             }
             _ => {
                 files::copy(&one.from, &mut file)?;

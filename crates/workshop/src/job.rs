@@ -42,11 +42,13 @@ impl Policy {
     pub fn new(verb: Verb, place: Place) -> Policy {
         let ids = match (verb, &place) {
             (_, Place::InPlace) => Ids::Keep,
-            (Verb::Clone | Verb::Fork, _) | (_, Place::Beside) => Ids::New,
+            (Verb::Clone | Verb::Fork | Verb::Split, _) | (_, Place::Beside) => Ids::New,
             (_, Place::File(_) | Place::Returned) => Ids::Keep,
         };
         let agents = match verb {
-            Verb::Fork | Verb::Strip => Agents::WhoseCallsStay,
+            Verb::Drop | Verb::Edit | Verb::Fork | Verb::Keep | Verb::Split | Verb::Strip => {
+                Agents::WhoseCallsStay
+            }
             _ => Agents::All,
         };
         Policy { verb, place, ids, agents, mode: Mode::Write, force: Force::Never }
@@ -58,23 +60,33 @@ impl Policy {
 pub enum Verb {
     Clone,
     Compress,
+    Drop,
+    Edit,
     Fork,
+    Keep,
+    Merge,
     Move,
     Rename,
     Repair,
+    Split,
     Strip,
     Tag,
     Uncompress,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Verb; 9] = [
+    pub(crate) const ALL: [Verb; 14] = [
         Verb::Clone,
         Verb::Compress,
+        Verb::Drop,
+        Verb::Edit,
         Verb::Fork,
+        Verb::Keep,
+        Verb::Merge,
         Verb::Move,
         Verb::Rename,
         Verb::Repair,
+        Verb::Split,
         Verb::Strip,
         Verb::Tag,
         Verb::Uncompress,
@@ -85,10 +97,15 @@ impl Verb {
         match self {
             Verb::Clone => "clone",
             Verb::Compress => "compress",
+            Verb::Drop => "drop",
+            Verb::Edit => "edit",
             Verb::Fork => "fork",
+            Verb::Keep => "keep",
+            Verb::Merge => "merge",
             Verb::Move => "move",
             Verb::Rename => "rename",
             Verb::Repair => "repair",
+            Verb::Split => "split",
             Verb::Strip => "strip",
             Verb::Tag => "tag",
             Verb::Uncompress => "uncompress",

@@ -28,7 +28,7 @@ mod work;
 
 pub use all_files::{AllFiles, SessionFile};
 pub use before_resume::RepairedFirst;
-pub use copies::Copies;
+pub use copies::{CarriedAgent, Copies, carried_agents};
 pub use error::{Error, OutputError};
 pub use job::{Agents, Force, Ids, Job, Mode, Place, Plan, Policy, Read, Verb};
 pub use output::DocumentFile;

@@ -320,7 +320,7 @@ impl<'a> ChangeReport<'a> {
         let why = match self.verb {
             _ if gone == 0 => String::new(),
             Verb::Repair => format!(" ({} that no request can carry {is} left out)", number(gone)),
-            Verb::Fork => format!(" ({} {was} left out)", number(gone)),
+            Verb::Fork | Verb::Split => format!(" ({} {was} left out)", number(gone)),
             _ => format!(" ({} {was} taken out)", number(gone)),
         };
         if before.sent == before.recorded && after.sent == after.recorded {

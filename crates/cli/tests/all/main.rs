@@ -32,6 +32,7 @@ mod pack;
 mod pick;
 mod pictures;
 mod redact;
+mod rework;
 mod schemas;
 mod search;
 mod ship;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use testkit::otlp::Receiver;
 
 use crate::env::Env;
+use crate::rework::TALK;
 
 /// The schemas, and how many values each was held against.
 struct Book {
@@ -152,7 +153,15 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "drift", lines, &["drift", "--all", "--json"]);
     book.run(&env, "hook-status", lines, &["hook", "status", "--json"]);
     book.run(&env, "ship-dry-run", lines, &["ship", "--all", "--dry-run", "--json"]);
-    let changes: [(&str, &[&str]); 5] = [
+    book.run(&env, "diff", Values::Whole, &["diff", "95e0b7f2", "375118cd", "--json"]);
+    crate::rework::put_talk(&env);
+    book.run(&env, "split", lines, &["split", TALK, "--at", "2", "--json"]);
+    env.put("plan.txt", "reword 1: x\n");
+    let changes: [(&str, &[&str]); 9] = [
+        ("drop", &["drop", TALK, "1", "--json"]),
+        ("keep", &["keep", TALK, "2-", "--json"]),
+        ("edit", &["edit", TALK, "--plan", "plan.txt", "--json"]),
+        ("merge", &["merge", TALK, "375118cd", "--json"]),
         ("clone", &["clone", "95e0b7f2", "--json"]),
         ("fork", &["fork", "95e0b7f2", "--at", "1", "--json"]),
         ("strip", &["strip", "95e0b7f2", "--preset", "heavy", "--json"]),

@@ -19,7 +19,7 @@ use crate::lab::{Lab, clients, write};
 use crate::resume::{SESSION, difference, env, predicted, resumed_in};
 
 /// The changes, by name and arguments.
-const CHANGES: [(&str, &[&str]); 10] = [
+const CHANGES: [(&str, &[&str]); 14] = [
     ("clone", &["clone"]),
     ("fork", &["fork", "--at", "1"]),
     ("light", &["strip", "--preset", "light"]),
@@ -28,13 +28,20 @@ const CHANGES: [(&str, &[&str]); 10] = [
     ("repair", &["repair"]),
     ("compress", &["compress", "--to", "500", "--keep-turns", "1"]),
     ("uncompress", &["uncompress"]),
+    ("drop", &["drop", "1"]),
+    ("edit", &["edit", "--plan"]),
+    ("split", &["split", "--at", "2"]),
+    ("merge", &["merge", OTHER]),
     // These two only in a short run: there is not so much time.
     ("Read", &["strip", "--calls", "--tool", "Read"]),
     ("thinking", &["strip", "--thinking"]),
 ];
 
+/// The same session again, with another id.
+const OTHER: &str = "11111111-2222-4333-8444-666666666666";
+
 /// How many of them a full run makes.
-const FULL: usize = 8;
+const FULL: usize = 12;
 
 /// Longer sessions take longer, and show nothing else.
 const LONGEST: usize = 400_000;
@@ -128,7 +135,10 @@ pub(crate) fn quipu(lab: &Lab, args: &[&str]) -> (Option<i32>, Value) {
         .env("HOME", lab.home())
         .output()
         .unwrap();
-    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
+    // Of two sessions, the second.
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    (output.status.code(), serde_json::from_str(last).unwrap_or(Value::Null))
 }
 
 /// Changes a session as a user would, and lets the client go on with what came out.
@@ -144,6 +154,15 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
     if change[0] == "repair" {
         args.extend(["--for", version]);
     }
+    let plan = lab.home().join("plan.txt");
+    if change[0] == "edit" {
+        let (_, turns) = quipu(&lab, &["diff", SESSION, SESSION, "--json"]);
+        write(&plan, edit_plan(turns["common"].as_u64().unwrap_or(0)));
+        args.push(plan.to_str().unwrap());
+    }
+    if change[0] == "merge" {
+        write(&project.join(format!("{OTHER}.jsonl")), &source.bytes);
+    }
     args.push("--json");
     let (code, proof) = quipu(&lab, &args);
     let Some(session) = proof["session"].as_str() else {
@@ -152,6 +171,8 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
             ("repair", Some(10..=12))
             | ("repair" | "strip" | "compress", Some(0))
             | (_, Some(2 | 3)) => Outcome::Nothing,
+            // It would resume less well, so nothing was written.
+            ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Nothing,
             other => Outcome::Wrong(format!("{other:?} {proof}")),
         };
     };
@@ -196,6 +217,18 @@ fn verdicts(lab: &Lab, path: &Path, version: &str) -> Outcome {
     } else {
         Outcome::Sent(format!("{before} → {after}"))
     }
+}
+
+/// Every verb in turn, with what each can follow.
+fn edit_plan(turns: u64) -> String {
+    let verb = |number: u64| match number % 5 {
+        1 => format!("reword {number}: Something else, \\n please."),
+        2 => format!("squash {number}"),
+        3 => format!("strip {number}"),
+        4 => format!("drop {number}"),
+        _ => format!("keep {number}"),
+    };
+    (1..=turns).map(verb).collect::<Vec<_>>().join("\n")
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -273,7 +306,7 @@ fn table(
         "# Changed sessions in the real client\n\nMade by `./test real --full`. Every session is changed as a user would (a new session beside it),\n\
         the result is resumed in the real client, and what that sends is compared with `quipu history`.\n\
         `ok`: sent as predicted, and it resumes fully, as before; `a → b`: sent as predicted, with the\n\
-        verdicts before and after; `–`: nothing to change; `refused`: the client does not resume it, as\n\
+        verdicts before and after; `–`: nothing to change, or not written; `refused`: the client does not resume it, as\n\
         predicted.\n",
     );
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

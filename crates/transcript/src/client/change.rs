@@ -2,7 +2,8 @@
 //!
 //! [`Subject`] is a session that was read and judged. A plan ([`clone`], [`fork`](fork()),
 //! [`strip`](strip()), [`repair`](repair()), [`compress`](compress()),
-//! [`uncompress`](uncompress())) is a [`Change`]: which records to remove, what to
+//! [`uncompress`](uncompress()), [`rework`](rework()), [`split`](split()), [`merge`](merge())) is a
+//! [`Change`]: which records to remove, what to
 //! change in others, which to add. [`write`](write()) produces the lines. [`prove`] reads the
 //! result again, trusting nothing, and compares it with the original. Invariants: nothing here
 //! opens a file for writing; records that a plan does not touch keep their bytes (with new ids: all
@@ -15,13 +16,18 @@ mod fork;
 mod ids;
 mod image;
 mod late;
+mod merge;
+mod pairs;
 mod paths;
 mod proof;
 mod relink;
 mod repair;
+mod rework;
 mod saving;
 mod selected;
+mod spans;
 mod splice;
+mod split;
 mod strip;
 mod uncompress;
 mod write;
@@ -34,13 +40,16 @@ use std::sync::OnceLock;
 use hashbrown::HashMap;
 
 pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
-pub use fork::{At, ForkError, fork};
+pub use fork::{At, ForkError, branch_turns, fork};
 pub use ids::Renames;
 pub use late::Keep;
+pub use merge::{Graft, MergeError, Source, merge, turn_count};
 pub use paths::{MappedPaths, PathMap};
 pub use proof::{Proof, Snapshot, prove};
 pub use repair::{Repaired, repair};
+pub use rework::{Rework, ReworkError, TurnAction, prompt_text, rework};
 pub use saving::saving;
+pub use split::{SplitError, SplitNote, split};
 pub use strip::{Preset, Spared, Strip, spared, strip};
 pub use uncompress::{Uncompress, UncompressError, Which, uncompress};
 pub use write::Written;
@@ -163,6 +172,8 @@ pub struct Change {
     start: Vec<Vec<u8>>,
     /// New lines at the end of the file.
     end: Vec<Vec<u8>>,
+    /// Records of another file, after everything else.
+    graft: Option<Box<Graft>>,
     scraps: Scraps,
     /// Everything that the plan does, as text.
     pub deeds: Vec<Deed>,
@@ -199,7 +210,13 @@ pub fn write(
     ids: Option<&Renames>,
     out: &mut dyn Write,
 ) -> crate::Result<Written> {
-    write_file(&subject.case.conversation, change, ids, out)
+    let mut written = write_file(&subject.case.conversation, change, ids, out)?;
+    if let Some(graft) = &change.graft {
+        let more = graft.write(ids, out)?;
+        written.added += more.kept + more.altered + more.added;
+        written.bytes += more.bytes;
+    }
+    Ok(written)
 }
 
 /// Replaces the ids in the bytes of a side file.
@@ -235,6 +252,7 @@ impl Change {
             behind: HashMap::new(),
             start: Vec::new(),
             end: Vec::new(),
+            graft: None,
             scraps: Scraps::Stay,
             deeds: Vec::new(),
         }
@@ -258,12 +276,18 @@ impl Change {
         self.end.push(line.into_bytes());
     }
 
+    /// The records of another file that it adds.
+    pub fn graft(&self) -> Option<&Graft> {
+        self.graft.as_deref()
+    }
+
     /// Whether it changes nothing.
     pub fn is_nothing(&self) -> bool {
         self.edits.is_empty()
             && self.behind.is_empty()
             && self.start.is_empty()
             && self.end.is_empty()
+            && self.graft.is_none()
             && self.scraps == Scraps::Stay
             && !self.goes.contains(&true)
     }

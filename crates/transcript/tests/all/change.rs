@@ -16,17 +16,17 @@ use transcript::client::history::{Role, Rules, Siblings};
 use super::check::sessions::session;
 use super::properties::{conversation, damage};
 
-const OLD: &str = "11111111-1111-4111-8111-111111111111";
-const NEW: &str = "22222222-2222-4222-8222-222222222222";
+pub(super) const OLD: &str = "11111111-1111-4111-8111-111111111111";
+pub(super) const NEW: &str = "22222222-2222-4222-8222-222222222222";
 /// The versions whose verdicts are compared. The last one cannot follow the parent links of newer
 /// sessions: only what it resumes fully must stay so.
-const VERSIONS: [&str; 4] = ["2.1.325", "2.1.100", "2.1.45", "2.0.76"];
+pub(super) const VERSIONS: [&str; 4] = ["2.1.325", "2.1.100", "2.1.45", "2.0.76"];
 
-fn is_worse(version: &str, before: Verdict, after: Verdict) -> bool {
+pub(super) fn is_worse(version: &str, before: Verdict, after: Verdict) -> bool {
     after > before && (version != "2.0.76" || before == Verdict::Full)
 }
 
-fn file_of(bytes: &[u8]) -> File {
+pub(super) fn file_of(bytes: &[u8]) -> File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file
@@ -70,7 +70,7 @@ fn changes(subject: &Subject) -> Vec<(&'static str, Change)> {
     all
 }
 
-fn verdict(bytes: &[u8], version: &str) -> (Verdict, usize) {
+pub(super) fn verdict(bytes: &[u8], version: &str) -> (Verdict, usize) {
     let subject = subject(bytes, Rules::of(version).unwrap());
     let file = subject.verdict().unwrap();
     (file, proof_of(&subject).after.reach.sent)
@@ -139,7 +139,7 @@ const APART: [(&str, &str); 8] = [
     ("dep_copy_", "an answer that stands twice, on two beginnings, with one id"),
 ];
 
-fn is_apart(name: &str) -> bool {
+pub(super) fn is_apart(name: &str) -> bool {
     let found = APART.iter().find(|(case, _)| name.contains(&format!("/observed/{case}")));
     if let Some((case, why)) = found {
         println!("left out: {case}: {why}");
@@ -335,6 +335,7 @@ fn strip_never_breaks_a_pair() {
                 (false, _) => Keep::default(),
             },
             over: 0,
+            only: None,
         };
         let before = subject(text.as_bytes(), Rules::newest());
         let change = change::strip(&before, &what).unwrap();

@@ -27,3 +27,4 @@ mod leaf;
 mod lossless;
 mod outline;
 mod properties;
+mod rework;

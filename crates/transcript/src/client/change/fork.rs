@@ -3,13 +3,16 @@
 use hashbrown::HashSet;
 use thiserror::Error;
 
+use super::spans::Spans;
 use super::splice::To;
 use super::{Change, Subject, answer_of};
 use crate::conversation::Conversation;
 use crate::conversation::graph::Link;
 use crate::conversation::table::{Id, RowId};
+use crate::conversation::turn::Turn;
 use crate::format::content::BlockKind;
 use crate::format::entry::Kind;
+use crate::format::limit::FARTHEST_UP;
 
 /// Where a fork ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +72,11 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     let end = match at {
         At::End | At::Branch(_) => order.len(),
         At::Turn(wanted) => {
-            let turns = conversation.turns_in(&conversation.live());
-            if *wanted == 0 || *wanted > turns.len() {
-                return Err(ForkError::Turn { wanted: *wanted, turns: turns.len() });
+            let spans = Spans::live(conversation);
+            if *wanted == 0 || *wanted > spans.len() {
+                return Err(ForkError::Turn { wanted: *wanted, turns: spans.len() });
             }
-            let next = turns.get(*wanted).map(|turn| turn.rows[0]);
-            next.and_then(|next| order.iter().position(|row| *row == next)).unwrap_or(order.len())
+            if *wanted < spans.len() { spans.start(*wanted) } else { order.len() }
         }
         At::Record(name) => {
             let row = record(conversation, name)?;
@@ -88,6 +90,12 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     for row in &order[..end] {
         stays[row.index()] = true;
         last = last.max(row.index());
+    }
+    // Clients send the rest of an answer, too, if it is beside the path.
+    if matches!(at, At::End | At::Turn(_)) {
+        for row in beside_path(subject, &order, end) {
+            stays[row.index()] = true;
+        }
     }
     let mut kept = order[..end].to_vec();
     for row in results_elsewhere(conversation, &stays) {
@@ -122,32 +130,61 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
         let line = conversation.table.row(*row).line;
         change.did(None, Some(line), "cycle of parent links broken here");
     }
+    change.keep_pairs(conversation);
     change.relink(subject)?;
-    // The ends of other branches are gone, so none of them has the newest time; but two records may
-    // share it.
-    let is_step = |row: &&RowId| {
-        let known = conversation.table.row(**row);
-        let is_tree =
-            matches!(known.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System);
-        is_tree && !known.is_sidechain && conversation.graph.link(**row).is_step()
-    };
-    if let Some(last) = kept.iter().rev().find(is_step)
-        && let Some(time) =
-            change.needed_time(conversation, Some(*last), conversation.table.row(*last).time)
-    {
-        change.edit(*last).set_text("timestamp", &time.to_string());
-        change.did(
-            None,
-            Some(conversation.table.row(*last).line),
-            "given the newest time: the last record",
-        );
-    }
+    change.end_with(conversation, &kept);
     Ok(change)
+}
+
+impl Change {
+    /// Gives the last record of the kept ones the newest time. The ends of other branches are gone,
+    /// so none of them has it; but two records may share it.
+    pub(super) fn end_with(&mut self, conversation: &Conversation, kept: &[RowId]) {
+        let is_step = |row: &&RowId| {
+            let known = conversation.table.row(**row);
+            let is_tree = matches!(
+                known.kind,
+                Kind::User | Kind::Assistant | Kind::Attachment | Kind::System
+            );
+            is_tree && !known.is_sidechain && conversation.graph.link(**row).is_step()
+        };
+        if let Some(last) = kept.iter().rev().find(is_step)
+            && let Some(time) =
+                self.needed_time(conversation, Some(*last), conversation.table.row(*last).time)
+        {
+            self.edit(*last).set_text("timestamp", &time.to_string());
+            let line = conversation.table.row(*last).line;
+            self.did(None, Some(line), "given the newest time: the last record");
+        }
+    }
+}
+
+/// The records beside the path that are sent, and belong to the part of the path before `end`.
+pub(super) fn beside_path(subject: &Subject, order: &[RowId], end: usize) -> Vec<RowId> {
+    let conversation = &subject.case.conversation;
+    let mut places = vec![None; conversation.table.rows().len()];
+    for (place, row) in order.iter().enumerate() {
+        places[row.index()] = Some(place);
+    }
+    let is_beside = |row: &RowId| {
+        let mut at = conversation.graph.link(*row).parent();
+        // As far up as the path is, at most.
+        for _ in 0..FARTHEST_UP {
+            match at.map(|at| (at, places[at.index()])) {
+                Some((_, Some(place))) => return place < end,
+                Some((above, None)) => at = conversation.graph.link(above).parent(),
+                None => return false,
+            }
+        }
+        false
+    };
+    let sent = subject.sent().0.iter().copied();
+    sent.filter(|row| places[row.index()].is_none()).filter(is_beside).collect()
 }
 
 /// Results of calls that stay, on records that do not: newer clients find a result by its call,
 /// wherever it hangs.
-fn results_elsewhere(conversation: &Conversation, stays: &[bool]) -> Vec<RowId> {
+pub(super) fn results_elsewhere(conversation: &Conversation, stays: &[bool]) -> Vec<RowId> {
     let table = &conversation.table;
     let of = |kind: BlockKind| {
         let blocks = table.blocks().iter().filter(move |block| block.kind == kind);
@@ -163,13 +200,19 @@ fn results_elsewhere(conversation: &Conversation, stays: &[bool]) -> Vec<RowId> 
     others.filter(|(id, _)| calls.contains(id) && done.insert(*id)).map(|(_, row)| row).collect()
 }
 
+/// The turns of the branch with that record, from the beginning of the session.
+pub fn branch_turns(conversation: &Conversation, name: &str) -> Result<Vec<Turn>, ForkError> {
+    let end = end_below(conversation, main_record(conversation, name)?);
+    Ok(conversation.turns_in(&conversation.graph.path(conversation.graph.chain_of(end))))
+}
+
 /// The rows on the path to a record's chain, up to the end of that chain.
 fn way(conversation: &Conversation, to: RowId) -> Vec<RowId> {
     conversation.rows(&conversation.graph.path(conversation.graph.chain_of(to))).collect()
 }
 
 /// The record with that id or id prefix; it must be in the main conversation.
-fn main_record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
+pub(super) fn main_record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
     let row = record(conversation, name)?;
     if conversation.table.row(row).is_sidechain && !conversation.table.is_agent {
         return Err(ForkError::Side(name.to_owned()));
@@ -203,7 +246,7 @@ fn record(conversation: &Conversation, name: &str) -> Result<RowId, ForkError> {
 }
 
 /// The last record in the file among a record and its descendants.
-fn end_below(conversation: &Conversation, row: RowId) -> RowId {
+pub(super) fn end_below(conversation: &Conversation, row: RowId) -> RowId {
     let mut is_below = vec![false; conversation.table.rows().len()];
     let mut last = row;
     for here in conversation.graph.order() {

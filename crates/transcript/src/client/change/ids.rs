@@ -31,6 +31,8 @@ pub struct Renames {
     odd_records: HashSet<String>,
     /// Sub-agents whose files need new names: old and new id.
     agents: Vec<(String, String)>,
+    /// A single id with a new one of its own.
+    place: Option<(u128, String)>,
 }
 
 /// The length of an id, and the places of its dashes.
@@ -40,9 +42,14 @@ const DASHES: [usize; 4] = [8, 13, 18, 23];
 impl Renames {
     /// New ids for the session `old`, which becomes the session `new`.
     pub fn new(old: &str, new: &str) -> Renames {
+        Renames::salted(old, new, new)
+    }
+
+    /// Like [`Renames::new`], with ids that differ for each `salt`.
+    pub(super) fn salted(old: &str, new: &str, salt: &str) -> Renames {
         // The bits for version and variant stay.
         let fixed: u128 = 0xf << 76 | 0x3 << 62;
-        let mask = hash(new) & !fixed | 1;
+        let mask = hash(salt) & !fixed | 1;
         let mut renames = Renames {
             session: new.to_owned(),
             mask,
@@ -51,9 +58,28 @@ impl Renames {
             odd_sessions: HashSet::new(),
             odd_records: HashSet::new(),
             agents: Vec::new(),
+            place: None,
         };
         renames.learn_session(old);
         renames
+    }
+
+    /// No new ids.
+    pub(super) fn none(session: &str) -> Renames {
+        let mut renames = Renames::new(session, session);
+        renames.sessions.clear();
+        renames.odd_sessions.clear();
+        renames
+    }
+
+    /// Maps one id of the usual form to another, of any form.
+    pub(super) fn put(&mut self, old: &str, new: String) {
+        self.place = parse(old.as_bytes()).map(|old| (old, new));
+    }
+
+    /// The new id that one id has for itself.
+    fn placed(&self, number: u128) -> Option<&str> {
+        self.place.as_ref().filter(|(old, _)| *old == number).map(|(_, new)| new.as_str())
     }
 
     /// The id of the new session.
@@ -124,13 +150,16 @@ impl Renames {
             }
             let Some(number) = parse(token) else { continue };
             let is_session = self.sessions.contains(&number);
-            if !is_session && !self.records.contains(&number)
+            let placed = self.placed(number);
+            if !is_session && placed.is_none() && !self.records.contains(&number)
                 || protected.iter().any(|range| range.contains(&start))
             {
                 continue;
             }
             out.extend_from_slice(&bytes[done..start]);
-            if is_session {
+            if let Some(new) = placed {
+                out.extend_from_slice(new.as_bytes());
+            } else if is_session {
                 out.extend_from_slice(self.session.as_bytes());
             } else {
                 out.extend_from_slice(format(number ^ self.mask).as_bytes());
@@ -232,6 +261,9 @@ impl Renames {
         let is_session = matches!(name, "sessionId" | "session_id");
         let new = match parse(text.as_bytes()) {
             Some(0) => return,
+            Some(number) if self.placed(number).is_some() => {
+                self.placed(number).unwrap_or_default().to_owned()
+            }
             Some(number) if is_reference(name) && !self.sessions.contains(&number) => {
                 format(number ^ self.mask)
             }

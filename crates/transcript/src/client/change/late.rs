@@ -5,6 +5,7 @@
 
 use hashbrown::HashSet;
 
+use super::spans::Spans;
 use crate::conversation::Conversation;
 use crate::conversation::table::RowId;
 
@@ -41,6 +42,15 @@ pub(super) struct Late {
 }
 
 impl Late {
+    /// Everything is exempt, except these turns, counted from 1.
+    pub(super) fn outside(conversation: &Conversation, turns: &[usize]) -> Late {
+        let spans = Spans::live(conversation);
+        let is_outside =
+            |(row, _): (RowId, _)| spans.owner(row).is_none_or(|turn| !turns.contains(&(turn + 1)));
+        let outside: Vec<bool> = conversation.table.numbered().map(is_outside).collect();
+        Late { blocks: outside.clone(), thinking: outside.clone(), unseen: outside }
+    }
+
     pub(super) fn new(conversation: &Conversation, keep: Keep) -> Late {
         let none = vec![false; conversation.table.rows().len()];
         let (turns, answers) = match keep {

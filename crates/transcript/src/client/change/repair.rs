@@ -343,7 +343,7 @@ impl Repairing<'_> {
 }
 
 /// The members that all records of a session have in common.
-fn envelope(entry: &Entry<'_>) -> String {
+pub(super) fn envelope(entry: &Entry<'_>) -> String {
     let names = ["userType", "cwd", "sessionId", "version", "gitBranch"];
     let members = names.iter().filter_map(|name| {
         let value = String::from_utf8_lossy(entry.get(name).map(Json::raw)?).into_owned();

@@ -56,6 +56,8 @@ pub struct Strip {
     pub keep: Keep,
     /// Only results of at least this many bytes.
     pub over: u64,
+    /// Only in these turns of the live conversation, counted from 1; `None` for the whole session.
+    pub only: Option<Vec<usize>>,
 }
 
 /// How much to remove.
@@ -141,6 +143,13 @@ fn emptied(subject: &Subject, what: &Strip) -> crate::Result<HashSet<BlockId>> {
 
 /// Plans what to remove.
 pub fn strip(subject: &Subject, what: &Strip) -> crate::Result<Change> {
+    let mut change = plan(subject, what)?;
+    change.relink(subject)?;
+    Ok(change)
+}
+
+/// Plans what to remove, and leaves the links between records to the caller.
+pub(super) fn plan(subject: &Subject, what: &Strip) -> crate::Result<Change> {
     let mut stripping = Stripping::new(subject, what)?;
     stripping.blocks();
     stripping.thinking();
@@ -150,9 +159,7 @@ pub fn strip(subject: &Subject, what: &Strip) -> crate::Result<Change> {
         stripping.copies();
     }
     stripping.lines(subject.sent().0)?;
-    let mut change = stripping.done();
-    change.relink(subject)?;
-    Ok(change)
+    Ok(stripping.done())
 }
 
 /// Blocks that are images, and tool results that contain images.
@@ -184,7 +191,10 @@ impl<'a> Stripping<'a> {
             conversation,
             what,
             change: Change::new(conversation),
-            late: Late::new(conversation, what.keep),
+            late: match &what.only {
+                Some(turns) => Late::outside(conversation, turns),
+                None => Late::new(conversation, what.keep),
+            },
             gone: vec![false; conversation.table.blocks().len()],
             emptied: HashSet::new(),
             images: images(subject),

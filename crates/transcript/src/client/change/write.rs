@@ -142,7 +142,8 @@ impl<'a> Writing<'a> {
         }
         let (at, before) = self.before(count);
         self.gap(at..self.table.end.max(at), before)?;
-        if !self.change.end.is_empty() && !self.is_ended_now()? {
+        let has_more = !self.change.end.is_empty() || self.change.graft.is_some();
+        if has_more && !self.is_ended_now()? {
             self.put(b"\n")?;
         }
         for line in &self.change.end {

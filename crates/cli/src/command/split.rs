@@ -1,0 +1,123 @@
+//! `quipu split`: a session as two.
+
+use std::path::{Path, PathBuf};
+
+use transcript::client::change::{self, ForkError, SplitError, SplitNote};
+use transcript::client::history::Rules;
+use transcript::conversation::place::Session;
+use transcript::conversation::preview::preview;
+use workshop::{Place, Plan, Read, Verb};
+
+use crate::failure::Failure;
+use crate::headline::headline;
+use crate::select;
+use crate::surgery::{self, Target};
+use crate::text::{fit, one_line};
+use crate::world::World;
+
+/// Split a session in two: the turns before a turn, and the turns from there on
+///
+/// The second session begins with a compaction whose summary says where it comes from and what was
+/// asked before. `quipu merge FIRST SECOND` joins them again. The original is not touched, unless
+/// `--in-place` makes it the first of the two. Each of the two has its own entry in the undo
+/// journal.
+#[derive(clap::Args, Debug)]
+#[command(mut_arg("output", |arg| arg.help(OUTPUT)))]
+pub(crate) struct SplitArgs {
+    /// The session
+    session: String,
+    /// The first turn of the second session, by its number in `quipu turns`
+    #[arg(long, value_name = "TURN")]
+    at: usize,
+    /// The session's own file keeps the turns before; only the second session is new
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// The help text of `-o`.
+const OUTPUT: &str =
+    "Write the two results only to files with this name and `-1` or `-2` before its extension";
+
+/// How many of the last prompts before the point the summary names, and how much of each.
+const NAMED: usize = 12;
+const WIDTH: usize = 100;
+
+pub(crate) fn split(world: &mut World, args: &SplitArgs) -> Result<(), Failure> {
+    let session = select::session_to_change(world, &args.session)?;
+    let output = args.target.output.as_deref();
+    if output == Some(Path::new("-")) {
+        let hint = "name a file: `-o part.jsonl` writes `part-1.jsonl` and `part-2.jsonl`";
+        return Err(Failure::usage("two sessions cannot both go to stdout", Some(hint)));
+    }
+    let rules = Rules::newest();
+    // The second one first: if the session's own file is replaced, both are read before that.
+    let reads = [Read::open(&session, rules)?, Read::open(&session, rules)?];
+    let summary = summary(&session, &reads[0], args.at)?;
+    let origin = session.id.short();
+    let note = SplitNote { origin: &origin, summary: &summary };
+    let mut jobs = Vec::new();
+    for (half, read) in reads.into_iter().enumerate() {
+        let [first, second] = change::split(&read.subject, args.at, note).map_err(refused)?;
+        let change = if half == 0 { first } else { second };
+        let target =
+            Target { output: output.map(|path| numbered(path, half + 1)), ..args.target.clone() };
+        let place = if args.in_place && half == 0 { Place::InPlace } else { Place::Beside };
+        let policy = target.policy(Verb::Split, place);
+        let mut job = surgery::job(world, &session, read, Plan::Change(change), policy);
+        if half == 1 {
+            job.new_id = world.second_id().into();
+        }
+        jobs.push((job, target));
+    }
+    if args.in_place {
+        jobs.reverse();
+    }
+    for (job, target) in jobs {
+        surgery::carry_out(world, job, &target, rules)?;
+    }
+    Ok(())
+}
+
+fn refused(error: SplitError) -> Failure {
+    let hint = "`quipu turns` lists the turns";
+    match error {
+        SplitError::Fork(ForkError::Read(error)) => error.into(),
+        SplitError::First => Failure::usage(error.to_string(), Some(hint)),
+        SplitError::Fork(other) => Failure::not_found(other.to_string(), hint),
+    }
+}
+
+/// What the second session says about what was before.
+fn summary(session: &Session, read: &Read, turn: usize) -> Result<String, Failure> {
+    let conversation = read.subject.conversation();
+    let turns = conversation.turns_in(&conversation.live());
+    let found = preview(&session.path).unwrap_or_default();
+    let title = one_line(&found.title.or(found.prompt).unwrap_or_default());
+    let before = &turns[..turns.len().min(turn.saturating_sub(1))];
+    let mut text = format!(
+        "This session is the rest of session {} (\"{}\"), which was split before turn {turn}. The \
+         turns before that are in another session. What was asked in them:\n",
+        session.id.short(),
+        fit(&title, WIDTH)
+    );
+    if before.len() > NAMED {
+        text.push_str(&format!("\n({} earlier prompts)", before.len() - NAMED));
+    }
+    for (number, turn) in (1..).zip(before).skip(before.len().saturating_sub(NAMED)) {
+        let asked = fit(&headline(conversation, turn)?, WIDTH);
+        text.push_str(&format!("\n{number}. {asked}"));
+    }
+    Ok(text)
+}
+
+/// A file name with a number before its extension.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}-{number}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{number}"),
+    };
+    path.with_file_name(name)
+}
