@@ -22,8 +22,8 @@ use crate::world::World;
 /// only in B.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The first session, or SESSION@UUID: the branch with that record, given by its id or the start
-    /// of it
+    /// The first session, or SESSION@UUID: the branch with that record, given by its id or the
+    /// start of it
     #[arg(value_name = "A")]
     first: String,
     /// The second session, or SESSION@UUID; @UUID is a branch of A
@@ -61,7 +61,7 @@ fn named(name: &str) -> (&str, Option<&str>) {
         text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
     };
     match name.rsplit_once('@') {
-        Some((session, branch)) if is_id(branch) => (session, Some(branch)),
+        Some((session, branch)) if session.is_empty() || is_id(branch) => (session, Some(branch)),
         _ => (name, None),
     }
 }

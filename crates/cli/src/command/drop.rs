@@ -21,8 +21,8 @@ use crate::world::World;
 pub(crate) struct DropArgs {
     /// The session
     session: String,
-    /// The turns to remove, by their numbers in `quipu turns`: 3, 3-7, 3..7, 5- (to the end), -3 (up
-    /// to 3), or a list such as 1,3-5
+    /// The turns to remove, by their numbers in `quipu turns`: 3, 3-7, 3..7, 5- (to the end), -3
+    /// (up to 3), or a list such as 1,3-5
     #[arg(value_name = "TURNS", allow_negative_numbers = true, required_unless_present = "branch")]
     turns: Option<TurnList>,
     /// An abandoned branch to remove: one of its records, by its id or the start of it (see `quipu

@@ -5,6 +5,7 @@
 
 mod plan;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,10 +24,10 @@ use plan::{PlanVerb, parse};
 
 /// Edit the turns of a session in your editor: keep, drop, strip, squash or reword each
 ///
-/// Opens a plan with one line for each turn in `$VISUAL` or `$EDITOR`; the plan itself says what can
-/// be done. Nothing changes if you leave it as it is, or empty it. A plan that cannot be carried out
-/// is kept, and the message says where. Writes a new session beside the original, unless `-o` or
-/// `--in-place` says otherwise.
+/// Opens a plan with one line for each turn in `$VISUAL` or `$EDITOR`; the plan itself says what
+/// can be done. Nothing changes if you leave it as it is, or empty it. A plan that cannot be
+/// carried out is kept, and the message says where. Writes a new session beside the original,
+/// unless `-o` or `--in-place` says otherwise.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct EditArgs {
@@ -52,7 +53,10 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     let made = written_plan(&read.subject)?;
     let draft = match &args.plan {
         Some(_) => None,
-        None => Some(Draft::new(world, "plan", &made)?),
+        None => {
+            editor(world)?;
+            Some(Draft::new(world, "plan", &made)?)
+        }
     };
     let text = match (&args.plan, &draft) {
         (Some(path), _) => {
@@ -62,7 +66,9 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
         (None, None) => made.clone(),
     };
     let nothing = |world: &mut World, draft: Option<Draft>, why: &str| {
-        draft.map(Draft::remove);
+        if let Some(draft) = draft {
+            draft.remove();
+        }
         Ok(world.out.note(why)?)
     };
     if text == made {
@@ -115,8 +121,18 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     let place = if args.in_place { Place::InPlace } else { Place::Beside };
     turns::rework(world, &session, read, &plan, (Verb::Edit, place), &args.target)
         .map_err(|failure| if draft.is_some() { kept(failure) } else { failure })?;
-    draft.map(Draft::remove);
+    if let Some(draft) = draft {
+        draft.remove();
+    }
     Ok(())
+}
+
+/// The user's editor.
+fn editor(world: &World) -> Result<String, Failure> {
+    world.editor().ok_or_else(|| {
+        let hint = "set EDITOR, or give a plan with `--plan FILE`";
+        Failure::usage("there is no terminal, and no editor is set", Some(hint))
+    })
 }
 
 /// A file that only the user can read, for the editor.
@@ -132,10 +148,7 @@ impl Draft {
 
     /// Opens the file in the user's editor, and returns what it contains then.
     fn edited(&self, world: &World) -> Result<String, Failure> {
-        let Some(editor) = world.editor() else {
-            let hint = "set EDITOR, or give a plan with `--plan FILE`";
-            return Err(Failure::usage("there is no terminal, and no editor is set", Some(hint)));
-        };
+        let editor = editor(world)?;
         // As git does it: the variable is a command line for the shell.
         let status = Command::new("sh")
             .args(["-c", &format!("{editor} \"$@\""), "editor"])
@@ -176,7 +189,7 @@ fn written_plan(subject: &Subject) -> Result<String, Failure> {
             tokens => format!("{} tok", grouped(tokens)),
         };
         let words = fit(&headline(conversation, turn)?, 80);
-        text.push_str(&format!("keep {number:>digits$} {began} {tokens:>11}  {words}\n"));
+        let _ = writeln!(text, "keep {number:>digits$} {began} {tokens:>11}  {words}");
     }
     text.push_str(HELP);
     Ok(text)
@@ -195,5 +208,5 @@ const HELP: &str = "\
 #            line): reword 3: another text
 #
 # A line that is removed drops its turn. Turns cannot be reordered, because each answer follows from
-# what was said before it. What comes after the number is not read. An empty plan changes nothing.
+# what came before it. What stands after the number is not read. An empty plan changes nothing.
 ";

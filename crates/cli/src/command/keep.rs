@@ -12,8 +12,9 @@ use crate::world::World;
 
 /// Keep only some turns of a session, and remove the others
 ///
-/// The opposite of `quipu drop`: everything that is not named goes, except compactions and abandoned
-/// branches. Writes a new session beside the original, unless `-o` or `--in-place` says otherwise.
+/// The opposite of `quipu drop`: everything that is not named goes, except compactions and
+/// abandoned branches. Writes a new session beside the original, unless `-o` or `--in-place` says
+/// otherwise.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
 pub(crate) struct KeepArgs {

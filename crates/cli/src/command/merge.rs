@@ -1,6 +1,6 @@
 //! `quipu merge`: turns of another session, or of an abandoned branch, added to a session.
 
-use transcript::client::change::{self, Change, ForkError, MergeError, Source, Subject};
+use transcript::client::change::{self, Change, ForkError, GraftSource, MergeError, Subject};
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, agents};
 use workshop::{Place, Plan, Read, Verb, carried_agents};
@@ -26,8 +26,8 @@ pub(crate) struct MergeArgs {
     /// The session that the turns come from; with `--branch`, SESSION itself if it is left out
     #[arg(required_unless_present = "branch")]
     from: Option<String>,
-    /// The turns to add, by their numbers in `quipu turns`: 3, 3-7, 3..7, 5- (to the end), -3 (up to
-    /// 3), or a list such as 1,3-5; all if it is left out
+    /// The turns to add, by their numbers in `quipu turns`: 3, 3-7, 3..7, 5- (to the end), -3 (up
+    /// to 3), or a list such as 1,3-5; all if it is left out
     #[arg(value_name = "TURNS", allow_negative_numbers = true)]
     turns: Option<TurnList>,
     /// Take turns of the abandoned branch with this record, given by its id or the start of it (see
@@ -50,7 +50,7 @@ pub(crate) fn merge(world: &mut World, args: &MergeArgs) -> Result<(), Failure> 
     let rules = Rules::newest();
     let read = Read::open(&session, rules)?;
     let subject = Subject::open(&from.path, rules)?;
-    let source = Source { session: from, subject, branch: args.branch.clone() };
+    let source = GraftSource { session: from, subject, branch: args.branch.clone() };
     let total = change::turn_count(&source).map_err(refused)?;
     let chosen = match &args.turns {
         Some(turns) => turns.among(total)?,

@@ -1,5 +1,6 @@
 //! `quipu split`: a session as two.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use transcript::client::change::{self, ForkError, SplitError, SplitNote};
@@ -103,11 +104,11 @@ fn summary(session: &Session, read: &Read, turn: usize) -> Result<String, Failur
         fit(&title, WIDTH)
     );
     if before.len() > NAMED {
-        text.push_str(&format!("\n({} earlier prompts)", before.len() - NAMED));
+        let _ = write!(text, "\n({} earlier prompts)", before.len() - NAMED);
     }
     for (number, turn) in (1..).zip(before).skip(before.len().saturating_sub(NAMED)) {
         let asked = fit(&headline(conversation, turn)?, WIDTH);
-        text.push_str(&format!("\n{number}. {asked}"));
+        let _ = write!(text, "\n{number}. {asked}");
     }
     Ok(text)
 }

@@ -40,8 +40,9 @@ pub(crate) fn count(read: &Read) -> Result<usize, Failure> {
 /// Why turns are not changed that way.
 pub(crate) fn refused(error: ReworkError) -> Failure {
     match error {
-        ReworkError::Read(error) => error.into(),
-        ReworkError::Branch(change::ForkError::Read(error)) => error.into(),
+        ReworkError::Read(error) | ReworkError::Branch(change::ForkError::Read(error)) => {
+            error.into()
+        }
         ReworkError::Branch(_) | ReworkError::Live(_) => {
             Failure::not_found(error.to_string(), LISTS)
         }

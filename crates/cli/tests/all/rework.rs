@@ -56,7 +56,7 @@ fn run(env: &Env, args: &[&str]) -> String {
 }
 
 /// The prompts of a session, and what is sent of it.
-fn said(env: &Env, id: &str) -> Vec<String> {
+fn sent(env: &Env, id: &str) -> Vec<String> {
     let output = env.output(&["history", id, "--json"]);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut texts = Vec::new();
@@ -133,7 +133,7 @@ fn what_cannot_be_done_is_refused_and_nothing_is_written() {
 #[test]
 fn turns_go_and_stay_as_asked() {
     let env = talk();
-    let all = said(&env, TALK);
+    let all = sent(&env, TALK);
     for (args, wanted) in [
         (&["drop", TALK, "2"][..], [&all[..2], &all[6..]].concat()),
         (&["drop", TALK, "-1"], all[2..].to_vec()),
@@ -144,7 +144,7 @@ fn turns_go_and_stay_as_asked() {
         let env = talk();
         let output = run(&env, args);
         assert!(output.starts_with("exit 0"), "{output}");
-        assert_eq!(said(&env, NEW), wanted, "{args:?}");
+        assert_eq!(sent(&env, NEW), wanted, "{args:?}");
     }
 }
 
@@ -154,14 +154,14 @@ fn a_session_that_was_split_says_the_same_when_it_is_merged() {
         let env = talk();
         let output = run(&env, &["split", TALK, "--at", at]);
         assert!(output.starts_with("exit 0"), "{output}");
-        let second = said(&env, SECOND);
+        let second = sent(&env, SECOND);
         assert!(
             second[0].contains("7a1c0000") && second[0].contains("first question"),
             "{second:?}"
         );
         let output = env.show(&env.output(&["merge", NEW, SECOND, "--in-place", "--force"]));
         assert!(output.starts_with("exit 0"), "{output}");
-        assert_eq!(said(&env, NEW), said(&env, TALK), "{at}");
+        assert_eq!(sent(&env, NEW), sent(&env, TALK), "{at}");
         let output = env.show(&env.output(&["diff", TALK, NEW]));
         assert!(output.contains("the same: 4 turns"), "{output}");
     }
@@ -172,9 +172,9 @@ fn merged_turns_follow_with_ids_of_their_own() {
     let env = talk();
     let output = run(&env, &["merge", TALK, OTHER]);
     assert!(output.starts_with("exit 0"), "{output}");
-    let mut wanted = said(&env, TALK);
-    wanted.extend(said(&env, OTHER));
-    let found = said(&env, NEW);
+    let mut wanted = sent(&env, TALK);
+    wanted.extend(sent(&env, OTHER));
+    let found = sent(&env, NEW);
     let calls: Vec<&str> =
         found.iter().map(String::as_str).filter(|text| text.starts_with("toolu")).collect();
     assert_eq!(calls, ["toolu_1", "toolu_1", "toolu_1x2", "toolu_1x2"]);
@@ -214,12 +214,12 @@ fn edited(env: &Env, editor: &str) -> String {
 #[test]
 fn a_plan_is_edited_and_carried_out() {
     let env = talk();
-    let all = said(&env, TALK);
+    let all = sent(&env, TALK);
     let plan =
         "sed -i -e 's/^keep 1/reword 1: better question/; s/^keep 2/strip 2/; s/^keep 4/squash 4/'";
     let output = edited(&env, plan);
     assert!(output.starts_with("exit 0"), "{output}");
-    let found = said(&env, NEW);
+    let found = sent(&env, NEW);
     assert_eq!(found[1..4], [all[1].as_str(), &all[2], &all[5]]);
     // What followed the number is the new text.
     assert!(found[0].starts_with("better question"));
@@ -231,7 +231,7 @@ fn a_plan_is_edited_and_carried_out() {
         "f() { sed -i -e 's/^keep 3/r 3/; s/third question$/third wish/' \"$1\"; }; f",
     );
     assert!(output.starts_with("exit 0"), "{output}");
-    assert!(said(&env, NEW).contains(&"third wish".to_owned()), "{:?}", said(&env, NEW));
+    assert!(sent(&env, NEW).contains(&"third wish".to_owned()), "{:?}", sent(&env, NEW));
     let drafts = fs::read_dir(env.path(".local/state/quipu/drafts")).unwrap().count();
     assert_eq!(drafts, 0);
 }

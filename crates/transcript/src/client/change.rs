@@ -43,7 +43,7 @@ pub use compress::{Compress, CompressError, Draft, ListCalls, compress};
 pub use fork::{At, ForkError, branch_turns, fork};
 pub use ids::Renames;
 pub use late::Keep;
-pub use merge::{Graft, MergeError, Source, merge, turn_count};
+pub use merge::{Graft, GraftSource, MergeError, merge, turn_count};
 pub use paths::{MappedPaths, PathMap};
 pub use proof::{Proof, Snapshot, prove};
 pub use repair::{Repaired, repair};

@@ -9,6 +9,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use crate::conversation::Conversation;
 use crate::conversation::table::digest;
 use crate::conversation::turn::{Step, Turn};
+use crate::format::content::Message;
 use crate::format::entry::Kind;
 
 /// What a turn says, as hashes. They differ from run to run.
@@ -48,14 +49,14 @@ fn key(conversation: &Conversation, turn: &Turn) -> crate::Result<TurnKey> {
     for step in &turn.steps {
         match step {
             Step::Said(row) => {
-                let said = conversation.look(*row, |entry| {
-                    let content = entry.message().and_then(|message| message.content());
+                let spoken = conversation.look(*row, |entry| {
+                    let content = entry.message().and_then(Message::content);
                     content.map_or(0, |content| digest(&unnamed(content.raw())))
                 })?;
                 if table.row(*row).kind != Kind::Attachment && table.row(*row).opens() {
-                    asked.push(said);
+                    asked.push(spoken);
                 }
-                all.push(said);
+                all.push(spoken);
             }
             Step::Answer { blocks, .. } => {
                 for block in blocks {

@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use testkit::Rng;
 
 use super::*;
@@ -63,10 +65,8 @@ fn any_plan_is_read_as_it_was_meant_or_refused() {
                     continue;
                 }
             };
-            text.push_str(&format!(
-                "{} {number}  10:00 12 tok  words # {number}\n",
-                names[rng.below(2)]
-            ));
+            let name = names[rng.below(2)];
+            let _ = writeln!(text, "{name} {number}  10:00 12 tok  words # {number}");
             wanted.push(verb);
         }
         let wanted = Some(wanted).filter(|_| !text.is_empty());

@@ -6,6 +6,8 @@
 //! another one of the result has; compactions of another session are left behind, unless a split
 //! made that session, because they would hide what is before them.
 
+use std::io::Write;
+
 use hashbrown::{HashMap, HashSet};
 use thiserror::Error;
 
@@ -25,11 +27,9 @@ use crate::format::input::Input;
 use crate::format::json::quote;
 use crate::format::time::Time;
 
-use std::io::Write;
-
 /// Where turns are taken from.
 #[derive(Debug)]
-pub struct Source {
+pub struct GraftSource {
     /// The session; it may be the one that is changed.
     pub session: Session,
     /// The same, as it was read.
@@ -66,7 +66,7 @@ pub enum MergeError {
 #[derive(Debug)]
 pub struct Graft {
     /// Where they come from.
-    pub source: Source,
+    pub source: GraftSource,
     /// Whether they are records of the session itself, which move.
     pub is_moved: bool,
     change: Change,
@@ -78,7 +78,7 @@ pub struct Graft {
 }
 
 /// The turns that can be added.
-fn spans(source: &Source) -> Result<Spans, MergeError> {
+fn spans(source: &GraftSource) -> Result<Spans, MergeError> {
     let conversation = source.subject.conversation();
     match &source.branch {
         None => Ok(Spans::live(conversation)),
@@ -89,7 +89,7 @@ fn spans(source: &Source) -> Result<Spans, MergeError> {
 }
 
 /// How many turns can be added.
-pub fn turn_count(source: &Source) -> Result<usize, MergeError> {
+pub fn turn_count(source: &GraftSource) -> Result<usize, MergeError> {
     spans(source).map(|spans| spans.len())
 }
 
@@ -97,7 +97,7 @@ pub fn turn_count(source: &Source) -> Result<usize, MergeError> {
 pub fn merge(
     subject: &Subject,
     session: &Session,
-    source: Source,
+    source: GraftSource,
     turns: &[usize],
 ) -> Result<Change, MergeError> {
     let main = &subject.case.conversation;
@@ -209,7 +209,7 @@ struct Grafting<'a> {
 }
 
 impl<'a> Grafting<'a> {
-    fn new(source: &'a Source, deeds: &mut Vec<super::Deed>) -> Result<Self, MergeError> {
+    fn new(source: &'a GraftSource, deeds: &mut Vec<super::Deed>) -> Result<Self, MergeError> {
         let subject = &source.subject;
         let conversation = &subject.case.conversation;
         let spans = spans(source)?;
@@ -385,6 +385,18 @@ impl<'a> Grafting<'a> {
         self.change.end_with(self.conversation, &kept);
         let last = kept.iter().rev().find(|row| table.row(**row).kind != Kind::Progress);
         if let Some(last) = last {
+            // Nothing after a compaction descends from the end that the session may have named.
+            if self.split.is_some()
+                && let Some(uuid) = table.text(table.row(*last).uuid)
+            {
+                let session = table.row(*last).session.map(|id| quote(table.ids.text(id)));
+                let line = format!(
+                    r#"{{"type":"last-prompt","leafUuid":{},"sessionId":{}}}"#,
+                    quote(uuid),
+                    session.as_deref().unwrap_or("null")
+                );
+                self.change.end.push(line.into_bytes());
+            }
             let time = table.row(*last).time;
             let needed = self.change.needed_time(self.conversation, Some(*last), time).max(time);
             if newest >= needed

@@ -114,12 +114,13 @@ pub fn rework(subject: &Subject, plan: &Rework) -> Result<Change, ReworkError> {
     let change = if stripped.is_empty() {
         Change::new(conversation)
     } else {
-        let only = Some(stripped.clone());
+        let only = Some(stripped);
         let what = Strip { calls: true, thinking: true, only, ..Strip::default() };
         strip::plan(subject, &what)?
     };
     let rests = vec![Rest::Whole; actions.len()];
-    let mut reworking = Reworking { subject, conversation, spans, change, rests, said: Vec::new() };
+    let mut reworking =
+        Reworking { subject, conversation, spans, change, rests, reworded: Vec::new() };
     reworking.squash(actions)?;
     reworking.reword(actions)?;
     reworking.drop(actions);
@@ -149,7 +150,7 @@ struct Reworking<'a> {
     change: Change,
     rests: Vec<Rest>,
     /// Records of prompts whose text is no longer as it was.
-    said: Vec<RowId>,
+    reworded: Vec<RowId>,
 }
 
 impl Reworking<'_> {
@@ -217,7 +218,7 @@ impl Reworking<'_> {
                 self.change.drop(id);
             }
             if is_prompt {
-                self.said.push(id);
+                self.reworded.push(id);
             }
         }
         Ok(())

@@ -58,13 +58,7 @@ impl Spans {
         for (place, row) in order.iter().enumerate() {
             places[row.index()] = Some(place);
         }
-        let mut starts: Vec<usize> = Vec::new();
-        for turn in &turns {
-            let rows = turn.steps.iter().filter_map(|step| first_row(table, step));
-            let first = rows.chain([turn.rows[0]]).filter_map(|row| places[row.index()]).min();
-            let before = starts.last().copied().unwrap_or(0);
-            starts.push(first.unwrap_or(order.len()).max(before));
-        }
+        let starts = starts(table, &turns, &places, order.len());
         let mut owners = vec![None; table.rows().len()];
         for (turn, start) in starts.iter().enumerate() {
             let end = starts.get(turn + 1).copied().unwrap_or(order.len());
@@ -162,6 +156,35 @@ impl Spans {
         }
         found
     }
+}
+
+/// Where each turn begins on a path. What the builder puts ahead of a turn may stand among records
+/// of the turn before it; then it stays there, so that turns follow each other.
+fn starts(table: &Table, turns: &[Turn], places: &[Option<usize>], end: usize) -> Vec<usize> {
+    let of_turn = |turn: &Turn| {
+        let rows = turn.steps.iter().filter_map(|step| first_row(table, step));
+        let mut found: Vec<usize> =
+            rows.chain([turn.rows[0]]).filter_map(|row| places[row.index()]).collect();
+        found.sort_unstable();
+        found
+    };
+    let opening = |turn: &Turn| {
+        turn.steps.iter().find_map(|step| match step {
+            Step::Said(row) if table.row(*row).opens() => places[row.index()],
+            _ => None,
+        })
+    };
+    let mut starts: Vec<usize> = Vec::new();
+    let mut before: Vec<usize> = Vec::new();
+    for turn in turns {
+        let all = of_turn(turn);
+        let open = opening(turn).or(all.first().copied()).unwrap_or(end);
+        let last = before.iter().copied().filter(|place| *place < open).max();
+        let first = all.iter().copied().find(|place| Some(*place) > last).unwrap_or(open);
+        starts.push(first.max(starts.last().copied().unwrap_or(0)));
+        before = all;
+    }
+    starts
 }
 
 /// The first record of a step.

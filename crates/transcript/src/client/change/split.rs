@@ -15,6 +15,7 @@ use super::rework::is_step;
 use super::spans::Spans;
 use super::splice::To;
 use super::{Change, Subject};
+use crate::client::context::Context;
 use crate::conversation::Conversation;
 use crate::conversation::graph::Link;
 use crate::conversation::table::RowId;
@@ -157,7 +158,7 @@ fn front(
     let time = kept.iter().find_map(|row| table.row(*row).time);
     let time =
         time.map_or(String::new(), |time| format!(r#","timestamp":{}"#, quote(&time.to_string())));
-    let tokens = subject.context()?.map_or(0, |context| context.of_all_messages());
+    let tokens = subject.context()?.map_or(0, Context::of_all_messages);
     let (boundary, summary) = (quote(boundary), quote(summary));
     let first = format!(
         r#"{{"parentUuid":null,"isSidechain":false{envelope},"type":"system","subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"level":"info","compactMetadata":{{"trigger":"manual","preTokens":{tokens},"{MARK}":{{"of":{},"turn":{turn}}}}},"uuid":{boundary}{time}}}"#,

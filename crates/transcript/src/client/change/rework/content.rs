@@ -7,7 +7,7 @@ use super::super::spans::Spans;
 use super::super::splice::To;
 use super::{Rest, ReworkError, Reworking, TurnAction};
 use crate::conversation::table::RowId;
-use crate::format::content::{Block, BlockKind};
+use crate::format::content::{Block, BlockKind, Message};
 use crate::format::json::{Json, Shape, quote};
 
 impl Reworking<'_> {
@@ -62,7 +62,7 @@ impl Reworking<'_> {
                 return Err(ReworkError::NoPrompt(turn + 1));
             };
             self.change.did(None, None, format!("reworded: the prompt of turn {}", turn + 1));
-            self.said.push(first);
+            self.reworded.push(first);
             if self.rests[turn] != Rest::Whole {
                 // It was joined with others.
                 continue;
@@ -101,7 +101,7 @@ impl Reworking<'_> {
                 return Err(ReworkError::TooLong(turn + 1));
             }
             let of_row = self.conversation.look(*row, |entry| {
-                let content = entry.message().and_then(|message| message.content())?;
+                let content = entry.message().and_then(Message::content)?;
                 if content.shape() == Shape::Array {
                     return Some(content.elements().map(|block| block.raw().to_vec()).collect());
                 }

@@ -89,7 +89,7 @@ impl Reworking<'_> {
         let table = &self.conversation.table;
         let mut has_kept = vec![false; table.rows().len()];
         let mut gone = 0;
-        for row in graph.order().to_vec() {
+        for row in graph.order().iter().copied() {
             let known = table.row(row);
             let parent = graph.link(row).parent();
             let is_below = parent.is_some_and(|above| {
@@ -117,7 +117,7 @@ impl Reworking<'_> {
     /// for a prompt, prompts in the queue, requests that contained it, the last prompt.
     pub(super) fn asides(&mut self) -> crate::Result<()> {
         let table = &self.conversation.table;
-        let is_touched = |row: RowId| self.change.goes(row) || self.said.contains(&row);
+        let is_touched = |row: RowId| self.change.goes(row) || self.reworded.contains(&row);
         let rows = table.numbered().map(|(row, _)| row);
         let touched: HashSet<RowId> = rows.filter(|row| is_touched(*row)).collect();
         let Some(first) = touched.iter().min().copied() else { return Ok(()) };
@@ -169,7 +169,7 @@ impl Reworking<'_> {
     /// Whether the prompt of a turn is no longer what it was.
     fn is_changed(&self, turn: usize) -> bool {
         let prompt = self.spans.prompt(&self.conversation.table, turn);
-        self.rests[turn] != Rest::Whole || prompt.iter().any(|row| self.said.contains(row))
+        self.rests[turn] != Rest::Whole || prompt.iter().any(|row| self.reworded.contains(row))
     }
 }
 
