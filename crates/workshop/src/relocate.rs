@@ -116,7 +116,7 @@ impl Workshop {
         if let Some(begun) = begun.as_ref().filter(|begun| begun.pruned.count > 0) {
             notify(Notice::Pruned(begun.pruned));
         }
-        let done: Result<_, Error> = (|| {
+        let mut work = || -> Result<_, Error> {
             let mut sessions = Vec::new();
             for (session, _, files) in &all {
                 sessions.push(written(session, files.clone(), &steps, what, rules)?);
@@ -134,7 +134,8 @@ impl Workshop {
                 }
             }
             Ok(sessions)
-        })();
+        };
+        let done = work();
         let entry = begun.as_ref().map(|begun| begun.name.clone());
         let settled = begun.map_or(Ok(()), |begun| begun.settle(&mut Real));
         let sessions = done?;

@@ -617,14 +617,14 @@ impl Scene {
         files
             .map(|(path, bytes)| {
                 let modified = Mark::of(&path).unwrap().modified;
-                (path, (bytes, if path_is_new(&modified) { 0 } else { modified }))
+                (path, (bytes, if is_new(modified) { 0 } else { modified }))
             })
             .collect()
     }
 }
 
 /// Whether a time is that of a file that was just written.
-fn path_is_new(modified: &u128) -> bool {
+fn is_new(modified: u128) -> bool {
     modified % 1_700_000_000_000_000_000 != 0
 }
 

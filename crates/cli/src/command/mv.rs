@@ -35,6 +35,7 @@ use crate::world::World;
 /// projects. The prompt history and Claude Code's list of projects (`.claude.json`) are not
 /// changed: Claude Code asks again whether you trust the new directory.
 #[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct MoveArgs {
     /// The session; with `--project`, the old directory
     #[arg(value_name = "SESSION|OLD")]

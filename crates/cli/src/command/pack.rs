@@ -23,6 +23,7 @@ use crate::world::World;
 /// redacted, in all of them. The file is a page for a browser and a ZIP archive at once; `quipu
 /// unpack` puts the sessions into a home, where Claude Code resumes them.
 #[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are flags")]
 pub(crate) struct PackArgs {
     /// The sessions
     #[arg(required = true)]

@@ -105,7 +105,7 @@ impl PathMap {
         let mut lines = Lines::new(From::new(file, 0));
         let (mut end, mut changed) = (0, Vec::new());
         while let Some(line) = lines.next_line()? {
-            self.gap(file, end..line.offset, out, &mut done)?;
+            gap(file, end..line.offset, out, &mut done)?;
             end = line.offset + line.len;
             let before = done.mapped;
             match line.body {
@@ -144,19 +144,8 @@ impl PathMap {
             }
         }
         let size = file.metadata()?.len();
-        self.gap(file, end..size.max(end), out, &mut done)?;
+        gap(file, end..size.max(end), out, &mut done)?;
         Ok(done)
-    }
-
-    /// The bytes between two lines: a newline, unless the file is damaged.
-    fn gap(
-        &self,
-        file: &File,
-        range: Range<u64>,
-        out: &mut dyn Write,
-        done: &mut MappedPaths,
-    ) -> crate::Result<()> {
-        if range.end > range.start { copy(file, range, out, done) } else { Ok(()) }
     }
 
     /// Whether anything in a line may have to be mapped or counted.
@@ -288,7 +277,7 @@ fn begins_word(before: &[u8]) -> bool {
             true
         }
         b'/' => rest.ends_with(b":/"),
-        b'_' | b'.' | b'~' | b'\\' => *last == b'\\',
+        b'_' | b'.' | b'~' => false,
         _ => !last.is_ascii_alphanumeric(),
     }
 }
@@ -333,6 +322,16 @@ fn signed(line: &Line<'_>, place: impl Fn(usize) -> u64) -> Vec<Range<u64>> {
 
 fn place(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+/// Copies the bytes between two lines: a newline, unless the file is damaged.
+fn gap(
+    file: &File,
+    range: Range<u64>,
+    out: &mut dyn Write,
+    done: &mut MappedPaths,
+) -> crate::Result<()> {
+    if range.end > range.start { copy(file, range, out, done) } else { Ok(()) }
 }
 
 /// Copies a range of the file as it is.
