@@ -177,20 +177,17 @@ fn written(
     let step = steps.iter().find(|one| one.file.path == session.path);
     let to = step.map_or(session.path.clone(), |one| one.ready.path.clone());
     let old = files::open(&session.path).map_err(unreadable())?;
-    let (mut file, paths) = match (what.mode, step) {
-        (Mode::Write, Some(step)) => {
-            let temp = &step.ready.temp;
-            make_folder(temp).map_err(Error::unwritable(temp))?;
-            let mut file = files::create_private(temp).map_err(Error::unwritable(temp))?;
-            let paths = map(&old, what.paths, &mut file).map_err(Error::unwritable(temp))?;
-            finish(&old, &file, temp).map_err(Error::unwritable(temp))?;
-            (files::open(temp).map_err(Error::unreadable(temp))?, paths)
-        }
-        _ => {
-            let mut file = tempfile::tempfile().map_err(Error::unwritable("a temporary file"))?;
-            let paths = map(&old, what.paths, &mut file).map_err(unreadable())?;
-            (file, paths)
-        }
+    let (mut file, paths) = if let (Mode::Write, Some(step)) = (what.mode, step) {
+        let temp = &step.ready.temp;
+        make_folder(temp).map_err(Error::unwritable(temp))?;
+        let mut file = files::create_private(temp).map_err(Error::unwritable(temp))?;
+        let paths = map(&old, what.paths, &mut file).map_err(Error::unwritable(temp))?;
+        finish(&old, &file, temp).map_err(Error::unwritable(temp))?;
+        (files::open(temp).map_err(Error::unreadable(temp))?, paths)
+    } else {
+        let mut file = tempfile::tempfile().map_err(Error::unwritable("a temporary file"))?;
+        let paths = map(&old, what.paths, &mut file).map_err(unreadable())?;
+        (file, paths)
     };
     io::Seek::rewind(&mut file).map_err(unreadable())?;
     let after = Subject::of_file(file, &session.path, rules)?;

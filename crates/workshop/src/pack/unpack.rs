@@ -216,7 +216,7 @@ impl Workshop {
         }
         let entry = match (unpacking.mode, sessions.iter().find(|one| one.became != Became::Same)) {
             (Mode::Write, Some(first)) => {
-                Some(self.place(&placed, &first.id.to_string(), unpacking.home, notify)?)
+                Some(self.place(&placed, &first.id, unpacking.home, notify)?)
             }
             _ => None,
         };

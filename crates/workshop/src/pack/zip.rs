@@ -28,7 +28,7 @@ const STORED: u16 = 0;
 const DATE: u16 = 0x21;
 /// A regular file that only its owner can read and write, on a Unix system.
 const ATTRIBUTES: u32 = 0o100_600 << 16;
-const MADE_BY: u16 = 3 << 8 | 20;
+const MADE_BY: u16 = 0x0314;
 
 /// The most members of an archive.
 pub(super) const MOST_MEMBERS: usize = 20_000;
@@ -275,13 +275,11 @@ impl Archive {
         file.seek(SeekFrom::Start(member.data))?;
         let packed = io::BufReader::with_capacity(1 << 18, file).take(member.packed);
         let mut crc = Crc::new();
-        let left = match member.method {
-            STORED => pour(packed, member.plain, &mut crc, out)?.limit(),
-            _ => {
-                let inner = pour(DeflateDecoder::new(packed), member.plain, &mut crc, out)?;
-                let used = inner.total_in();
-                member.packed.saturating_sub(used)
-            }
+        let left = if member.method == STORED {
+            pour(packed, member.plain, &mut crc, out)?.limit()
+        } else {
+            let inner = pour(DeflateDecoder::new(packed), member.plain, &mut crc, out)?;
+            member.packed.saturating_sub(inner.total_in())
         };
         if crc.sum() != member.crc || left != 0 {
             return Err(bad(format!("`{}` is damaged", member.name)));
