@@ -46,9 +46,10 @@ impl Places {
         let mut bytes = Vec::with_capacity(turns.len() * 6);
         let (mut end, mut line) = (0, 0);
         for (row, turn) in conversation.table.rows().iter().zip(turns) {
-            let numbers =
-                [row.offset.wrapping_sub(end), row.len, row.line.wrapping_sub(line), turn];
-            numbers.into_iter().for_each(|number| push(&mut bytes, number));
+            let gap = row.offset.wrapping_sub(end);
+            for number in [gap, row.len, row.line.wrapping_sub(line), turn] {
+                push(&mut bytes, number);
+            }
             (end, line) = (row.offset + row.len, row.line);
         }
         Places(bytes)

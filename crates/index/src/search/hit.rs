@@ -124,14 +124,13 @@ impl Opened {
     /// `made`.
     fn new(file: &SpotFile, made: &mut Vec<(i64, Places)>) -> transcript::Result<Opened> {
         let agent = agent_of(&file.path);
-        let places = match &file.places {
-            Some(places) => places.list(),
-            None => {
-                let places = Places::of(&Conversation::open(&file.path)?);
-                let list = places.list();
-                made.push((file.number, places));
-                list
-            }
+        let places = if let Some(places) = &file.places {
+            places.list()
+        } else {
+            let places = Places::of(&Conversation::open(&file.path)?);
+            let list = places.list();
+            made.push((file.number, places));
+            list
         };
         Ok(Opened { file: files::open(&file.path)?, places, agent })
     }
@@ -190,7 +189,7 @@ pub(super) fn scan(
                             (*missing, is_found) = (false, true);
                         }
                     }
-                    list.extend(is_found.then(|| Spot { file: at, record: number }));
+                    list.extend(is_found.then_some(Spot { file: at, record: number }));
                 }
                 number += 1;
             }
