@@ -55,8 +55,9 @@ fn sent(bytes: &[u8], rules: Rules) -> Option<Vec<Value>> {
 fn summary(bytes: &[u8]) -> String {
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let ours = records.filter(|one| one["quipuCompaction"].is_string() && one["type"] == "user");
-    ours.last().unwrap()["message"]["content"].as_str().unwrap().to_owned()
+    let mut ours =
+        records.filter(|one| one["quipuCompaction"].is_string() && one["type"] == "user");
+    ours.next_back().unwrap()["message"]["content"].as_str().unwrap().to_owned()
 }
 
 /// Compresses, and checks everything that always holds. Returns the result, and the tokens before
@@ -215,8 +216,7 @@ fn is_of_compaction(line: &[u8]) -> bool {
                 || (record["isMeta"] == true && text.contains("Caveat"))
                 || text.starts_with("<local-command-caveat>")
         }
-        Some("assistant" | "progress") => false,
-        Some("system") => false,
+        Some("assistant" | "progress" | "system") => false,
         _ => true,
     }
 }

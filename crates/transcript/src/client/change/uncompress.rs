@@ -333,8 +333,11 @@ fn reconnect(
 /// it must be that.
 fn newest(conversation: &Conversation, before: RowId, change: &mut Change) {
     let time = conversation.table.row(before).time;
-    if let Some(time) = change.needed_time(conversation, Some(before), time) {
-        change.edit(before).set_text("timestamp", &time.to_string());
+    let needed = change.needed_time(conversation, Some(before), time);
+    // A record of the same time was there before the compaction, too.
+    let is_older = |needed: &Time| time.is_none_or(|time| needed.0 - 1 > time.0);
+    if let Some(needed) = needed.filter(is_older) {
+        change.edit(before).set_text("timestamp", &needed.to_string());
     }
 }
 
