@@ -606,7 +606,7 @@ impl Scene {
         }
         let done = exchange(disk, &begun, deed(), &ready, &leaving);
         let settled = begun.settle(disk);
-        done.and_then(|_| settled)
+        done.and(settled)
     }
 
     /// The files of the projects, with their times.
@@ -625,7 +625,7 @@ impl Scene {
 
 /// Whether a time is that of a file that was just written.
 fn is_new(modified: u128) -> bool {
-    modified % 1_700_000_000_000_000_000 != 0
+    !modified.is_multiple_of(1_700_000_000_000_000_000)
 }
 
 #[test]

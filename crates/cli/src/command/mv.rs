@@ -264,9 +264,9 @@ fn say(
         };
         return Ok(world.out.json(&json)?);
     }
-    let would = if args.dry_run { "would be moved" } else { "moved" };
+    let mood = if args.dry_run { "would be moved" } else { "moved" };
     let sessions = count(done.sessions.len() as u64, "session");
-    writeln!(world.out, "{sessions} {would} from {} to {}", shown(old), shown(new))?;
+    writeln!(world.out, "{sessions} {mood} from {} to {}", shown(old), shown(new))?;
     let columns = [
         Column::left("id"),
         Column::right("records altered"),

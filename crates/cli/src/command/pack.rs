@@ -143,9 +143,9 @@ fn report(
         return Ok(secrets.map_or(Ok(()), |secrets| world.out.note(&secrets))?);
     }
     let page = &mut Page::new(&mut world.out);
-    let would = if args.dry_run { ": what would be packed" } else { "" };
+    let mood = if args.dry_run { ": what would be packed" } else { "" };
     let number = count(manifest.sessions.len() as u64, "session");
-    page.line(&[Span::new(BOLD, format!("pack of {number}")), Span::plain(would)])?;
+    page.line(&[Span::new(BOLD, format!("pack of {number}")), Span::plain(mood)])?;
     for session in &manifest.sessions {
         let title = session.title.as_deref().unwrap_or("(no messages)");
         let short: String = session.id.chars().take(8).collect();

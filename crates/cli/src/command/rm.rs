@@ -160,9 +160,9 @@ fn say(
     let all = &removed.files;
     let bytes = all.files.iter().map(workshop::SessionFile::size).sum();
     let page = &mut Page::new(&mut world.out);
-    let would = if args.dry_run { ": what would be removed" } else { "" };
+    let mood = if args.dry_run { ": what would be removed" } else { "" };
     let head = Span::new(BOLD, format!("rm of {}", shown(&session.id.short())));
-    page.line(&[head, Span::plain(would)])?;
+    page.line(&[head, Span::plain(mood)])?;
     let mut row = |name: &str, text: String| {
         page.paragraph(&Lead::hanging(Span::named(name)), &[Span::plain(shown(&text))])
     };
