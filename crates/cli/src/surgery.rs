@@ -42,10 +42,10 @@ pub(crate) struct Target {
     /// Write nothing while the prompt cache of the session is warm: exit code 5, and the time from
     /// which the change costs nothing
     #[arg(long)]
-    when_cold: bool,
+    pub(crate) when_cold: bool,
     /// With `--when-cold`: wait until then, and plan anew before anything is written
     #[arg(long, requires = "when_cold")]
-    wait: bool,
+    pub(crate) wait: bool,
 }
 
 /// The help text of `--force` for commands that can change a session in place.

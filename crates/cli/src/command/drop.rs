@@ -38,6 +38,7 @@ pub(crate) struct DropArgs {
 
 pub(crate) fn drop(world: &mut World, args: &DropArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let read = Read::open(&session, Rules::newest())?;
     let count = turns::count(&read)?;
     let chosen = args.turns.as_ref().map(|turns| turns.among(count)).transpose()?;

@@ -48,6 +48,7 @@ const LONGEST: u64 = 16 << 20;
 
 pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let read = Read::open(&session, Rules::newest())?;
     let count = turns::count(&read)?;
     let made = written_plan(&read.subject)?;

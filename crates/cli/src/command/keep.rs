@@ -33,6 +33,7 @@ pub(crate) struct KeepArgs {
 
 pub(crate) fn keep(world: &mut World, args: &KeepArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let read = Read::open(&session, Rules::newest())?;
     let chosen = args.turns.among(turns::count(&read)?)?;
     let action = |stays| if stays { TurnAction::Keep } else { TurnAction::Drop };

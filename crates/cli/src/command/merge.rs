@@ -43,6 +43,7 @@ pub(crate) struct MergeArgs {
 
 pub(crate) fn merge(world: &mut World, args: &MergeArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let from = match &args.from {
         Some(from) => select::session(world, from)?,
         None => session.clone(),

@@ -215,7 +215,9 @@ fn say_one(world: &mut World, args: &MoveArgs, done: Relocated) -> Result<(), Fa
     else {
         return Ok(());
     };
-    let target = Target { output: None, dry_run: args.dry_run, force: args.force, json: args.json };
+    let MoveArgs { dry_run, force, json, .. } = *args;
+    let (when_cold, wait) = (false, false);
+    let target = Target { output: None, dry_run, force, json, when_cold, wait };
     let session = Session::at(if args.dry_run { &from } else { &to })?;
     let policy = Policy { mode: Mode::Write, ..Policy::new(Verb::Move, Place::InPlace) };
     let plan = Plan::Change(transcript::client::change::clone(&read.subject));

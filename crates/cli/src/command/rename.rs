@@ -37,6 +37,7 @@ pub(crate) fn rename(world: &mut World, args: &RenameArgs) -> Result<(), Failure
         return Err(Failure::usage("that cannot be a title", Some(&hint)));
     }
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let rules = Rules::newest();
     let is_same = preview(&session.path)?.title.as_ref() == Some(&title);
     let read = Read::open(&session, rules)?;

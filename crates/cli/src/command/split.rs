@@ -47,6 +47,7 @@ const WIDTH: usize = 100;
 
 pub(crate) fn split(world: &mut World, args: &SplitArgs) -> Result<(), Failure> {
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let output = args.target.output.as_deref();
     if output == Some(Path::new("-")) {
         let hint = "name a file: `-o part.jsonl` writes `part-1.jsonl` and `part-2.jsonl`";

@@ -47,6 +47,7 @@ pub(crate) fn tag(world: &mut World, args: &TagArgs) -> Result<(), Failure> {
         return Err(Failure::usage("that cannot be a tag", Some(&hint)));
     }
     let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
     let current = preview(&session.path)?.tag;
     if wanted.is_none() && !args.remove && !args.target.json {
         return Ok(match &current {
