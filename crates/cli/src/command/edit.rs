@@ -52,12 +52,11 @@ pub(crate) fn edit(world: &mut World, args: &EditArgs) -> Result<(), Failure> {
     let read = Read::open(&session, Rules::newest())?;
     let count = turns::count(&read)?;
     let made = written_plan(&read.subject)?;
-    let draft = match &args.plan {
-        Some(_) => None,
-        None => {
-            editor(world)?;
-            Some(Draft::new(world, "plan", &made)?)
-        }
+    let draft = if args.plan.is_some() {
+        None
+    } else {
+        editor(world)?;
+        Some(Draft::new(world, "plan", &made)?)
     };
     let text = match (&args.plan, &draft) {
         (Some(path), _) => {

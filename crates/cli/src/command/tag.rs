@@ -50,10 +50,11 @@ pub(crate) fn tag(world: &mut World, args: &TagArgs) -> Result<(), Failure> {
     surgery::when_cold(world, &session, &args.target)?;
     let current = preview(&session.path)?.tag;
     if wanted.is_none() && !args.remove && !args.target.json {
-        return Ok(match &current {
+        match &current {
             Some(tag) => writeln!(world.out, "{}", one_line(tag))?,
             None => world.out.note("it has no tag")?,
-        });
+        }
+        return Ok(());
     }
     let new = match (&wanted, args.remove) {
         // Another tag than the one to be removed stays.

@@ -172,7 +172,8 @@ fn paths_follow_the_git_remote() {
         .current_dir(&there)
         .output()
         .unwrap();
-    let json: Value = serde_json::from_slice(&output.stdout).expect(&env.show(&output));
+    let json: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", env.show(&output)));
     let to = there.join("sub").display().to_string();
     assert_eq!(json["sessions"][0]["cwd"], to.as_str());
     assert_eq!(json["map"][0][0], root.display().to_string());

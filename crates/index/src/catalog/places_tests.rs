@@ -4,7 +4,9 @@ use super::*;
 fn numbers_are_read_back() {
     let all = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
     let mut bytes = Vec::new();
-    all.iter().for_each(|number| push(&mut bytes, *number));
+    for number in all {
+        push(&mut bytes, number);
+    }
     let mut rest = bytes.as_slice();
     let read: Vec<u64> = std::iter::from_fn(|| pull(&mut rest)).collect();
     assert_eq!(read, all);
