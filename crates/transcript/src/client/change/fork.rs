@@ -3,7 +3,6 @@
 use hashbrown::HashSet;
 use thiserror::Error;
 
-use super::spans::Spans;
 use super::splice::To;
 use super::{Change, Subject, answer_of};
 use crate::conversation::Conversation;
@@ -72,11 +71,12 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
     let end = match at {
         At::End | At::Branch(_) => order.len(),
         At::Turn(wanted) => {
-            let spans = Spans::live(conversation);
-            if *wanted == 0 || *wanted > spans.len() {
-                return Err(ForkError::Turn { wanted: *wanted, turns: spans.len() });
+            let turns = conversation.turns_in(&conversation.live());
+            if *wanted == 0 || *wanted > turns.len() {
+                return Err(ForkError::Turn { wanted: *wanted, turns: turns.len() });
             }
-            if *wanted < spans.len() { spans.start(*wanted) } else { order.len() }
+            let next = turns.get(*wanted).map(|turn| turn.rows[0]);
+            next.and_then(|next| order.iter().position(|row| *row == next)).unwrap_or(order.len())
         }
         At::Record(name) => {
             let row = record(conversation, name)?;
@@ -84,20 +84,28 @@ pub fn fork(subject: &Subject, at: &At) -> Result<Change, ForkError> {
             complete(conversation, &order, at) + 1
         }
     };
+    cut(subject, at, &order[..end], &[])
+}
+
+/// A session with only the start of a path, and some records beside it.
+pub(super) fn cut(
+    subject: &Subject,
+    at: &At,
+    path: &[RowId],
+    beside: &[RowId],
+) -> Result<Change, ForkError> {
+    let conversation = &subject.case.conversation;
     let mut change = Change::new(conversation);
     let mut stays = vec![false; conversation.table.rows().len()];
     let mut last = 0;
-    for row in &order[..end] {
+    for row in path {
         stays[row.index()] = true;
         last = last.max(row.index());
     }
-    // Clients send the rest of an answer, too, if it is beside the path.
-    if matches!(at, At::End | At::Turn(_)) {
-        for row in beside_path(subject, &order, end) {
-            stays[row.index()] = true;
-        }
+    for row in beside {
+        stays[row.index()] = true;
     }
-    let mut kept = order[..end].to_vec();
+    let mut kept = path.to_vec();
     for row in results_elsewhere(conversation, &stays) {
         stays[row.index()] = true;
         kept.extend((row.index() > last).then_some(row));

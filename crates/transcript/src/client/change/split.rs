@@ -8,7 +8,7 @@
 
 use thiserror::Error;
 
-use super::fork::{At, ForkError, beside_path, fork, results_elsewhere};
+use super::fork::{At, ForkError, beside_path, cut, results_elsewhere};
 use super::ids::made;
 use super::repair::envelope;
 use super::rework::is_step;
@@ -54,11 +54,14 @@ pub fn split(
     if turn == 1 {
         return Err(SplitError::First);
     }
-    let turns = Spans::live(&subject.case.conversation).len();
-    if turn == 0 || turn > turns {
-        return Err(ForkError::Turn { wanted: turn, turns }.into());
+    let spans = Spans::live(&subject.case.conversation);
+    if turn == 0 || turn > spans.len() {
+        return Err(ForkError::Turn { wanted: turn, turns: spans.len() }.into());
     }
-    let first = fork(subject, &At::Turn(turn - 1))?;
+    let start = spans.start(turn - 1);
+    // Clients send the rest of an answer, too, if it is beside the path.
+    let beside = beside_path(subject, &spans.order, start);
+    let first = cut(subject, &At::Turn(turn - 1), &spans.order[..start], &beside)?;
     let second = rest(subject, turn, note).map_err(ForkError::from)?;
     Ok([first, second])
 }
