@@ -234,7 +234,7 @@ fn is_odd(name: &str) -> bool {
 /// versions do wrong.
 fn versions(name: &str, at: usize) -> &'static [&'static str] {
     let is_made = name.contains("/observed/") || name.contains("/edited/");
-    if is_made { &VERSIONS[..1] } else { &[&VERSIONS[..2], &VERSIONS[..3], &VERSIONS[..1]][at % 3] }
+    if is_made { &VERSIONS[..1] } else { [&VERSIONS[..2], &VERSIONS[..3], &VERSIONS[..1]][at % 3] }
 }
 
 /// The real sessions with more than one turn that can be resumed; long ones would take minutes.
