@@ -178,9 +178,9 @@ fn tried(source: &Source, change: &[&str], version: &str, start: &[PathBuf]) -> 
             // Nothing to mend or to strip, nothing to go on with, or nothing that would be left.
             ("repair", Some(10..=12))
             | ("repair" | "strip" | "compress", Some(0))
-            | (_, Some(2 | 3)) => Outcome::Nothing,
+            | (_, Some(2 | 3))
             // It would resume less well, so nothing was written.
-            ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Nothing,
+            | ("drop" | "edit" | "split" | "merge", Some(6)) => Outcome::Nothing,
             other => Outcome::Wrong(format!("{other:?} {proof}")),
         };
     };
