@@ -358,6 +358,9 @@ fn no_change_of_turns_breaks_a_pair() {
     for seed in 0..CASES {
         let text = chance(seed);
         if KNOWN.contains(&seed) {
+            println!(
+                "left out: seed {seed}: a call stands twice, and its copy no longer counts as one"
+            );
             continue;
         }
         let mut rng = Rng::new(seed + 7);
