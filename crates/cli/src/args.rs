@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::command::{
     cat, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
     files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv, pack,
-    pick, price, rename, repair, resume, rm, search, ship, show, split, sql, strip, tag, tree,
-    turns, uncompress, undo, unpack, usage,
+    pick, price, redact, rename, repair, resume, rm, search, secrets, ship, show, split, sql,
+    strip, tag, tree, turns, uncompress, undo, unpack, usage,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -38,7 +38,7 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 output could not be written, 2 wrong usage or configuration, \
 3 session not found or ambiguous, 4 unreadable, 5 not touched (in use, protected, changed \
-since it was read, or `--when-cold` and still cached), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`); \
+since it was read, or `--when-cold` and still cached), 6 not written (the result would resume less well), 7 not delivered, 8 unknown data (`drift`), 9 secrets found (`secrets`); \
 `check` and `repair`: 10 resumes with loss, 11 the API would refuse it, \
 12 Claude Code does not resume it (also `history`, `context`, `price`, `resume`); \
 130 left without a choice (`pick`)";
@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Strip(strip::StripArgs),
     Compress(compress::CompressArgs),
     Uncompress(uncompress::UncompressArgs),
+    Redact(redact::RedactArgs),
+    Secrets(secrets::SecretsArgs),
     Clone(clone::CloneArgs),
     Fork(fork::ForkArgs),
     Drop(drop::DropArgs),
@@ -131,6 +133,8 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Merge(args)) => merge::merge(world, &args),
         Some(Command::Diff(args)) => diff::diff(world, &args),
         Some(Command::Strip(args)) => strip::strip(world, &args),
+        Some(Command::Redact(args)) => redact::redact(world, &args),
+        Some(Command::Secrets(args)) => secrets::secrets(world, &args),
         Some(Command::Repair(args)) => repair::repair(world, &args),
         Some(Command::Move(args)) => mv::mv(world, &args),
         Some(Command::Pack(args)) => pack::pack(world, &args),

@@ -41,6 +41,7 @@ pub(crate) enum Kind {
     Worse = 6,
     Undelivered = 7,
     Unknown = 8,
+    Secrets = 9,
     Loss = 10,
     Rejected = 11,
     Refused = 12,
@@ -111,6 +112,11 @@ impl Failure {
     /// Unknown data that was listed already; only its exit code is left.
     pub(crate) fn unknown() -> Self {
         Failure { kind: Kind::Unknown, ..Failure::usage("", None) }
+    }
+
+    /// Secrets that were listed already; only the exit code is left.
+    pub(crate) fn secrets() -> Self {
+        Failure { kind: Kind::Secrets, ..Failure::usage("", None) }
     }
 
     /// A run whose end was reported already, with its exit code.
@@ -290,6 +296,10 @@ impl From<workshop::Error> for Failure {
             Error::Worse { .. } => (
                 Kind::Worse,
                 "this should not happen: please report it, with the output of `quipu check`",
+            ),
+            Error::Leaks { .. } => (
+                Kind::Worse,
+                "nothing was changed; please report it, with the kinds that `quipu secrets` lists",
             ),
             Error::NoState => (Kind::Usage, "set `HOME`, or `XDG_STATE_HOME`"),
             Error::Output { why, .. } => {

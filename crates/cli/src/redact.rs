@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -59,8 +60,113 @@ impl Custom for Pattern {
     }
 }
 
+/// What else counts as a secret, for commands that change sessions or report about them.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct MoreRules {
+    /// Also hide these
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
+    also: Vec<Also>,
+    /// Also use the rules and allowed values in this file, written like `[redact]` in the
+    /// configuration
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// A value that is not a secret; `*` matches anything (can be repeated)
+    #[arg(long, value_name = "VALUE")]
+    allow: Vec<String>,
+}
+
+/// What is not a secret, but about a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Also {
+    /// E-mail addresses
+    Email,
+    /// Names of people: before their addresses, and as the names of their home folders
+    Names,
+    /// Paths of home folders
+    Home,
+}
+
+/// The longest file with rules, in bytes.
+const LONGEST_FILE: u64 = 1 << 20;
+
+/// A file with rules: the settings of `[redact]`, with or without that heading.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RulesFile {
+    rules: Vec<Rule>,
+    allow: Vec<String>,
+    redact: RedactConfig,
+}
+
+impl MoreRules {
+    /// Finds secrets by the configuration, and by these.
+    pub(crate) fn redactor(&self, config: &RedactConfig) -> Result<Redactor, Failure> {
+        let mut config = config.clone();
+        config.allow.extend(self.allow.iter().cloned());
+        if let Some(path) = &self.rules {
+            let bytes = files::read(path, LONGEST_FILE);
+            let bytes = bytes.map_err(|error| Failure::unreadable(path, error))?;
+            let bad = |what: String| {
+                let message = format!("cannot parse `{}`: {}", path.display(), printable(&what));
+                Failure::usage(message, Some("it has `rules` and `allow`, as `[redact]` has"))
+            };
+            let text = String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))?;
+            let file: RulesFile =
+                toml::from_str(&text).map_err(|error| bad(error.message().to_owned()))?;
+            for part in [RedactConfig { rules: file.rules, allow: file.allow }, file.redact] {
+                config.rules.extend(part.rules);
+                config.allow.extend(part.allow);
+            }
+        }
+        let mut rules = compiled(&config)?;
+        // The first rule that fits names a secret, and a home's path contains a name.
+        let mut also = self.also.clone();
+        also.sort_by_key(|also| *also != Also::Home);
+        for also in also {
+            for pattern in also.patterns() {
+                let regex = Regex::new(pattern).map_err(|error| {
+                    Failure::usage(format!("a built-in rule cannot be used: {error}"), None)
+                })?;
+                rules.push(Box::new(Pattern { name: also.name().to_owned(), regex }));
+            }
+        }
+        Ok(Redactor::new(rules, config.allow))
+    }
+}
+
+impl Also {
+    fn name(self) -> &'static str {
+        match self {
+            Also::Email => "email",
+            Also::Names => "name",
+            Also::Home => "home",
+        }
+    }
+
+    fn patterns(self) -> &'static [&'static str] {
+        match self {
+            Also::Email => &[
+                r"\b[A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}\b",
+            ],
+            Also::Names => &[
+                r"(\p{Lu}[\p{L}\p{M}'’.-]*(?: \p{Lu}[\p{L}\p{M}'’.-]*)+) ?<[^<>\s@]+@[^<>\s]+>",
+                r#"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^/\\\s"'`<>:,;)\]]+)"#,
+            ],
+            Also::Home => &[
+                r#"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})[^/\\\s"'`<>:,;)\]]+"#,
+                r"(?:^|[\s\x22'=:])(/root)\b",
+            ],
+        }
+    }
+}
+
 /// Finds secrets by this configuration.
 pub(crate) fn redactor(config: &RedactConfig) -> Result<Redactor, Failure> {
+    Ok(Redactor::new(compiled(config)?, config.allow.clone()))
+}
+
+/// The compiled rules of a configuration, whose values are valid, too.
+fn compiled(config: &RedactConfig) -> Result<Vec<Box<dyn Custom>>, Failure> {
     let bad = |what: String, hint: &str| Failure::usage(format!("[redact]: {what}"), Some(hint));
     if config.rules.len() > MOST_RULES {
         let what = format!("{} rules; at most {MOST_RULES} are allowed", config.rules.len());
@@ -100,7 +206,7 @@ pub(crate) fn redactor(config: &RedactConfig) -> Result<Redactor, Failure> {
         }
         rules.push(Box::new(Pattern { name: name.clone(), regex }));
     }
-    Ok(Redactor::new(rules, config.allow.clone()))
+    Ok(rules)
 }
 
 /// What was redacted, in words: `3 secrets redacted: 2 github-token, 1 aws-key`. `None` if nothing

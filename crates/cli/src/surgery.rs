@@ -2,6 +2,7 @@
 //! `workshop` makes the change.
 
 mod cold;
+mod redacted;
 mod report;
 pub(crate) mod turns;
 
@@ -20,6 +21,7 @@ use crate::prices;
 use crate::text::{count, size};
 use crate::world::World;
 pub(crate) use cold::when_cold;
+pub(crate) use redacted::{KindCount, Redacted, SpotCount, StandJson};
 use report::ChangeReport;
 pub(crate) use report::noun;
 
@@ -88,20 +90,37 @@ pub(crate) fn job<'a>(
 /// Carries out a job, or shows what would be done. Returns the verdict on the result.
 pub(crate) fn carry_out(
     world: &mut World,
+    job: Job<'_>,
+    target: &Target,
+    rules: Rules,
+) -> Result<Verdict, Failure> {
+    carry_out_and(world, job, target, rules, |_, _, _| Ok(None))
+}
+
+/// Like [`carry_out`]; `then` does what is left to do before the outcome is shown, and returns what
+/// to show with it.
+pub(crate) fn carry_out_and(
+    world: &mut World,
     mut job: Job<'_>,
     target: &Target,
     rules: Rules,
+    then: impl FnOnce(&mut World, &Job<'_>, &mut Outcome) -> Result<Option<Redacted>, Failure>,
 ) -> Result<Verdict, Failure> {
     let mut notices = Vec::new();
     let outcome = world.workshop.carry_out(&mut job, rules, &mut |notice| notices.push(notice));
     tell(world, &notices)?;
-    let outcome = outcome?;
+    let mut outcome = outcome?;
     let verdict = outcome.proof.after.verdict;
     if matches!(outcome.done, Done::Unchanged) && !target.json {
         world.out.note("nothing to strip")?;
     } else {
+        let redacted = then(world, &job, &mut outcome)?;
         let prices = prices::in_force(world, None)?;
-        let report = ChangeReport::new(world, &job, target, &outcome, &prices);
+        let mut report = ChangeReport::new(world, &job, target, &outcome, &prices);
+        report.redacted = redacted;
+        if let Some(cover) = job.plan.change().cover() {
+            report.hide(cover);
+        }
         match &outcome.done {
             Done::Returned(file) => {
                 io::copy(&mut BufReader::new(file), &mut world.out)?;
@@ -160,7 +179,7 @@ pub(crate) fn nothing(
         return Ok(world.out.note(text)?);
     }
     let (copies, left) = (None, Vec::new());
-    let outcome = workshop::Outcome { proof, done: Done::Unchanged, session: None, copies, left };
+    let outcome = Outcome { proof, done: Done::Unchanged, session: None, copies, left };
     let prices = prices::in_force(world, None)?;
     ChangeReport::new(world, job, target, &outcome, &prices).say(world)
 }

@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// The commands that open the picker. Those for programs do not (`cat`, `export json`), nor those
 /// for many sessions, nor `follow`, which is for the session that is running.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "check",
     "clone",
     "compress",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 16] = [
     "history",
     "md",
     "price",
+    "redact",
     "repair",
     "resume",
     "show",
@@ -142,6 +143,7 @@ mod tests {
             "resume",
             "context --by tool",
             "price",
+            "redact",
             "--home x show --full",
         ] {
             let verb = line.split(' ').find(|word| COMMANDS.contains(word));

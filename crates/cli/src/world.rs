@@ -22,7 +22,7 @@ use crate::global::{Color, Global};
 use crate::handover::Handed;
 use crate::out::Out;
 use crate::pager::Choice;
-use crate::redact;
+use crate::redact::{self, RedactConfig};
 use crate::samples;
 use crate::screen;
 use crate::text::quoted;
@@ -45,8 +45,9 @@ pub(crate) struct World {
     ship: ShipConfig,
     /// Where sessions are changed.
     pub(crate) workshop: Workshop,
-    /// Finds secrets.
+    /// Finds secrets, and by which configuration.
     redactor: Arc<Redactor>,
+    redact: RedactConfig,
     user: Option<PathBuf>,
     /// The folders that a shell looks for programs in.
     programs: Vec<PathBuf>,
@@ -110,6 +111,7 @@ impl World {
             workshop,
             handed,
             redactor,
+            redact: config.redact,
         })
     }
 
@@ -342,6 +344,11 @@ impl World {
     /// Finds secrets: the known kinds, and those that the configuration adds.
     pub(crate) fn redactor(&self) -> Arc<Redactor> {
         self.redactor.clone()
+    }
+
+    /// `[redact]` in the configuration.
+    pub(crate) fn redact_config(&self) -> &RedactConfig {
+        &self.redact
     }
 
     fn remembered(&self, name: &str) -> Result<PathBuf, Failure> {

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use files::Attributes;
 use transcript::client::change::{self, Graft, Renames};
@@ -15,8 +16,10 @@ use transcript::conversation::agents::{Body, Owner, WithAgents};
 use transcript::conversation::id::AgentId;
 use transcript::conversation::place::{Session, Thing, agents, belongings};
 use transcript::format::limit;
+use transcript::format::secret::Cover;
 
 use crate::job::{Agents, Job};
+use crate::redact;
 use crate::store::Ready;
 
 /// The new ids, and the files that are copied.
@@ -25,6 +28,8 @@ pub struct Copies {
     pub(crate) ids: Renames,
     /// The new ids of what comes from another session.
     grafted: Option<Renames>,
+    /// What is hidden in the copies.
+    cover: Option<Arc<Cover>>,
     along: Vec<Along>,
     /// What is not copied, and how many of each.
     pub left: Vec<(Thing, usize)>,
@@ -86,8 +91,9 @@ pub struct CarriedAgent {
 impl Copies {
     /// Finds the files to copy; none if the result is written alone.
     pub(crate) fn new(job: &Job<'_>, ids: Renames) -> io::Result<Copies> {
-        let mut copies =
-            Copies { ids, grafted: None, along: Vec::new(), left: Vec::new(), skipped: Vec::new() };
+        let cover = job.plan.change().cover().cloned();
+        let (along, skipped) = (Vec::new(), Vec::new());
+        let mut copies = Copies { ids, grafted: None, cover, along, left: Vec::new(), skipped };
         let is_alone = job.policy.place.is_alone();
         let mut left = Vec::new();
         let session = job.session;
@@ -122,6 +128,10 @@ impl Copies {
             let is_inside = one.path.starts_with(session.folder());
             let to = if is_inside {
                 let below = one.path.strip_prefix(session.folder()).unwrap_or(&one.path);
+                let below = match &copies.cover {
+                    Some(cover) => redact::name_without(below, cover),
+                    None => below.to_owned(),
+                };
                 session.path.with_file_name(copies.ids.session()).join(below)
             } else if is_agent {
                 let known = copies
@@ -232,6 +242,11 @@ impl Copies {
         if let Some(folder) = temp.parent() {
             fs::create_dir_all(folder)?;
         }
+        if let Some(cover) = &self.cover {
+            let file = redact::write(one.thing, &one.from, Some(&self.ids), cover, temp)?;
+            Attributes::of(&files::open(&one.from)?)?.give(&file)?;
+            return file.sync_all();
+        }
         let mut file = files::create_private(temp)?;
         let ids = self.grafted.as_ref().filter(|_| one.is_grafted).unwrap_or(&self.ids);
         match one.thing {
@@ -253,7 +268,7 @@ impl Copies {
 
 /// The folders that contain what belongs to a session. Each of them may be a link that the user
 /// made.
-fn roots(session: &Session) -> Vec<PathBuf> {
+pub(crate) fn roots(session: &Session) -> Vec<PathBuf> {
     let Some(project) = session.path.parent() else { return Vec::new() };
     let mut roots = vec![project.to_owned()];
     if let Some(home) = project.parent().and_then(Path::parent) {
@@ -266,7 +281,7 @@ fn roots(session: &Session) -> Vec<PathBuf> {
 }
 
 /// Why a file cannot be copied.
-fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
+pub(crate) fn obstacle(path: &Path, roots: &[PathBuf]) -> Option<&'static str> {
     let Ok(real) = fs::canonicalize(path) else { return Some("a broken link") };
     if !roots.iter().any(|root| real.starts_with(root)) {
         return Some("a link that leads out of the home");

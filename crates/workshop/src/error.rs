@@ -24,6 +24,9 @@ pub enum Error {
     /// The result would resume less well, so it is not written.
     #[error("not written: verdict before: {}; after: {}", before.words(), after.words())]
     Worse { before: Verdict, after: Verdict },
+    /// A second search still finds secrets in what was written, so it is not kept.
+    #[error("not written: `{}` would still have {count} of the secrets", path.display())]
+    Leaks { path: PathBuf, count: usize },
     /// The file that the result should become cannot be used.
     #[error("{}", why.words(path))]
     Output { path: PathBuf, why: OutputError },

@@ -9,9 +9,11 @@ use transcript::client::change::{self, Change, Proof, Renames, Repaired, Subject
 use transcript::client::history::Rules;
 use transcript::conversation::id::SessionId;
 use transcript::conversation::place::Session;
+use transcript::format::secret::Form;
 
 use crate::copies::Copies;
 use crate::error::Error;
+use crate::redact;
 use crate::store::{Mark, Ready};
 
 /// A change of a session.
@@ -66,6 +68,7 @@ pub enum Verb {
     Keep,
     Merge,
     Move,
+    Redact,
     Rename,
     Repair,
     Split,
@@ -75,7 +78,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    pub(crate) const ALL: [Verb; 14] = [
+    pub(crate) const ALL: [Verb; 15] = [
         Verb::Clone,
         Verb::Compress,
         Verb::Drop,
@@ -84,6 +87,7 @@ impl Verb {
         Verb::Keep,
         Verb::Merge,
         Verb::Move,
+        Verb::Redact,
         Verb::Rename,
         Verb::Repair,
         Verb::Split,
@@ -103,6 +107,7 @@ impl Verb {
             Verb::Keep => "keep",
             Verb::Merge => "merge",
             Verb::Move => "move",
+            Verb::Redact => "redact",
             Verb::Rename => "rename",
             Verb::Repair => "repair",
             Verb::Split => "split",
@@ -279,6 +284,9 @@ impl Job<'_> {
             }
             _ => Error::unwritable(path)(error),
         })?;
+        if let Some(cover) = self.plan.change().cover() {
+            redact::rescan(file.file(), Form::Lines, cover, path)?;
+        }
         let again = file.file().try_clone().map_err(Error::unwritable(path))?;
         // The disk syncs while the result is read; `finish` waits for the rest.
         let after = thread::scope(|scope| {

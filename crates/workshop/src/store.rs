@@ -102,31 +102,42 @@ pub enum KeptBy {
     Copy,
 }
 
-/// Replaces a file, whose state must be `was`, and gives the new one the attributes of the old one.
-/// Returns how the old one is kept.
+/// Replaces files, whose states must be `was`, and gives the new ones the attributes of the old
+/// ones. The first is the session's own, and is replaced last: while it is the old one, the change
+/// has not happened, and the others are put back. Returns how the old ones are kept.
 pub fn replace(
     disk: &mut dyn Disk,
     begun: &Begun,
     deed: Deed<'_>,
-    ready: &Ready,
-    was: Mark,
+    ready: &[Ready],
+    was: &[Mark],
 ) -> io::Result<KeptBy> {
-    let attributes = Attributes::of(&files::open(&ready.path)?)?;
-    disk.dress(&ready.temp, &attributes)?;
-    let copy =
-        keep(disk, &ready.path, (&begun.folder, 0), was).map_err(|error| match error.kind() {
+    let mut items = Vec::new();
+    let mut by = KeptBy::Link;
+    for (number, (one, was)) in ready.iter().zip(was).enumerate() {
+        let attributes = Attributes::of(&files::open(&one.path)?)?;
+        disk.dress(&one.temp, &attributes)?;
+        let kept = keep(disk, &one.path, (&begun.folder, number), *was);
+        let copy = kept.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(),
             _ => error,
         })?;
-    let by = if matches!(copy.how, How::Link { .. }) { KeptBy::Link } else { KeptBy::Copy };
-    let after = Some(Mark::of(&ready.temp)?);
-    let item = Item { path: ready.path.clone(), was: Was::There { copy, before: was }, after };
-    begun.finish(disk, deed, &[item])?;
-    // The last check: what another process wrote since then would be lost.
-    if Mark::of(&ready.path)? != was {
-        return Err(changed());
+        if !matches!(copy.how, How::Link { .. }) {
+            by = KeptBy::Copy;
+        }
+        let after = Some(Mark::of(&one.temp)?);
+        items.push(Item { path: one.path.clone(), was: Was::There { copy, before: *was }, after });
     }
-    disk.rename(&ready.temp, &ready.path)?;
+    begun.finish(disk, deed, &items)?;
+    // The last check: what another process wrote since then would be lost.
+    for (one, was) in ready.iter().zip(was) {
+        if Mark::of(&one.path)? != *was {
+            return Err(changed());
+        }
+    }
+    for one in ready.iter().rev() {
+        disk.rename(&one.temp, &one.path)?;
+    }
     Ok(by)
 }
 
@@ -155,6 +166,18 @@ fn keep(
     }
     let how = How::copy(&Attributes::of(&files::open(path)?)?);
     Ok(Kept { name, sha256: Some(sha256), how })
+}
+
+/// Puts files back that were replaced, if the session's own was not: it is the first, and replaced
+/// last.
+fn put_back(disk: &mut dyn Disk, entry: &Entry) -> io::Result<()> {
+    for item in entry.items.iter().skip(1).filter(|item| item.is_done(&entry.folder)) {
+        // A file that another program changed since belongs to that program.
+        if Mark::of(&item.path).ok() == item.after {
+            bring_back(disk, entry, item)?;
+        }
+    }
+    Ok(())
 }
 
 /// Puts new files in their places; none of them may exist. The first is the session's own, and is
@@ -306,10 +329,10 @@ pub fn undo(
     Ok(done)
 }
 
-/// Restores a file that a change has removed, when the change did not happen after all.
+/// Restores a file that a change has removed or replaced, when the change did not happen after all.
 fn bring_back(disk: &mut dyn Disk, entry: &Entry, item: &Item) -> io::Result<()> {
     let ready = Ready::at(&item.path);
-    let restored = restore(disk, entry, (item, &ready), None);
+    let restored = restore(disk, entry, (item, &ready), item.after);
     restored.map(drop).map_err(|error| match error {
         UndoError::Io(_, error) => error,
         UndoError::Changed(_) => changed(),

@@ -158,7 +158,7 @@ impl Scene {
         let ready = Ready::at(&self.path);
         let begun = self.journal.begin(disk, deed(), std::slice::from_ref(&ready))?;
         write(&ready.temp, NEW);
-        let done = replace(disk, &begun, deed(), &ready, Mark::of(&self.path).unwrap());
+        let done = replace(disk, &begun, deed(), &[ready], &[Mark::of(&self.path).unwrap()]);
         let settled = begun.settle(disk);
         done.and_then(|by| settled.map(|()| by))
     }
@@ -225,6 +225,48 @@ fn a_file_is_whole_whenever_the_program_is_stopped() {
     }
 }
 
+/// Several files: all of them are new, or after the next write all of them are old.
+#[test]
+fn several_files_are_replaced_or_none() {
+    for links in [Links::Yes, Links::No] {
+        for left in 0.. {
+            let scene = scene();
+            let paths = ["s.jsonl", "a.jsonl", "b.txt"].map(|name| scene.folder.path().join(name));
+            for path in &paths {
+                write(path, OLD);
+            }
+            let ready = paths.each_ref().map(|path| Ready::at(path));
+            let was = paths.each_ref().map(|path| Mark::of(path).unwrap());
+            let disk = &mut Dying { left, links };
+            let done = scene.journal.begin(disk, deed(), &ready).and_then(|begun| {
+                for ready in &ready {
+                    write(&ready.temp, NEW);
+                }
+                let done = replace(disk, &begun, deed(), &ready, &was);
+                let settled = begun.settle(disk);
+                done.and_then(|by| settled.map(|()| by))
+            });
+            scene.journal.sweep(&mut Real, now()).unwrap();
+            let bytes = paths.each_ref().map(|path| fs::read(path).unwrap());
+            let is_new = bytes[0] == NEW;
+            let wanted = if is_new { NEW } else { OLD };
+            assert!(bytes.iter().all(|bytes| bytes == wanted), "stopped before step {left}");
+            assert_eq!(scene.entries().len(), usize::from(is_new), "stopped before step {left}");
+            let hidden =
+                |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with('.');
+            assert!(!scene.files().keys().any(hidden), "stopped before step {left}");
+            if is_new {
+                scene.undo(&mut working(links), Changed::Refuse).unwrap();
+                let bytes = paths.each_ref().map(|path| fs::read(path).unwrap());
+                assert!(bytes.iter().all(|bytes| bytes == OLD), "undone after step {left}");
+            }
+            if done.is_ok() {
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn undo_brings_back_every_byte_and_survives_being_stopped() {
     for links in [Links::Yes, Links::No] {
@@ -259,7 +301,7 @@ fn what_was_written_since_is_not_lost() {
     write(&ready.temp, NEW);
     let was = Mark::of(&scene.path).unwrap();
     write(&scene.path, b"somebody else wrote\n");
-    let refused = replace(&mut Real, &begun, deed(), &ready, was).unwrap_err();
+    let refused = replace(&mut Real, &begun, deed(), &[ready], &[was]).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
     begun.settle(&mut Real).unwrap();
     assert_eq!(fs::read(&scene.path).unwrap(), b"somebody else wrote\n");
@@ -448,7 +490,7 @@ fn the_journal_is_bounded_and_keeps_what_is_young() {
         let deed = Deed { now: start + Duration::from_secs(days * day + 60), ..deed() };
         let begun = journal.begin(&mut Real, deed, std::slice::from_ref(&ready)).unwrap();
         write(&ready.temp, NEW);
-        replace(&mut Real, &begun, deed, &ready, Mark::of(&scene.path).unwrap()).unwrap();
+        replace(&mut Real, &begun, deed, &[ready], &[Mark::of(&scene.path).unwrap()]).unwrap();
         let pruned = begun.pruned.count;
         begun.settle(&mut Real).unwrap();
         pruned
@@ -522,7 +564,7 @@ fn three_hundred_damages_and_none_is_restored_as_good() {
         let older = Deed { session: "t", now: deed().now - Duration::from_secs(60), ..deed() };
         let begun = scene.journal.begin(&mut Real, older, std::slice::from_ref(&ready)).unwrap();
         write(&ready.temp, b"another session, changed\n");
-        replace(&mut Real, &begun, older, &ready, Mark::of(&second).unwrap()).unwrap();
+        replace(&mut Real, &begun, older, &[ready], &[Mark::of(&second).unwrap()]).unwrap();
         begun.settle(&mut Real).unwrap();
 
         let entries = scene.entries();

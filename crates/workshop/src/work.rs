@@ -17,11 +17,13 @@ use transcript::client::check::Verdict;
 use transcript::client::history::Rules;
 use transcript::conversation::id::SessionId;
 use transcript::conversation::preview::preview;
+use transcript::format::secret::Cover;
 
 use crate::copies::{self, Copies};
 use crate::error::Error;
 use crate::job::{Force, Job, Made, Mode, Place, Temp, Verb};
 use crate::output::Output;
+use crate::redact::Others;
 use crate::store::{self, Begun, Deed, KeptBy, Leftovers, Ready, Real};
 use crate::title::title;
 use crate::{Workshop, live};
@@ -80,7 +82,12 @@ impl Workshop {
         }
         let copies = job.copies()?;
         if let Some(copies) = copies.as_ref().filter(|_| !policy.place.is_alone()) {
-            let found = preview(&job.session.path)?;
+            let mut found = preview(&job.session.path)?;
+            if let Some(cover) = job.plan.change().cover() {
+                // A prompt is cut off there, and a part of a secret is not recognized.
+                found.prompt = None;
+                found.title = found.title.map(|title| cover.text(&title).unwrap_or(title));
+            }
             let title = title(policy.verb, job.session, found);
             job.plan.change_mut().title(&title, copies.ids.session());
         }
@@ -89,6 +96,11 @@ impl Workshop {
             .as_ref()
             .filter(|_| matches!(output, Output::Session(_)) && policy.place == Place::Beside);
         ready.extend(made.into_iter().flat_map(Copies::ready));
+        let others = match (&output, &policy.place) {
+            (Output::Session(_), Place::InPlace) => Others::of(job)?,
+            _ => Others::default(),
+        };
+        ready.extend(others.ready());
         let deed = Deed {
             what: policy.verb.name(),
             session: &job.session.id,
@@ -106,6 +118,7 @@ impl Workshop {
             output: &output,
             ready: &ready,
             copies: copies.as_ref(),
+            others: &others,
             deed,
             begun: begun.as_ref(),
         };
@@ -140,6 +153,8 @@ struct Work<'a> {
     /// The result, and the files that are copied with it.
     ready: &'a [Ready],
     copies: Option<&'a Copies>,
+    /// The other files of the session that are replaced with it.
+    others: &'a Others,
     deed: Deed<'a>,
     /// The change in the journal.
     begun: Option<&'a Begun>,
@@ -171,7 +186,14 @@ impl Work<'_> {
             return Err(Error::Worse { before, after });
         }
         let is_same = proof.written.dropped == 0 && proof.written.altered == 0;
-        if policy.verb == Verb::Strip && is_same && !policy.place.is_alone() {
+        let is_optional = match policy.verb {
+            Verb::Strip => true,
+            Verb::Redact => {
+                job.plan.change().cover().is_some_and(|cover| cover.values().is_empty())
+            }
+            _ => false,
+        };
+        if is_optional && is_same && !policy.place.is_alone() {
             return Ok((proof, Done::Unchanged));
         }
         let done = self.finish(job, file, notify)?;
@@ -221,11 +243,15 @@ impl Work<'_> {
         };
         let temp = named.into_temp_path();
         if job.policy.place == Place::InPlace {
-            let by = store::replace(&mut Real, begun, self.deed, first, job.read.was);
+            let mut was = vec![job.read.was];
+            was.extend(self.others.write(&self.ready[1..])?);
+            let by = store::replace(&mut Real, begun, self.deed, self.ready, &was);
             if by.map_err(failed())? == KeptBy::Copy {
                 notify(Notice::KeptCopy);
             }
-            let late = take_late_lines(&job.read.subject, &first.path).map_err(failed())?;
+            let cover = job.plan.change().cover().map(|cover| &**cover);
+            let late = take_late_lines(&job.read.subject, &first.path, cover);
+            let late = late.map_err(failed())?;
             if late > 0 {
                 begun.amend(&mut Real, self.deed, late).map_err(failed())?;
             }
@@ -242,7 +268,7 @@ impl Work<'_> {
 
 /// A process that had the old file open when it was replaced may have written to it since. Appends
 /// those lines to the new file, and returns how many bytes they have.
-fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<u64> {
+fn take_late_lines(subject: &Subject, place: &Path, cover: Option<&Cover>) -> io::Result<u64> {
     let begin = subject.conversation().table.end;
     let mut end = begin;
     for pause in [Duration::ZERO, LATE] {
@@ -250,6 +276,13 @@ fn take_late_lines(subject: &Subject, place: &Path) -> io::Result<u64> {
         let more = subject.rest(end)?;
         if !more.is_empty() {
             end += more.len() as u64;
+            let lines = more.split_inclusive(|byte| *byte == b'\n');
+            let more: Vec<u8> = match cover {
+                Some(cover) => lines
+                    .flat_map(|line| cover.line(line).unwrap_or_else(|| line.to_vec()))
+                    .collect(),
+                None => more,
+            };
             fs::OpenOptions::new().append(true).open(place)?.write_all(&more)?;
         }
     }

@@ -7,9 +7,11 @@ use transcript::client::context::NextRequest;
 use transcript::conversation::place::Thing;
 use transcript::conversation::preview::preview;
 use transcript::conversation::price::Prices;
+use transcript::format::secret::Cover;
 use workshop::{Done, Job, Outcome, Place, Verb};
 
 use super::Target;
+use super::redacted::Redacted;
 use crate::failure::Failure;
 use crate::out::JSON_VERSION;
 use crate::out::{BAD, BOLD, GOOD, WARN};
@@ -42,6 +44,8 @@ pub(super) struct ChangeReport<'a> {
     entry: Option<String>,
     /// The next message, before and after the change.
     prospects: Option<[Prospect<'a>; 2]>,
+    /// What was redacted.
+    pub(super) redacted: Option<Redacted>,
 }
 
 impl<'a> ChangeReport<'a> {
@@ -69,6 +73,8 @@ impl<'a> ChangeReport<'a> {
             Done::Shown | Done::Unchanged | Done::Returned(_) => (None, None),
         };
         let verb = job.policy.verb;
+        // A prompt is cut off there, and a part of a secret is not recognized.
+        let prompt = found.prompt.filter(|_| verb != Verb::Redact);
         let now = prospect::now(world);
         let next = [&outcome.proof.before, &outcome.proof.after].map(|side| side.next.clone());
         let prospects = match next {
@@ -80,11 +86,12 @@ impl<'a> ChangeReport<'a> {
             _ => None,
         };
         ChangeReport {
+            redacted: None,
             prospects,
             proof: &outcome.proof,
             verb,
             head: format!("{} of {short}", verb.name()),
-            title: one_line(&found.title.or(found.prompt).unwrap_or_default()),
+            title: one_line(&found.title.or(prompt).unwrap_or_default()),
             folder: found.cwd.or_else(around).unwrap_or_default(),
             of: job.session.id.to_string(),
             json: target.json,
@@ -102,6 +109,15 @@ impl<'a> ChangeReport<'a> {
         }
     }
 
+    /// Hides secrets in what the report repeats of the session.
+    pub(super) fn hide(&mut self, cover: &Cover) {
+        for text in [&mut self.title, &mut self.folder] {
+            if let Some(shown) = cover.text(text) {
+                *text = shown;
+            }
+        }
+    }
+
     /// The result goes to the standard output, so the proof goes to stderr, one line per row.
     pub(super) fn beside(&self, world: &mut World) -> Result<(), Failure> {
         if self.json {
@@ -109,6 +125,9 @@ impl<'a> ChangeReport<'a> {
             return Ok(world.out.note(&text)?);
         }
         for (name, text, _) in self.rows() {
+            world.out.note(&format!("{name}: {text}"))?;
+        }
+        for (name, text) in self.redacted.iter().flat_map(|redacted| redacted.rows(self.is_dry)) {
             world.out.note(&format!("{name}: {text}"))?;
         }
         Ok(())
@@ -129,6 +148,9 @@ impl<'a> ChangeReport<'a> {
         }
         self.deeds(page)?;
         self.findings(page)?;
+        if let Some(redacted) = &self.redacted {
+            redacted.show(page, self.is_dry)?;
+        }
         self.files(page)?;
         // Lines to copy: they stay on one line.
         let undo = self.entry.as_ref().map(|entry| format!("quipu undo {entry}"));
@@ -368,6 +390,7 @@ impl<'a> ChangeReport<'a> {
             along: &self.along,
             left: &self.left,
             skipped: &self.skipped,
+            redacted: self.redacted.as_ref(),
         }
     }
 }
@@ -411,6 +434,8 @@ struct ProofJson<'a> {
     along: &'a [String],
     left: &'a [String],
     skipped: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redacted: Option<&'a Redacted>,
 }
 
 /// What the next message costs.

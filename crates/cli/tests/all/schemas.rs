@@ -73,7 +73,7 @@ impl Book {
     fn run(&mut self, env: &Env, schema: &str, values: Values, args: &[&str]) {
         let output = env.output(args);
         let code = output.status.code().unwrap();
-        assert!([0, 8, 10, 11, 12].contains(&code), "{args:?}: {}", env.show(&output));
+        assert!([0, 8, 9, 10, 11, 12].contains(&code), "{args:?}: {}", env.show(&output));
         self.hold(schema, values, &output.stdout, &format!("{args:?}"));
     }
 }
@@ -153,15 +153,21 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "drift", lines, &["drift", "--all", "--json"]);
     book.run(&env, "hook-status", lines, &["hook", "status", "--json"]);
     book.run(&env, "ship-dry-run", lines, &["ship", "--all", "--dry-run", "--json"]);
+    let key = format!("ghp_{}", "Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2");
+    let text =
+        format!("{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{key}\"}}}}\n");
+    env.put(".claude/projects/-secret/5ec7e700-0000-4000-8000-000000000002.jsonl", text);
+    book.run(&env, "secrets", lines, &["secrets", "--all", "--json"]);
     book.run(&env, "diff", Values::Whole, &["diff", "95e0b7f2", "375118cd", "--json"]);
     crate::rework::put_talk(&env);
     book.run(&env, "split", lines, &["split", TALK, "--at", "2", "--json"]);
     env.put("plan.txt", "reword 1: x\n");
-    let changes: [(&str, &[&str]); 9] = [
+    let changes: [(&str, &[&str]); 10] = [
         ("drop", &["drop", TALK, "1", "--json"]),
         ("keep", &["keep", TALK, "2-", "--json"]),
         ("edit", &["edit", TALK, "--plan", "plan.txt", "--json"]),
         ("merge", &["merge", TALK, "375118cd", "--json"]),
+        ("redact", &["redact", "5ec7e700", "--json"]),
         ("clone", &["clone", "95e0b7f2", "--json"]),
         ("fork", &["fork", "95e0b7f2", "--at", "1", "--json"]),
         ("strip", &["strip", "95e0b7f2", "--preset", "heavy", "--json"]),

@@ -20,6 +20,7 @@ mod merge;
 mod pairs;
 mod paths;
 mod proof;
+mod redact;
 mod relink;
 mod repair;
 mod rework;
@@ -35,7 +36,7 @@ mod write;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
@@ -46,6 +47,7 @@ pub use late::Keep;
 pub use merge::{Graft, GraftSource, MergeError, merge, turn_count};
 pub use paths::{MappedPaths, PathMap};
 pub use proof::{Proof, Snapshot, prove};
+pub use redact::redact;
 pub use repair::{Repaired, repair};
 pub use rework::{Rework, ReworkError, TurnAction, prompt_text, rework};
 pub use saving::saving;
@@ -64,8 +66,10 @@ use crate::format::entry::Kind;
 use crate::format::file::From;
 use crate::format::input::Input;
 use crate::format::json::quote;
+use crate::format::secret::Cover;
 use crate::format::time::Time;
 use edit::{BlockEdit, Edit};
+use redact::Covering;
 
 /// A session before or after a change.
 #[derive(Debug)]
@@ -175,6 +179,8 @@ pub struct Change {
     /// Records of another file, after everything else.
     graft: Option<Box<Graft>>,
     scraps: Scraps,
+    /// What is hidden in all of it.
+    covering: Option<Box<Covering>>,
     /// Everything that the plan does, as text.
     pub deeds: Vec<Deed>,
 }
@@ -254,6 +260,7 @@ impl Change {
             end: Vec::new(),
             graft: None,
             scraps: Scraps::Stay,
+            covering: None,
             deeds: Vec::new(),
         }
     }
@@ -281,9 +288,15 @@ impl Change {
         self.graft.as_deref()
     }
 
+    /// What it hides, if it hides secrets.
+    pub fn cover(&self) -> Option<&Arc<Cover>> {
+        self.covering.as_ref().map(|covering| &covering.cover)
+    }
+
     /// Whether it changes nothing.
     pub fn is_nothing(&self) -> bool {
         self.edits.is_empty()
+            && self.covering.is_none()
             && self.behind.is_empty()
             && self.start.is_empty()
             && self.end.is_empty()

@@ -10,19 +10,32 @@
 
 mod anchor;
 mod border;
+mod canon;
 mod command;
 mod context;
+mod cover;
+mod deep;
+mod grams;
+mod key_lines;
 mod mask;
 mod shape;
+mod spot;
+mod strings;
+mod survey;
 mod table;
+mod values;
 mod words;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Range;
 
+pub use cover::Cover;
 pub use mask::{JsonMask, Mask};
+pub use spot::Spot;
+pub use survey::{Form, Sighting, Survey, survey};
 pub use table::kinds;
+pub use values::Values;
 
 use border::{Plain, printable};
 use shape::{Rule, Shape, Text};
@@ -77,8 +90,18 @@ impl Redactor {
 
     /// Like [`Redactor::find`], for the value of a JSON member.
     fn find_in(&self, member: Option<&str>, text: &str) -> Vec<Secret<'_>> {
+        self.find_in_announced(member, text, |_, _| {})
+    }
+
+    /// Like [`Redactor::find_in`]; calls `announced` with the number and the offset of each anchor.
+    fn find_in_announced(
+        &self,
+        member: Option<&str>,
+        text: &str,
+        announced: impl FnMut(usize, usize),
+    ) -> Vec<Secret<'_>> {
         let bytes = text.as_bytes();
-        let mut found = scan(bytes, DEPTH);
+        let mut found = scan_announced(bytes, DEPTH, announced);
         if let Some(range) = member.and_then(|name| context::member(name.as_bytes(), bytes)) {
             found.push((range, ("assigned-secret", usize::MAX)));
         }
@@ -127,6 +150,15 @@ type Found<'a> = (Range<usize>, (&'a str, usize));
 
 /// The secrets that the table describes.
 fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
+    scan_announced(bytes, depth, |_, _| {})
+}
+
+/// Like [`scan`]; calls `announced` with the number and the offset of each anchor of a key.
+fn scan_announced<'a>(
+    bytes: &[u8],
+    depth: usize,
+    mut announced: impl FnMut(usize, usize),
+) -> Vec<Found<'a>> {
     let text = Text::new(bytes);
     let mut found = Vec::new();
     let (mut has_escapes, mut covered) = (false, (0, 0));
@@ -134,6 +166,9 @@ fn scan<'a>(bytes: &[u8], depth: usize) -> Vec<Found<'a>> {
     TABLE.finder.each(&TABLE.anchors, bytes, |number, start| {
         let anchor = &TABLE.anchors[number];
         let end = start + anchor.text.len();
+        if matches!(anchor.shape, Shape::Parts { is_weak: false, .. } | Shape::Rule(Rule::Jwt)) {
+            announced(number, start);
+        }
         match &anchor.shape {
             Shape::Rule(Rule::Escape) => has_escapes |= printable(bytes, end).is_some(),
             // A key contains no other key, unless that one ranks higher in the table.

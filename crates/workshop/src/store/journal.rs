@@ -118,7 +118,8 @@ impl Begun {
     pub fn amend(&self, disk: &mut dyn Disk, deed: Deed<'_>, bytes: u64) -> io::Result<()> {
         let Some(entry) = Entry::read(&self.folder) else { return Ok(()) };
         let mut items = entry.items;
-        for item in &mut items {
+        // Only a session's own file, which is the first, has late lines.
+        for item in items.iter_mut().take(1) {
             item.after = Some(Mark::of(&item.path)?);
             if let Was::There { copy, .. } = &mut item.was
                 && let entry::How::Link { taken } = &mut copy.how
@@ -333,6 +334,12 @@ impl Journal {
             }
         }
         Ok(gone)
+    }
+
+    /// Removes a change, with everything that it keeps.
+    pub fn forget(&self, disk: &mut dyn Disk, entry: &Entry) -> io::Result<()> {
+        let _root = self.lock(disk)?;
+        forget(disk, &entry.folder)
     }
 
     /// The changes of a session whose old files were written to after they were replaced.

@@ -140,6 +140,10 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
             }
             new.iter().any(|item| item.path.exists())
         }
+        Some(entry) if is_half_replaced(&entry) => {
+            super::put_back(disk, &entry)?;
+            entry.items.iter().any(|item| item.is_done(folder))
+        }
         Some(entry) => {
             // What the change has not removed yet; the journal has it.
             for item in entry.items.iter().filter(|item| item.is_gone() && !item.is_done(folder)) {
@@ -167,6 +171,16 @@ pub(super) fn settle(disk: &mut dyn Disk, folder: &Path) -> io::Result<Leftovers
     remove(disk, &folder.join(LOCK))?;
     remove(disk, &folder.join(INTENT))?;
     Ok(swept)
+}
+
+/// Whether files were replaced without the first one, which is replaced last. Undoing begins with
+/// the first one, which then is as it was, too: then the rest is still to be undone.
+fn is_half_replaced(entry: &Entry) -> bool {
+    let is_done = |item: &Item| item.is_done(&entry.folder);
+    let is_replaced = |item: &Item| matches!(item.was, Was::There { .. }) && item.after.is_some();
+    entry.items.iter().all(is_replaced)
+        && entry.items.first().is_some_and(|item| !is_done(item))
+        && entry.items.iter().any(is_done)
 }
 
 /// Removes changes that are too old, and the oldest ones if there are too many.

@@ -181,7 +181,8 @@ fn write(
         Real.create(&ready.temp, text.as_bytes())?;
         match &settings.found {
             Some(found) => {
-                store::replace(&mut Real, &begun, deed, &ready, Mark::of_metadata(found)).map(drop)
+                let was = Mark::of_metadata(found);
+                store::replace(&mut Real, &begun, deed, slice::from_ref(&ready), &[was]).map(drop)
             }
             None => store::create(&mut Real, &begun, deed, slice::from_ref(&ready)),
         }

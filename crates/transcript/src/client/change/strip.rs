@@ -162,6 +162,19 @@ pub(super) fn plan(subject: &Subject, what: &Strip) -> crate::Result<Change> {
     Ok(stripping.done())
 }
 
+/// Plans to remove these blocks of thinking, with all thinking of their turns.
+pub(super) fn without_thinking(subject: &Subject, blocks: &[BlockId]) -> crate::Result<Change> {
+    let what = Strip::default();
+    let mut stripping = Stripping::new(subject, &what)?;
+    for block in blocks {
+        stripping.gone[block.index()] = true;
+    }
+    stripping.thinking();
+    stripping.leftovers();
+    stripping.rows();
+    Ok(stripping.done())
+}
+
 /// Blocks that are images, and tool results that contain images.
 fn images(subject: &Subject) -> HashSet<BlockId> {
     let marks = subject.case.marks().filter(|(mark, _)| matches!(mark.what, What::Image(_)));

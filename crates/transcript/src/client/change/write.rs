@@ -240,7 +240,7 @@ impl<'a> Writing<'a> {
         let cut =
             if is_scrap { range.end } else { line_end.map_or(range.end, |end| range.start + end) };
         if !is_dropped && !is_scrap {
-            self.copy(range.start..cut)?;
+            self.scrap(range.start..cut, is_blank)?;
         }
         let has_end = line_end.is_some() && !is_scrap;
         let wants_end = added.is_some() || self.change.scraps == Scraps::Go;
@@ -248,7 +248,21 @@ impl<'a> Writing<'a> {
             self.put(b"\n")?;
         }
         self.behind(added)?;
-        self.copy(cut..range.end)
+        self.scrap(cut..range.end, is_blank)
+    }
+
+    /// Copies bytes that are not a record, without the secrets in them.
+    fn scrap(&mut self, range: Range<u64>, is_blank: bool) -> crate::Result<()> {
+        let Some(cover) = self.change.cover().filter(|_| !is_blank) else {
+            return self.copy(range);
+        };
+        let mut at = range.start;
+        for (place, placeholder) in cover.places(self.source.file, range.clone())? {
+            self.copy(at..place.start)?;
+            self.put(placeholder.as_bytes())?;
+            at = place.end;
+        }
+        self.copy(at..range.end)
     }
 
     fn behind(&mut self, added: Option<&Vec<Vec<u8>>>) -> crate::Result<()> {
@@ -262,6 +276,8 @@ impl<'a> Writing<'a> {
     /// Writes a new line. Ids that it refers to are still old ones.
     fn add(&mut self, line: &[u8]) -> crate::Result<()> {
         self.flush_pending()?;
+        let shown = self.change.cover().and_then(|cover| cover.line(line));
+        let line = shown.as_deref().unwrap_or(line);
         match (self.ids, Entry::parse(line)) {
             (Some(ids), Some(entry)) => ids.map_record(entry.kind(), line, &[], &mut self.ready),
             _ => self.ready.extend_from_slice(line),
@@ -280,6 +296,19 @@ impl<'a> Writing<'a> {
         if row.is_long() {
             return self.long(row, edit);
         }
+        let covering = self.change.covering.as_ref();
+        let shown = match covering {
+            Some(covering) if edit.is_none() => {
+                covering.record(row, self.source.get(range.clone())?)
+            }
+            _ => None,
+        };
+        if let Some(shown) = shown {
+            self.done.altered += 1;
+            self.flush_pending()?;
+            self.changed(id, &shown, self.ids);
+            return self.flush_if_full();
+        }
         match (edit, self.ids) {
             (None, None) => {
                 self.done.kept += 1;
@@ -294,28 +323,35 @@ impl<'a> Writing<'a> {
             }
             (Some(edit), ids) => {
                 self.flush_pending()?;
-                let is_signed = !self.signed(id).is_empty();
                 let bytes = self.source.get(range)?;
                 let changed = match edit.apply_to_parent(bytes) {
                     Some(changed) => changed,
                     None => Table::see(bytes, |entry| edit.apply(entry))?,
                 };
+                let shown = covering.and_then(|covering| covering.record(row, &changed));
+                let changed = shown.unwrap_or(changed);
                 if changed == bytes {
                     self.done.kept += 1;
                 } else {
                     self.done.altered += 1;
                 }
-                match ids {
-                    None => self.ready.extend_from_slice(&changed),
-                    Some(ids) => {
-                        let entry = is_signed.then(|| Entry::parse(&changed)).flatten();
-                        let signed = entry.as_ref().map(signed_in).unwrap_or_default();
-                        ids.map_record(row.kind, &changed, &signed, &mut self.ready);
-                    }
-                }
+                self.changed(id, &changed, ids);
             }
         }
         self.flush_if_full()
+    }
+
+    /// Writes a record that was changed.
+    fn changed(&mut self, id: RowId, changed: &[u8], ids: Option<&Renames>) {
+        match ids {
+            None => self.ready.extend_from_slice(changed),
+            Some(ids) => {
+                let is_signed = !self.signed(id).is_empty();
+                let entry = is_signed.then(|| Entry::parse(changed)).flatten();
+                let signed = entry.as_ref().map(signed_in).unwrap_or_default();
+                ids.map_record(self.table.row(id).kind, changed, &signed, &mut self.ready);
+            }
+        }
     }
 
     /// The ranges of thinking in a record.
@@ -362,8 +398,18 @@ impl<'a> Writing<'a> {
             }
             break;
         }
+        let mut is_covered = false;
+        if let Some(cover) = self.change.cover() {
+            let is_free = |range: &Range<u64>| {
+                places.iter().all(|(other, _)| range.end <= other.start || range.start >= other.end)
+            };
+            let hidden = cover.places(self.source.file, row.offset..row.offset + row.len)?;
+            let hidden: Vec<_> = hidden.into_iter().filter(|(range, _)| is_free(range)).collect();
+            is_covered = !hidden.is_empty();
+            places.extend(hidden.into_iter().map(|(range, text)| (range, Some(text.into_bytes()))));
+        }
         places.sort_by_key(|(range, _)| (range.start, range.end));
-        if edit.is_some() {
+        if edit.is_some() || is_covered {
             self.done.altered += 1;
         } else {
             self.done.kept += 1;

@@ -171,7 +171,7 @@ pub(super) fn basic(text: &[u8], end: usize) -> Option<Range<usize>> {
 }
 
 /// Decodes base64 with or without padding.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
+pub(super) const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -180,13 +180,18 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 
 /// Whether a value is base64 of `name:password`.
 fn is_pair(value: &[u8]) -> bool {
+    pair(value).is_some()
+}
+
+/// The password in base64 of `name:password`.
+pub(super) fn pair(value: &[u8]) -> Option<Vec<u8>> {
     if !(8..=4096).contains(&value.len()) {
-        return false;
+        return None;
     }
-    let Ok(pair) = LENIENT.decode(value) else { return false };
-    memchr::memchr(b':', &pair).is_some()
-        && !pair.iter().any(u8::is_ascii_control)
-        && pair.is_ascii()
+    let pair = LENIENT.decode(value).ok()?;
+    let colon = memchr::memchr(b':', &pair)?;
+    let is_text = !pair.iter().any(u8::is_ascii_control) && pair.is_ascii();
+    is_text.then(|| pair[colon + 1..].to_vec())
 }
 
 /// The credential after `Authorization`.
@@ -363,7 +368,7 @@ fn value(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
 }
 
 /// Whether a value looks machine-made, and is not a placeholder.
-fn is_made(value: &[u8]) -> bool {
+pub(super) fn is_made(value: &[u8]) -> bool {
     !words::is_placeholder(value) && !words::reads_as_words(value)
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::context::{KEY_LINE, is_key_char};
+use super::key_lines::{KeyLine, KeyLines};
 use super::{Redactor, Secret};
 use crate::format::json::{quote, unescape};
 
@@ -17,17 +17,6 @@ pub struct Mask<'a> {
     redactor: Option<&'a Redactor>,
     hidden: BTreeMap<String, u64>,
     key: KeyLines,
-}
-
-/// Whether the strings of JSON are lines of a key, one string per line, as diffs are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum KeyLines {
-    #[default]
-    None,
-    /// The first line of a key was found.
-    Begun,
-    /// Lines of its body were found too.
-    Within,
 }
 
 impl<'a> Mask<'a> {
@@ -67,29 +56,11 @@ impl<'a> Mask<'a> {
     /// The replacement for a string that is a line of a key; `None` if it is not one.
     fn line_of_key(&mut self, text: &str) -> Option<String> {
         self.redactor?;
-        let has = |word: &str| text.contains(word);
-        if has("END ") || has("Private-MAC:") {
-            self.key = KeyLines::None;
-        } else if has("BEGIN ") && has("PRIVATE KEY") || has("PuTTY-User-Key-File-") {
-            self.key = KeyLines::Begun;
-        } else if self.key != KeyLines::None {
-            let line = text.trim_start_matches(['+', '-', ' ', '\t']).trim_end();
-            let is_line = line.bytes().all(is_key_char) && !line.is_empty();
-            if is_line && (line.len() >= KEY_LINE || self.key == KeyLines::Within) {
-                if self.key == KeyLines::Begun {
-                    *self.hidden.entry("private-key".to_owned()).or_default() += 1;
-                }
-                self.key = KeyLines::Within;
-                let before =
-                    &text[..text.len() - text.trim_start_matches(['+', '-', ' ', '\t']).len()];
-                return Some(format!("{before}[redacted private-key]"));
-            }
-            // A key's headers are before its lines.
-            if !line.is_empty() && !has(": ") {
-                self.key = KeyLines::None;
-            }
+        let (line, range) = self.key.line(text)?;
+        if line == KeyLine::First {
+            *self.hidden.entry("private-key".to_owned()).or_default() += 1;
         }
-        None
+        Some(format!("{}[redacted private-key]", &text[..range.start]))
     }
 
     fn text_in<'t>(&mut self, member: Option<&str>, text: &'t str) -> Cow<'t, str> {

@@ -1,0 +1,251 @@
+//! `quipu redact`: a session without its secrets.
+//!
+//! Invariant: no output has a secret, or a part of one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use transcript::client::change;
+use transcript::client::history::Rules;
+use transcript::conversation::place::{Session, is_agent};
+use transcript::format::secret::Cover;
+use workshop::{
+    Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand, Verb,
+};
+
+use crate::catalog::CatalogArgs;
+use crate::failure::Failure;
+use crate::redact::MoreRules;
+use crate::select;
+use crate::surgery::{self, KindCount, Redacted, SpotCount, StandJson, Target};
+use crate::world::World;
+
+/// Hide the secrets in a session, wherever they stand
+///
+/// Writes a new session beside the original, unless `-o` or `--in-place` says otherwise. The same
+/// secret gets the same placeholder everywhere, `[redacted:github-token:1]`: in messages, tool
+/// inputs, results and their structured copies, titles, sub-agents, stored results and other files
+/// of the session; also where it is escaped, split over lines, or in base64. Signed thinking that
+/// has a secret is removed, and so are copies of requests. Before anything is written, the result
+/// is searched again and checked. Lists where the secrets still stand. docs/redact.md describes
+/// what counts as a secret.
+#[derive(clap::Args, Debug)]
+#[command(mut_arg("force", |arg| arg.help(surgery::FORCE_IN_PLACE)))]
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
+pub(crate) struct RedactArgs {
+    /// The session
+    session: String,
+    #[command(flatten)]
+    more: MoreRules,
+    /// With `-o`: also write sub-agents, stored results and other files of the session, to the
+    /// folder that belongs to that file
+    #[arg(long, requires = "output")]
+    with_files: bool,
+    /// Change the session's own files; they are kept first, and `quipu undo` restores them
+    #[arg(long, conflicts_with = "output")]
+    in_place: bool,
+    /// Change the session's own files, and every other place where its secrets stand: forks and
+    /// copies, the prompt history, copies of edited files, the catalog
+    #[arg(long, conflicts_with = "output")]
+    everywhere: bool,
+    /// Keep no copy: remove all changes from the undo journal that have one of the secrets. Needs
+    /// `--in-place` or `--everywhere`
+    #[arg(long, conflicts_with_all = ["output", "dry_run"])]
+    no_undo: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure> {
+    let is_in_place = args.in_place || args.everywhere;
+    if args.no_undo && !is_in_place {
+        let hint = "the original stays beside the new session: add `--in-place` or `--everywhere`";
+        return Err(Failure::usage("`--no-undo` alone would keep the secrets", Some(hint)));
+    }
+    let redactor = Arc::new(args.more.redactor(world.redact_config())?);
+    let session = select::session_to_change(world, &args.session)?;
+    surgery::when_cold(world, &session, &args.target)?;
+    let rules = Rules::newest();
+    let read = Read::open(&session, rules)?;
+    let looked = workshop::look_through(&session, &redactor)?;
+    let mut redacted = counted(&looked);
+    let lines = looked.files.first().map(|(.., found)| found.lines.clone()).unwrap_or_default();
+    let cover = Arc::new(Cover::new(redactor, looked.values));
+    redacted.only_recognized = cover.unpursued();
+    let change = change::redact(&read.subject, &cover, Some(&lines))?;
+    let place = if is_in_place { Place::InPlace } else { Place::Beside };
+    let policy = args.target.policy(Verb::Redact, place);
+    let job = surgery::job(world, &session, read, Plan::Change(change), policy);
+    if cover.values().is_empty() && args.target.output.is_none() {
+        let proof = job.proof(rules)?;
+        return surgery::nothing(world, &job, &args.target, proof, "no secrets found");
+    }
+    surgery::carry_out_and(world, job, &args.target, rules, |world, job, outcome| {
+        finish(world, args, job, outcome, &cover, &mut redacted)?;
+        Ok(Some(redacted))
+    })?;
+    Ok(())
+}
+
+/// Does what is left after the session itself was redacted.
+fn finish(
+    world: &mut World,
+    args: &RedactArgs,
+    job: &Job<'_>,
+    outcome: &mut Outcome,
+    cover: &Arc<Cover>,
+    redacted: &mut Redacted,
+) -> Result<(), Failure> {
+    let is_dry = args.target.dry_run;
+    if let (Some(path), true, false) = (&args.target.output, args.with_files, is_dry) {
+        let force = job.policy.force;
+        let files = workshop::write_files(job.session, path, cover, force)?;
+        redacted.files = files.iter().map(|path| path.display().to_string()).collect();
+    }
+    let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
+    let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
+    let catalog = CatalogArgs::default().path(world).ok();
+    let find =
+        |world: &World| world.workshop.elsewhere(cover, job.session, &homes, catalog.as_deref());
+    let mut stands = find(world);
+    if args.everywhere && !is_dry {
+        everywhere(world, &stands, job, cover, &homes, redacted)?;
+        stands = find(world);
+    }
+    if args.no_undo {
+        redacted.forgotten = world.workshop.forget_changes(cover)?;
+        redacted.changes.clear();
+        if let Done::Written { entry, .. } = &mut outcome.done {
+            *entry = None;
+        }
+        stands = find(world);
+    }
+    redacted.stands = stands
+        .iter()
+        .map(|one| StandJson { what: one.what.name(), path: one.path.display().to_string() })
+        .collect();
+    Ok(())
+}
+
+/// Redacts the other places.
+fn everywhere(
+    world: &mut World,
+    stands: &[Elsewhere],
+    job: &Job<'_>,
+    cover: &Arc<Cover>,
+    homes: &[PathBuf],
+    redacted: &mut Redacted,
+) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for one in stands {
+        match one.what {
+            Stand::Session if is_session(&one.path) => {
+                match redact_session(world, &one.path, cover, job.policy.force) {
+                    Ok(name) => redacted.changes.extend(name),
+                    // It is listed as a place where the secrets still stand.
+                    Err(failure) => world.out.note(&failure.to_string())?,
+                }
+            }
+            Stand::File if !is_record(&one.path, homes) => {}
+            Stand::Original | Stand::Session | Stand::History | Stand::FileCopy | Stand::File => {
+                files.push(one.path.clone());
+            }
+            Stand::Undo | Stand::Catalog => {}
+        }
+    }
+    // What belonged to a session that was just redacted is gone already.
+    files.retain(|path| world.workshop.has_secrets(path, cover));
+    let name = world.workshop.redact_files(&files, job.session, cover)?;
+    redacted.changes.extend(name);
+    if stands.iter().any(|one| one.what == Stand::Catalog) {
+        let affected =
+            stands.iter().map(|one| one.path.as_path()).chain([job.session.path.as_path()]);
+        let affected: Vec<&Path> = affected.collect();
+        forget_rows(world, &affected, homes)?;
+    }
+    Ok(())
+}
+
+/// Whether a file in a project's folder is a session.
+fn is_session(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::parent).and_then(Path::file_name);
+    folder.is_some_and(|name| name == "projects")
+        && path.extension().is_some_and(|ending| ending == "jsonl")
+        && !is_agent(path)
+}
+
+/// Whether a file of a home records what happened, and is neither settings nor the user's own work.
+fn is_record(path: &Path, homes: &[PathBuf]) -> bool {
+    const FOLDERS: [&str; 7] =
+        ["debug", "paste-cache", "plans", "session-env", "shell-snapshots", "tasks", "todos"];
+    let below = homes.iter().find_map(|home| path.strip_prefix(home).ok());
+    let first = below.and_then(|below| below.components().next());
+    first.is_some_and(|first| FOLDERS.iter().any(|name| first.as_os_str() == *name))
+}
+
+/// Redacts another session, in its place. Returns the name of the change.
+fn redact_session(
+    world: &mut World,
+    path: &Path,
+    cover: &Arc<Cover>,
+    force: Force,
+) -> Result<Option<String>, Failure> {
+    let session = Session::at(path).map_err(|error| Failure::unreadable(path, error))?;
+    let rules = Rules::newest();
+    let read = Read::open(&session, rules)?;
+    let change = change::redact(&read.subject, cover, None)?;
+    let policy = Policy { force, mode: Mode::Write, ..Policy::new(Verb::Redact, Place::InPlace) };
+    let mut job = surgery::job(world, &session, read, Plan::Change(change), policy);
+    let mut notices = Vec::new();
+    let outcome = world.workshop.carry_out(&mut job, rules, &mut |notice| notices.push(notice));
+    surgery::tell(world, &notices)?;
+    Ok(match outcome?.done {
+        Done::Written { entry, .. } => entry,
+        Done::Shown | Done::Unchanged | Done::Returned(_) => None,
+    })
+}
+
+/// Removes what the catalog has of these sessions, so that it reads them again.
+fn forget_rows(world: &mut World, paths: &[&Path], homes: &[PathBuf]) -> Result<(), Failure> {
+    let Some(mut catalog) = CatalogArgs::default().open_if_there(world)? else { return Ok(()) };
+    let homes: Vec<PathBuf> = homes
+        .iter()
+        .map(|home| std::path::absolute(home).unwrap_or_else(|_| home.clone()))
+        .collect();
+    let known = catalog.sessions(&homes).map_err(|error| crate::catalog::failure(&error))?;
+    for session in &known {
+        let folder = session.path.with_extension("");
+        if paths.iter().any(|path| **path == session.path || path.starts_with(&folder)) {
+            let forgotten = catalog.forget(&homes, session);
+            forgotten.map_err(|error| crate::catalog::failure(&error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The counts by kind and by place.
+fn counted(looked: &Looked) -> Redacted {
+    let mut redacted = Redacted::default();
+    for (kind, secrets) in looked.values.kinds() {
+        redacted.kinds.push(KindCount { kind: kind.to_owned(), secrets, times: 0 });
+    }
+    for (thing, _, found) in &looked.files {
+        for seen in &found.seen {
+            match redacted.kinds.iter_mut().find(|one| one.kind == seen.kind) {
+                Some(one) => one.times += 1,
+                None => {
+                    let kind = seen.kind.clone();
+                    redacted.kinds.push(KindCount { kind, secrets: 0, times: 1 });
+                }
+            }
+            let (file, place) = (thing.name(), seen.spot.name());
+            let known =
+                redacted.places.iter_mut().find(|one| one.file == file && one.place == place);
+            match known {
+                Some(one) => one.times += 1,
+                None => redacted.places.push(SpotCount { file, place, times: 1 }),
+            }
+        }
+    }
+    redacted
+}

@@ -1,0 +1,147 @@
+//! `quipu secrets`: where secrets stand in sessions.
+//!
+//! Invariant: no output has a secret, a part of one, or anything that is made from one.
+
+use std::io::Write;
+
+use serde::Serialize;
+use transcript::conversation::place::Session;
+use workshop::Looked;
+
+use crate::failure::Failure;
+use crate::out::{BOLD, JSON_VERSION};
+use crate::redact::MoreRules;
+use crate::select;
+use crate::survey::{self, short_id};
+use crate::text::{count, fit, printable};
+use crate::world::World;
+
+/// List the secrets in sessions: where they stand and of which kind, never what they are
+///
+/// Looks through a session and everything that belongs to it: sub-agents, stored results, copies of
+/// edited files, todo lists. The exit code is 9 if there is any, 0 if there is none. `quipu redact`
+/// hides them.
+#[derive(clap::Args, Debug)]
+pub(crate) struct SecretsArgs {
+    /// The session; `last` if nothing is given
+    #[arg(conflicts_with = "all")]
+    session: Option<String>,
+    /// All sessions
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    more: MoreRules,
+    /// Print one JSON object per session that has any
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct SecretsJson<'a> {
+    v: u32,
+    session: &'a str,
+    path: String,
+    /// How many different secrets there are.
+    secrets: u64,
+    found: Vec<FoundJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FoundJson<'a> {
+    kind: &'a str,
+    file: &'static str,
+    path: String,
+    line: u64,
+    place: &'static str,
+    times: u64,
+}
+
+pub(crate) fn secrets(world: &mut World, args: &SecretsArgs) -> Result<(), Failure> {
+    let redactor = args.more.redactor(world.redact_config())?;
+    let sessions = if args.all {
+        world.sessions()?
+    } else {
+        vec![select::session(world, args.session.as_deref().unwrap_or("last"))?]
+    };
+    let (mut with, mut unreadable) = (0_u64, 0);
+    for session in &sessions {
+        let looked = match workshop::look_through(session, &redactor) {
+            Ok(looked) => looked,
+            Err(error) if args.all => {
+                world.out.note(&Failure::from(error).to_string())?;
+                unreadable += 1;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if looked.values.is_empty() && args.all {
+            continue;
+        }
+        with += u64::from(!looked.values.is_empty());
+        show(world, args, session, &looked)?;
+    }
+    if !args.json && args.all {
+        let all = count(sessions.len() as u64, "session");
+        world.out.note(&format!("{with} of {all} with secrets"))?;
+    }
+    match (with, unreadable) {
+        (0, 0) => Ok(()),
+        (0, count) => Err(Failure::some_unreadable(count)),
+        _ => Err(Failure::secrets()),
+    }
+}
+
+fn show(
+    world: &mut World,
+    args: &SecretsArgs,
+    session: &Session,
+    looked: &Looked,
+) -> Result<(), Failure> {
+    let mut found: Vec<FoundJson<'_>> = Vec::new();
+    for (thing, path, seen) in &looked.files {
+        for one in &seen.seen {
+            let (file, place, line) = (thing.name(), one.spot.name(), one.line);
+            let path = path.display().to_string();
+            match found.last_mut() {
+                Some(last)
+                    if last.kind == one.kind
+                        && last.line == line
+                        && last.place == place
+                        && last.path == path =>
+                {
+                    last.times += 1;
+                }
+                _ => found.push(FoundJson { kind: &one.kind, file, path, line, place, times: 1 }),
+            }
+        }
+    }
+    let secrets = looked.values.kinds().iter().map(|(_, count)| count).sum();
+    if args.json {
+        let (session, path) = (session.id.as_str(), session.path.display().to_string());
+        return Ok(world.out.json(&SecretsJson {
+            v: JSON_VERSION,
+            session,
+            path,
+            secrets,
+            found,
+        })?);
+    }
+    let surveyed = survey::of_file(&session.path);
+    let title = surveyed.map(|one| survey::headline(&one)).unwrap_or_default();
+    // A title may have one.
+    let redactor = world.redactor();
+    let title = transcript::format::secret::Mask::new(&redactor).text(&title).into_owned();
+    let head = format!("{}  {}", short_id(session), fit(&title, 60));
+    let head = world.out.style(BOLD, &printable(&head));
+    writeln!(world.out, "{head}  {}", count(secrets, "secret"))?;
+    for one in &found {
+        let times = if one.times > 1 { format!(" ×{}", one.times) } else { String::new() };
+        let name = std::path::Path::new(&one.path).file_name().unwrap_or_default();
+        let file = match one.file {
+            "transcript" => String::new(),
+            file => format!("  {file} {}", printable(&name.to_string_lossy())),
+        };
+        writeln!(world.out, "  line {:<6} {:<20} {}{times}{file}", one.line, one.kind, one.place)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! The strings of a line of JSON that is in memory, without copying them.
+//!
+//! Invariant: works on any bytes; what is not JSON has strings, too: whatever is between quotes.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::format::json::unescape;
+
+/// A string of a line.
+#[derive(Debug)]
+pub(super) struct Quoted<'a> {
+    /// The range of what is between the quotes.
+    pub(super) range: Range<usize>,
+    /// The name of the member whose value it is.
+    pub(super) member: Option<Cow<'a, str>>,
+    /// It is the name of a member.
+    pub(super) is_name: bool,
+}
+
+/// Calls `take` for each string of a line. A string without an end counts up to the end of the
+/// line.
+pub(super) fn each_string<'a>(line: &'a [u8], mut take: impl FnMut(Quoted<'a>)) {
+    let mut at = 0;
+    let mut name: Option<Range<usize>> = None;
+    while let Some(quote) = memchr::memchr(b'"', &line[at..]).map(|found| at + found) {
+        // A value follows its name directly.
+        if line[at..quote].iter().any(|byte| b"{[,".contains(byte)) {
+            name = None;
+        }
+        let start = quote + 1;
+        let end = end_of(line, start);
+        let after = (end + 1).min(line.len());
+        let blank = line[after..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let is_name = line.get(after + blank) == Some(&b':');
+        let member = name.take().filter(|_| !is_name).map(|name| unescape(&line[name]));
+        take(Quoted { range: start..end, member, is_name });
+        if is_name {
+            name = Some(start..end);
+        }
+        at = after;
+    }
+}
+
+/// Where a string ends that begins there.
+fn end_of(line: &[u8], start: usize) -> usize {
+    let mut at = start;
+    while let Some(found) = line.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
+        at += found;
+        if line[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    line.len()
+}

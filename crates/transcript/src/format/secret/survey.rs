@@ -1,0 +1,296 @@
+//! Looks through a whole file for secrets, in pieces on several threads.
+//!
+//! Invariants: the result does not depend on the number of threads; memory is bounded by the size
+//! of a piece and of the longest line that is held; nothing that is returned contains a secret,
+//! except [`Values`], which prints none.
+
+use std::fs::File;
+use std::ops::Range;
+
+use super::Redactor;
+use super::cover::Cover;
+use super::key_lines::{KeyLine, KeyLines};
+use super::spot::{Spot, spot_of};
+use super::strings::each_string;
+use super::values::{Values, parts_of};
+use crate::format::file::read_at;
+use crate::format::json::unescape;
+use crate::format::limit::HELD_LINE;
+use crate::format::threads;
+
+/// What a file contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A record on each line.
+    Lines,
+    /// One JSON value.
+    Json,
+    /// Text, or anything else.
+    Text,
+}
+
+/// A secret in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The number of its line, from 1.
+    pub line: u64,
+    /// The name of its kind.
+    pub kind: String,
+    /// Where on the line it is.
+    pub spot: Spot,
+}
+
+/// What was seen in a file.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The secrets, in order.
+    pub seen: Vec<Sighting>,
+    /// The offsets of the lines that they are on.
+    pub lines: Vec<u64>,
+}
+
+/// What is found in a piece, before its lines are numbered.
+struct Find {
+    /// How many lines of the piece are before it.
+    line: u64,
+    /// Where the line begins.
+    offset: u64,
+    kind: String,
+    spot: Spot,
+    value: Vec<u8>,
+    parts: Vec<Vec<u8>>,
+    /// It is a part of the last one.
+    is_more: bool,
+}
+
+/// How much of a file is one piece.
+const PIECE: u64 = 2 << 20;
+/// How much of two pieces of a text is the same: the longest key file fits into it.
+const OVERLAP: u64 = 128 << 10;
+
+/// Looks through a file. What is found goes to `values`; with a cover, what it knows is looked for,
+/// too.
+pub fn survey(
+    file: &File,
+    form: Form,
+    redactor: &Redactor,
+    cover: Option<&Cover>,
+    values: &mut Values,
+) -> crate::Result<Survey> {
+    let length = file.metadata()?.len();
+    let form = if form == Form::Json && length > HELD_LINE as u64 { Form::Text } else { form };
+    let size = if form == Form::Json { length.max(1) } else { PIECE };
+    let pieces = usize::try_from(length.div_ceil(size)).unwrap_or(usize::MAX);
+    let look = Look { file, length, redactor, cover, is_line: form == Form::Lines };
+    let mut survey = Survey::default();
+    let mut lines = 0;
+    let mut last = 0;
+    threads::in_order(
+        pieces,
+        threads::count(),
+        |number| {
+            let range = number as u64 * size..length.min((number as u64 + 1) * size);
+            match form {
+                Form::Lines => look.lines(range),
+                Form::Json => look.json(range),
+                Form::Text => look.text(range),
+            }
+        },
+        |_, piece: crate::Result<(Vec<Find>, u64)>| {
+            let (finds, count) = piece?;
+            for find in finds {
+                if find.is_more {
+                    values.add_part(last, &find.value);
+                } else {
+                    last = values.add(&find.kind, &find.value, find.parts);
+                    let line = lines + find.line + 1;
+                    survey.seen.push(Sighting { line, kind: find.kind, spot: find.spot });
+                }
+                if survey.lines.last() != Some(&find.offset) {
+                    survey.lines.push(find.offset);
+                }
+            }
+            lines += count;
+            Ok::<(), crate::Error>(())
+        },
+    )?;
+    Ok(survey)
+}
+
+struct Look<'a> {
+    file: &'a File,
+    length: u64,
+    redactor: &'a Redactor,
+    cover: Option<&'a Cover>,
+    /// The file has records.
+    is_line: bool,
+}
+
+impl Look<'_> {
+    /// The lines that begin in a range. Returns also how many lines end in it.
+    fn lines(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
+        let mut finds = Vec::new();
+        // The byte before shows whether a line begins with the range.
+        let from = range.start.saturating_sub(1);
+        let mut bytes = read_at(self.file, from, range.end - from)?;
+        let inside = if range.start == 0 { &bytes[..] } else { &bytes[1..] };
+        let count = memchr::memchr_iter(b'\n', inside).count() as u64;
+        let first =
+            if range.start == 0 { Some(0) } else { memchr::memchr(b'\n', &bytes).map(|at| at + 1) };
+        let Some(mut at) = first else { return Ok((finds, count)) };
+        // A newline right before the range is not one of its lines.
+        let mut line = u64::from(range.start > 0 && at > 1);
+        let base = |at: usize| from + at as u64;
+        while base(at) < range.end {
+            let end = match memchr::memchr(b'\n', &bytes[at..]) {
+                Some(end) => at + end,
+                None if self.fill(&mut bytes, from, at)? => {
+                    memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end)
+                }
+                None => {
+                    // Too long to hold.
+                    let end = self.line_end(base(bytes.len()))?;
+                    self.long(base(at)..end, line, &mut finds)?;
+                    break;
+                }
+            };
+            self.line(&bytes[at..end], line, base(at), &mut finds);
+            line += 1;
+            at = end + 1;
+        }
+        Ok((finds, count))
+    }
+
+    /// Reads on to the end of a line. Returns false if it is too long to hold.
+    fn fill(&self, bytes: &mut Vec<u8>, from: u64, at: usize) -> crate::Result<bool> {
+        loop {
+            let end = from + bytes.len() as u64;
+            if end >= self.length {
+                return Ok(true);
+            }
+            if bytes.len() - at > HELD_LINE {
+                return Ok(false);
+            }
+            let more = read_at(self.file, end, (self.length - end).min(PIECE / 2))?;
+            let has_end = memchr::memchr(b'\n', &more).is_some();
+            bytes.extend_from_slice(&more);
+            if has_end {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn line_end(&self, mut at: u64) -> crate::Result<u64> {
+        while at < self.length {
+            let more = read_at(self.file, at, (self.length - at).min(PIECE))?;
+            if let Some(end) = memchr::memchr(b'\n', &more) {
+                return Ok(at + end as u64);
+            }
+            at += more.len() as u64;
+        }
+        Ok(at)
+    }
+
+    /// A line that is too long to hold is text.
+    fn long(&self, range: Range<u64>, line: u64, finds: &mut Vec<Find>) -> crate::Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min(at + PIECE);
+            let more = self.text_in(at..end, range.end)?;
+            finds.extend(more.into_iter().map(|find| Find {
+                line,
+                offset: range.start,
+                spot: Spot::Record,
+                ..find
+            }));
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn line(&self, bytes: &[u8], line: u64, offset: u64, finds: &mut Vec<Find>) {
+        let before = finds.len();
+        if !bytes.trim_ascii_start().starts_with(b"{") && self.is_line {
+            // Not a record.
+            let text = String::from_utf8_lossy(bytes);
+            for hit in self.redactor.find_deep(None, &text) {
+                let (kind, spot, parts) = (hit.kind.to_owned(), Spot::Damage, parts_of(&hit));
+                let (value, is_more) = (hit.value, false);
+                finds.push(Find { line, offset, kind, spot, value, parts, is_more });
+            }
+            if finds.len() == before && self.cover.is_some_and(|cover| cover.stands_in(bytes)) {
+                finds.push(Look::known(line, offset));
+            }
+            return;
+        }
+        let mut key = KeyLines::default();
+        each_string(bytes, |string| {
+            let text = unescape(&bytes[string.range.clone()]);
+            let make = |kind: &str, value: &[u8], parts, is_more| Find {
+                line,
+                offset,
+                kind: kind.to_owned(),
+                spot: spot_of(bytes, string.range.start),
+                value: value.to_vec(),
+                parts,
+                is_more,
+            };
+            let is_line = string.member.is_none() && !string.is_name;
+            if is_line && let Some((which, range)) = key.line(&text) {
+                let value = &text.as_bytes()[range];
+                finds.push(make("private-key", value, Vec::new(), which == KeyLine::More));
+                return;
+            }
+            for hit in self.redactor.find_deep(string.member.as_deref(), &text) {
+                finds.push(make(hit.kind, &hit.value, parts_of(&hit), false));
+            }
+        });
+        if finds.len() == before && self.cover.is_some_and(|cover| cover.stands_in(bytes)) {
+            finds.push(Look::known(line, offset));
+        }
+    }
+
+    /// A secret that is known, in a form in which it is not recognized.
+    fn known(line: u64, offset: u64) -> Find {
+        let (spot, kind) = (Spot::Record, "known-secret".to_owned());
+        Find { line, offset, kind, spot, value: Vec::new(), parts: Vec::new(), is_more: false }
+    }
+
+    fn json(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
+        let mut finds = Vec::new();
+        let bytes = read_at(self.file, range.start, range.end - range.start)?;
+        self.line(&bytes, 0, 0, &mut finds);
+        for find in &mut finds {
+            find.spot = Spot::File;
+        }
+        Ok((finds, 0))
+    }
+
+    fn text(&self, range: Range<u64>) -> crate::Result<(Vec<Find>, u64)> {
+        let finds = self.text_in(range.clone(), self.length)?;
+        let bytes = read_at(self.file, range.start, range.end - range.start)?;
+        Ok((finds, memchr::memchr_iter(b'\n', &bytes).count() as u64))
+    }
+
+    /// What begins in a range of a text that ends at `end`.
+    fn text_in(&self, range: Range<u64>, end: u64) -> crate::Result<Vec<Find>> {
+        let bytes = read_at(self.file, range.start, end.min(range.end + OVERLAP) - range.start)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let mut finds = Vec::new();
+        for hit in self.redactor.find_deep(None, &text) {
+            if hit.range.start < length {
+                let before = &text.as_bytes()[..hit.range.start];
+                let line = memchr::memchr_iter(b'\n', before).count() as u64;
+                let parts = parts_of(&hit);
+                let (kind, spot) = (hit.kind.to_owned(), Spot::File);
+                let (value, is_more) = (hit.value, false);
+                finds.push(Find { line, offset: 0, kind, spot, value, parts, is_more });
+            }
+        }
+        if finds.is_empty() && self.cover.is_some_and(|cover| cover.stands_in(&bytes)) {
+            finds.push(Find { spot: Spot::File, ..Look::known(0, 0) });
+        }
+        Ok(finds)
+    }
+}
