@@ -10,19 +10,20 @@ mod deflate;
 mod git;
 mod hashes;
 mod manifest;
-mod redacted;
 mod unpack;
 mod zip;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use sha2::{Digest, Sha256};
 use transcript::conversation::place::{Session, Thing, working_directory};
 use transcript::conversation::preview::preview;
-use transcript::format::secret::{Mask, Redactor};
+use transcript::format::secret::{Cover, Redactor};
 use transcript::format::threads;
 
 pub use git::repository;
@@ -32,8 +33,8 @@ pub use unpack::{Became, Pack, Unpacked, UnpackedSession, Unpacking};
 
 use crate::all_files::{AllFiles, SessionFile};
 use crate::error::Error;
+use crate::redact::{self, Looked, look_through, name_without};
 use deflate::Pool;
-use redacted::redacted_copy;
 use zip::Writer;
 
 const PAGE: &str = include_str!("pack/page.html");
@@ -45,7 +46,7 @@ const END_OF_PAGE: &str = "\n</script>\n</body>\n</html>\n";
 pub struct Packing<'a> {
     pub sessions: &'a [Session],
     /// Finds the secrets that are removed; `None`: nothing is.
-    pub redactor: Option<&'a Redactor>,
+    pub redactor: Option<&'a Arc<Redactor>>,
     /// The name and version of the program.
     pub made_by: &'a str,
 }
@@ -98,10 +99,22 @@ fn one(
     manifest: &mut Manifest,
     left: &mut Vec<(PathBuf, &'static str)>,
 ) -> Result<PackedSession, Error> {
-    let seen = preview(&session.path)?;
-    let mut mask = packing.redactor.map_or_else(Mask::none, Mask::new);
-    let mut shown = |text: Option<String>| text.map(|text| mask.text(&text).into_owned());
-    let cwd = working_directory(session)?;
+    let mut seen = preview(&session.path)?;
+    let hiding = packing.redactor.map(|redactor| Hiding::of(session, redactor)).transpose()?;
+    if let Some(hiding) = &hiding {
+        for (kind, count) in hiding.looked.times() {
+            *manifest.secrets.entry(kind).or_default() += count;
+        }
+        if !hiding.cover.values().is_empty() {
+            // A prompt is cut off there, and a part of a secret is not recognized.
+            seen.prompt = None;
+        }
+    }
+    let shown = |text: Option<String>| match &hiding {
+        Some(hiding) => text.map(|text| hiding.cover.text(&text).unwrap_or(text)),
+        None => text,
+    };
+    let cwd = shown(working_directory(session)?);
     let git = cwd.as_ref().and_then(|cwd| repository(Path::new(cwd)));
     let mut packed = PackedSession {
         id: session.id.to_string(),
@@ -114,7 +127,10 @@ fn one(
     };
     left.extend(files.skipped.iter().cloned());
     for file in &files.files {
-        let name = name_of(session, file);
+        let name = name_of(session, file).map(|name| match &hiding {
+            Some(hiding) => name_without(Path::new(&name), &hiding.cover).to_string_lossy().into(),
+            None => name,
+        });
         let thing = file.thing.name().to_owned();
         let named = name.map(|name| PackedFile { name, thing, size: 0, sha256: String::new() });
         let named = named.filter(|named| manifest::place(&session.id, named).is_some());
@@ -123,41 +139,44 @@ fn one(
             continue;
         };
         let open = || files::open(&file.path).map_err(Error::unreadable(&file.path));
-        let unreadable = || Error::unreadable(&file.path);
-        if let Some(redactor) = packing.redactor.filter(|_| is_free_form(file.thing)) {
-            let tried = redacted_copy(file.thing, &open()?, redactor, &mut io::sink());
-            if tried.map_err(unreadable())?.is_none() {
-                left.push((file.path.clone(), "it is not text, and seems to contain a secret"));
-                continue;
-            }
-        }
-        let source = open()?;
+        let mut source = match &hiding {
+            Some(hiding) => hiding.copy(file)?,
+            None => open()?,
+        };
         let made = writer.member(&member.name, pool, |out| {
             let mut out = Hashed { out, hash: Sha256::new(), size: 0 };
-            let hidden = match packing.redactor {
-                Some(redactor) => redacted_copy(file.thing, &source, redactor, &mut out)?,
-                None => copy(&source, &mut out)?,
-            };
-            Ok((hidden.unwrap_or_default(), out.size, format!("{:x}", out.hash.finalize())))
+            io::copy(&mut source, &mut out)?;
+            Ok((out.size, format!("{:x}", out.hash.finalize())))
         });
-        let (hidden, size, sha256) = made.map_err(Error::unwritable("the pack"))?;
-        for (kind, count) in hidden {
-            *manifest.secrets.entry(kind).or_default() += count;
-        }
-        (member.size, member.sha256) = (size, sha256);
+        (member.size, member.sha256) = made.map_err(Error::unwritable("the pack"))?;
         packed.members.push(member);
     }
     Ok(packed)
 }
 
-/// Whether a file can contain anything, also what is not text.
-fn is_free_form(thing: Thing) -> bool {
-    !matches!(thing, Thing::Transcript | Thing::Agent | Thing::AgentMeta | Thing::Todos)
+/// What is hidden in the files of a session: exactly what `redact` hides.
+struct Hiding {
+    looked: Looked,
+    cover: Arc<Cover>,
 }
 
-fn copy(mut source: &File, out: &mut dyn Write) -> io::Result<Option<redacted::Hidden>> {
-    io::copy(&mut source, out)?;
-    Ok(Some(redacted::Hidden::new()))
+impl Hiding {
+    fn of(session: &Session, redactor: &Arc<Redactor>) -> Result<Hiding, Error> {
+        let mut looked = look_through(session, redactor)?;
+        let cover = Arc::new(Cover::new(redactor.clone(), mem::take(&mut looked.values)));
+        Ok(Hiding { looked, cover })
+    }
+
+    /// A copy of a file without secrets, which was searched again. It has no name, so nothing is
+    /// left of it.
+    fn copy(&self, file: &SessionFile) -> Result<File, Error> {
+        let known = self.looked.files.iter().find(|(_, path, _)| *path == file.path);
+        let lines = known.map(|(.., found)| found.lines.as_slice());
+        let mut copy = tempfile::tempfile().map_err(Error::unwritable("a temporary file"))?;
+        redact::write_to(file.thing, (&file.path, lines), &self.cover, &mut copy)?;
+        copy.rewind().map_err(Error::unwritable("a temporary file"))?;
+        Ok(copy)
+    }
 }
 
 /// The name of a file in a pack; `None` if it does not go there.

@@ -5,6 +5,7 @@
 //! before it is put anywhere; a link that leads out of the home is not followed; the file with the
 //! client's credentials is never read.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,17 @@ pub struct Looked {
     pub values: Values,
     /// The files, the session's own first.
     pub files: Vec<(Thing, PathBuf, Survey)>,
+}
+
+impl Looked {
+    /// How often a secret was recognized, by kind.
+    pub fn times(&self) -> BTreeMap<String, u64> {
+        let mut times = BTreeMap::new();
+        for seen in self.files.iter().flat_map(|(.., found)| &found.seen) {
+            *times.entry(seen.kind.clone()).or_default() += 1;
+        }
+        times
+    }
 }
 
 /// Looks through a session and everything that belongs to it alone.
@@ -71,6 +83,35 @@ fn by_name(path: &Path) -> Form {
     }
 }
 
+/// Writes a file of a session without its secrets, and searches what it wrote. `lines` are the
+/// offsets of the lines on which secrets were recognized, if the file was looked through.
+pub(crate) fn write_to(
+    thing: Thing,
+    (from, lines): (&Path, Option<&[u64]>),
+    cover: &Arc<Cover>,
+    out: &mut File,
+) -> Result<(), Error> {
+    let made = match thing {
+        Thing::Transcript | Thing::Agent => write_records(from, lines, None, cover, out),
+        _ => files::open(from).and_then(|file| hide(form_of(thing, from), &file, cover, out)),
+    };
+    made.map_err(Error::unwritable::<io::Error>(from))?;
+    rescan(out, form_of(thing, from), cover, from)
+}
+
+fn write_records(
+    from: &Path,
+    lines: Option<&[u64]>,
+    ids: Option<&Renames>,
+    cover: &Arc<Cover>,
+    out: &mut File,
+) -> io::Result<()> {
+    let subject = Subject::open(from, Rules::newest())?;
+    let change = change::redact(&subject, cover, lines)?;
+    change::write(&subject, &change, ids, out)?;
+    Ok(())
+}
+
 /// Writes a file that belongs to a session without its secrets, and with new ids if there are any,
 /// to a new file, and searches that.
 pub(crate) fn write(
@@ -83,9 +124,7 @@ pub(crate) fn write(
     let out = &mut files::create_private(temp)?;
     let form = form_of(thing, from);
     if thing == Thing::Agent {
-        let subject = Subject::open(from, Rules::newest())?;
-        let change = change::redact(&subject, cover, None)?;
-        change::write(&subject, &change, ids, out)?;
+        write_records(from, None, ids, cover, out)?;
     } else {
         let is_mapped = matches!(thing, Thing::AgentMeta | Thing::Todos | Thing::SideFile);
         let mapped = match ids.filter(|_| is_mapped) {
@@ -299,12 +338,14 @@ const OVERLAP: u64 = 128 << 10;
 
 impl Workshop {
     /// The files in these homes, in the journal and in the catalog in which a secret stands.
+    /// `settled` are files that were searched before, and whether a secret stands in them.
     pub fn elsewhere(
         &self,
         cover: &Cover,
         session: &Session,
         homes: &[PathBuf],
         catalog: Option<&Path>,
+        settled: &HashMap<PathBuf, bool>,
     ) -> Vec<Elsewhere> {
         let mut all: Vec<Elsewhere> = Vec::new();
         let folder = session.folder();
@@ -335,7 +376,11 @@ impl Workshop {
             all.len(),
             threads::count(),
             // What cannot be read is not known to have it.
-            |number| stands_in(&all[number].path, cover).unwrap_or(false),
+            |number| {
+                let path = &all[number].path;
+                let known = settled.get(path).copied();
+                known.unwrap_or_else(|| stands_in(path, cover).unwrap_or(false))
+            },
             |number, stands| {
                 if stands {
                     found.push(all[number].clone());

@@ -2,13 +2,14 @@
 //!
 //! Invariant: no output has a secret, or a part of one.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use transcript::client::change;
 use transcript::client::history::Rules;
 use transcript::conversation::place::{Session, is_agent};
-use transcript::format::secret::Cover;
+use transcript::format::secret::{Cover, Survey};
 use workshop::{
     Done, Elsewhere, Force, Job, Looked, Mode, Outcome, Place, Plan, Policy, Read, Stand, Verb,
 };
@@ -69,6 +70,10 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
     let read = Read::open(&session, rules)?;
     let looked = workshop::look_through(&session, &redactor)?;
     let mut redacted = counted(&looked);
+    let has_secrets = |(_, path, found): &(_, PathBuf, Survey)| {
+        (!found.seen.is_empty()).then(|| (path.clone(), true))
+    };
+    let settled: HashMap<PathBuf, bool> = looked.files.iter().filter_map(has_secrets).collect();
     let lines = looked.files.first().map(|(.., found)| found.lines.clone()).unwrap_or_default();
     let cover = Arc::new(Cover::new(redactor, looked.values));
     redacted.only_recognized = cover.unpursued();
@@ -81,7 +86,7 @@ pub(crate) fn redact(world: &mut World, args: &RedactArgs) -> Result<(), Failure
         return surgery::nothing(world, &job, &args.target, proof, "no secrets found");
     }
     surgery::carry_out_and(world, job, &args.target, rules, |world, job, outcome| {
-        finish(world, args, job, outcome, &cover, &mut redacted)?;
+        finish(world, args, job, outcome, (&cover, settled), &mut redacted)?;
         Ok(Some(redacted))
     })?;
     Ok(())
@@ -93,7 +98,7 @@ fn finish(
     args: &RedactArgs,
     job: &Job<'_>,
     outcome: &mut Outcome,
-    cover: &Arc<Cover>,
+    (cover, mut settled): (&Arc<Cover>, HashMap<PathBuf, bool>),
     redacted: &mut Redacted,
 ) -> Result<(), Failure> {
     let is_dry = args.target.dry_run;
@@ -102,11 +107,18 @@ fn finish(
         let files = workshop::write_files(job.session, path, cover, force)?;
         redacted.files = files.iter().map(|path| path.display().to_string()).collect();
     }
+    if job.policy.place == Place::InPlace && !is_dry {
+        settled.clear();
+    }
+    if let Done::Written { path, .. } = &outcome.done {
+        settled.insert(path.clone(), false);
+    }
     let homes = world.homes().map(|homes| homes.list).unwrap_or_default();
     let homes: Vec<PathBuf> = homes.into_iter().map(|home| home.root).collect();
     let catalog = CatalogArgs::default().path(world).ok();
-    let find =
-        |world: &World| world.workshop.elsewhere(cover, job.session, &homes, catalog.as_deref());
+    let find = |world: &World| {
+        world.workshop.elsewhere(cover, job.session, &homes, catalog.as_deref(), &settled)
+    };
     let mut stands = find(world);
     if args.everywhere && !is_dry {
         everywhere(world, &stands, job, cover, &homes, redacted)?;
@@ -231,12 +243,10 @@ fn counted(looked: &Looked) -> Redacted {
     }
     for (thing, _, found) in &looked.files {
         for seen in &found.seen {
-            match redacted.kinds.iter_mut().find(|one| one.kind == seen.kind) {
-                Some(one) => one.times += 1,
-                None => {
-                    let kind = seen.kind.clone();
-                    redacted.kinds.push(KindCount { kind, secrets: 0, times: 1 });
-                }
+            if let Some(one) = redacted.kinds.iter_mut().find(|one| one.kind == seen.kind) {
+                one.times += 1;
+            } else {
+                redacted.kinds.push(KindCount { kind: seen.kind.clone(), secrets: 0, times: 1 });
             }
             let (file, place) = (thing.name(), seen.spot.name());
             let known =

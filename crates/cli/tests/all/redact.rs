@@ -346,7 +346,7 @@ fn no_secret_of_any_kind_leaves_from_any_place() {
     }
     let out = env.path(&format!("out/projects/-home-dev-demo/{SESSION}.jsonl"));
     let out = std::fs::read_to_string(out).unwrap();
-    assert!(out.contains("[redacted "));
+    assert!(out.contains("[redacted:"));
     assert_eq!(leaks(&texts(&out), &probes), []);
     assert_eq!(leaks(&out, &probes), []);
     // Counted, and never told. Of each code so many findings are told, so one kind at a time.

@@ -322,6 +322,26 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
         return simdutf8::basic::from_utf8(inner)
             .map_or_else(|_| String::from_utf8_lossy(inner), Cow::Borrowed);
     }
+    // Checked before, so that what is decoded need not be.
+    if let Ok(text) = simdutf8::basic::from_utf8(inner) {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(slash) = memchr::memchr(b'\\', rest.as_bytes()) {
+            let (character, used) = escape(&rest.as_bytes()[slash..]);
+            // An escape may end within a character that does not belong there.
+            let Some(next) = rest.get(slash + used..) else { return lossy(inner) };
+            out.push_str(&rest[..slash]);
+            out.push(character);
+            rest = next;
+        }
+        out.push_str(rest);
+        return Cow::Owned(out);
+    }
+    lossy(inner)
+}
+
+/// Decodes a text that may not be UTF-8.
+fn lossy(inner: &[u8]) -> Cow<'_, str> {
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner;
     while let Some(slash) = memchr::memchr(b'\\', rest) {
@@ -332,10 +352,7 @@ pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
         rest = &rest[slash + used..];
     }
     out.extend_from_slice(rest);
-    match String::from_utf8(out) {
-        Ok(text) => Cow::Owned(text),
-        Err(bad) => Cow::Owned(String::from_utf8_lossy(bad.as_bytes()).into_owned()),
-    }
+    Cow::Owned(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// The character that an escape represents, and how many bytes the escape takes.

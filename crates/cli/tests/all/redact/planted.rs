@@ -375,3 +375,37 @@ fn files_go_beside_the_file_of_the_user_only_on_request() {
     let result = fs::read_to_string(env.path("clean/s/tool-results/r.txt")).unwrap();
     assert_eq!(result, "[redacted:github-token:1]");
 }
+
+/// Who unpacks a pack gets what `redact` writes, byte for byte.
+#[test]
+fn a_pack_has_what_redact_writes() {
+    let secrets = secrets(&mut Rng::new(21));
+    let env = Env::bare();
+    plant(&env, &secrets);
+    let out = env.path(&format!("clean/{SESSION}.jsonl")).display().to_string();
+    env.put("clean/x", "");
+    for args in [
+        &["redact", SESSION, "-o", &out, "--with-files"][..],
+        &["pack", SESSION, "-o", "pack.html"],
+        &["--home", "new", "unpack", "pack.html", "--yes"],
+    ] {
+        let output = env.output(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {errors}");
+    }
+    let unpacked = files(&env.path("new"));
+    assert_eq!(left(&unpacked, &secrets), Vec::<String>::new());
+    let below = |all: &[PathBuf], marker: &str| -> Vec<(PathBuf, Vec<u8>)> {
+        let all = all.iter().filter_map(|path| {
+            let text = path.display().to_string();
+            let (_, inside) = text.split_once(marker)?;
+            Some((PathBuf::from(inside), fs::read(path).unwrap()))
+        });
+        all.collect()
+    };
+    let clean = below(&files(&env.path("clean")), &format!("clean/{SESSION}"));
+    let project = unpacked.iter().find(|path| path.ends_with(format!("{SESSION}.jsonl"))).unwrap();
+    let project = project.with_extension("").display().to_string();
+    assert!(clean.len() > 3);
+    assert_eq!(below(&unpacked, &project), clean);
+}

@@ -224,7 +224,7 @@ pub(super) fn member(name: &[u8], value: &[u8]) -> Option<Range<usize>> {
 }
 
 /// The length of the shortest value that counts as a secret because of its name.
-const SHORTEST: usize = 8;
+pub(super) const SHORTEST: usize = 8;
 
 /// The value that is assigned to a name that means a secret.
 pub(super) fn assigned(text: &[u8], anchor: Range<usize>) -> Option<Range<usize>> {

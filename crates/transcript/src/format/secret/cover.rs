@@ -140,8 +140,7 @@ impl Cover {
         each_string(line, |string| {
             let inner = &line[string.range.clone()];
             let text = unescape(inner);
-            let is_line = string.member.is_none() && !string.is_name;
-            let of_key = if is_line { key.line(&text) } else { None };
+            let of_key = if string.is_in_list() { key.line(&text) } else { None };
             let shown = match of_key {
                 Some((_, range)) => {
                     // The last line of a key may be too short to be known.
@@ -149,7 +148,7 @@ impl Cover {
                     let placeholder = self.placeholder(last, "private-key");
                     Some(format!("{}{placeholder}{}", &text[..range.start], &text[range.end..]))
                 }
-                None => self.text_in(string.member.as_deref(), &text),
+                None => self.text_in(string.member.map(unescape).as_deref(), &text),
             };
             if let Some(shown) = shown {
                 out.extend_from_slice(&line[done..string.range.start - 1]);

@@ -10,7 +10,7 @@ use base64::Engine as _;
 
 use super::border::begins;
 use super::canon::gutter;
-use super::context::LENIENT;
+use super::context::{self, LENIENT};
 use super::shape::{Class, Text};
 use super::table::TABLE;
 use super::words;
@@ -41,6 +41,11 @@ impl Redactor {
         self.find_to(member, text, DEPTH)
     }
 
+    /// Whether a text of this length is too short for a secret.
+    pub(super) fn needs_more(&self, length: usize) -> bool {
+        self.custom.is_empty() && length < context::SHORTEST
+    }
+
     fn find_to<'a>(&'a self, member: Option<&str>, text: &str, depth: usize) -> Vec<Hit<'a>> {
         let bytes = text.as_bytes();
         let mut anchors = Vec::new();
@@ -67,6 +72,9 @@ impl Redactor {
                 data.push(run);
             }
         });
+        if found.is_empty() && coded.is_empty() && anchors.is_empty() {
+            return Vec::new();
+        }
         let is_data = |range: &Range<usize>| {
             let next = data.partition_point(|run| run.start < range.start);
             next.checked_sub(1).is_some_and(|at| range.end <= data[at].end)
@@ -173,8 +181,37 @@ fn lead(line: &[u8]) -> usize {
     number + line[number..].iter().take(8).take_while(|byte| b"+> \t".contains(byte)).count()
 }
 
+/// The six bits that a character of base64 stands for, in both of its alphabets; 64 for others.
+const SIX_BITS: [u8; 256] = {
+    let mut table = [64; 256];
+    let mut bits = 0;
+    while bits < 64 {
+        let byte = match bits {
+            0..26 => b'A' + bits,
+            26..52 => b'a' + bits - 26,
+            52..62 => b'0' + bits - 52,
+            62 => b'+',
+            _ => b'/',
+        };
+        table[byte as usize] = bits;
+        bits += 1;
+    }
+    table[b'-' as usize] = 62;
+    table[b'_' as usize] = 63;
+    table
+};
+
 fn is_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
+    SIX_BITS[usize::from(byte)] < 64
+}
+
+/// Whether sixteen characters of base64 are text.
+fn begins_text(characters: &[u8]) -> bool {
+    characters.as_chunks::<4>().0.iter().all(|group| {
+        let bits =
+            group.iter().fold(0, |bits, byte| bits << 6 | u32::from(SIX_BITS[usize::from(*byte)]));
+        bits.to_be_bytes()[1..].iter().all(|byte| is_text(*byte))
+    })
 }
 
 /// Calls `take` with each run of base64, which may go over several lines.
@@ -223,12 +260,7 @@ impl Decoded {
     /// Decodes a run, if it is text.
     fn of(text: &[u8], run: &Range<usize>) -> Option<Decoded> {
         // A path or a name may be glued to the front.
-        let first: Vec<u8> =
-            text[run.clone()].iter().take(SHORTEST_RUN).map(|byte| standard(*byte)).collect();
-        let skip = (0..4).find(|skip| {
-            let decoded = LENIENT.decode(&first[*skip..*skip + 16]);
-            decoded.is_ok_and(|decoded| decoded.iter().all(|byte| is_text(*byte)))
-        })?;
+        let skip = (0..4).find(|skip| begins_text(&text[run.start + skip..][..16]))?;
         let places = run.clone().filter(|at| is_base64(text[*at])).skip(skip);
         let places: Vec<usize> = places.collect();
         let characters: Vec<u8> = places.iter().map(|at| standard(text[*at])).collect();

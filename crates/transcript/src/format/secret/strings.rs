@@ -2,20 +2,24 @@
 //!
 //! Invariant: works on any bytes; what is not JSON has strings, too: whatever is between quotes.
 
-use std::borrow::Cow;
 use std::ops::Range;
-
-use crate::format::json::unescape;
 
 /// A string of a line.
 #[derive(Debug)]
 pub(super) struct Quoted<'a> {
     /// The range of what is between the quotes.
     pub(super) range: Range<usize>,
-    /// The name of the member whose value it is.
-    pub(super) member: Option<Cow<'a, str>>,
+    /// The name of the member whose value it is, as it is written.
+    pub(super) member: Option<&'a [u8]>,
     /// It is the name of a member.
     pub(super) is_name: bool,
+}
+
+impl Quoted<'_> {
+    /// Whether it stands in a list, where it may be a line of something longer.
+    pub(super) fn is_in_list(&self) -> bool {
+        self.member.is_none() && !self.is_name
+    }
 }
 
 /// Calls `take` for each string of a line. A string without an end counts up to the end of the
@@ -33,7 +37,7 @@ pub(super) fn each_string<'a>(line: &'a [u8], mut take: impl FnMut(Quoted<'a>)) 
         let after = (end + 1).min(line.len());
         let blank = line[after..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let is_name = line.get(after + blank) == Some(&b':');
-        let member = name.take().filter(|_| !is_name).map(|name| unescape(&line[name]));
+        let member = name.take().filter(|_| !is_name).map(|name| &line[name]);
         take(Quoted { range: start..end, member, is_name });
         if is_name {
             name = Some(start..end);

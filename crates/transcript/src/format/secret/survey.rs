@@ -225,6 +225,9 @@ impl Look<'_> {
         }
         let mut key = KeyLines::default();
         each_string(bytes, |string| {
+            if self.redactor.needs_more(string.range.len()) && !string.is_in_list() {
+                return;
+            }
             let text = unescape(&bytes[string.range.clone()]);
             let make = |kind: &str, value: &[u8], parts, is_more| Find {
                 line,
@@ -235,13 +238,14 @@ impl Look<'_> {
                 parts,
                 is_more,
             };
-            let is_line = string.member.is_none() && !string.is_name;
-            if is_line && let Some((which, range)) = key.line(&text) {
+            if string.is_in_list()
+                && let Some((which, range)) = key.line(&text)
+            {
                 let value = &text.as_bytes()[range];
                 finds.push(make("private-key", value, Vec::new(), which == KeyLine::More));
                 return;
             }
-            for hit in self.redactor.find_deep(string.member.as_deref(), &text) {
+            for hit in self.redactor.find_deep(string.member.map(unescape).as_deref(), &text) {
                 finds.push(make(hit.kind, &hit.value, parts_of(&hit), false));
             }
         });

@@ -168,6 +168,9 @@ pub(super) enum Named {
     Pair,
 }
 
+/// How much of the end of a name is looked at.
+const LONGEST_NAME: usize = 96;
+
 /// Whether values with that name are secrets, and of which kind.
 pub(super) fn named(name: &[u8]) -> Option<Named> {
     const KEYS: &[&str] = &[
@@ -220,8 +223,15 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         "b64",
         "base64",
     ];
-    let mut flat: Vec<u8> = Vec::with_capacity(name.len());
-    flat.extend(name.iter().filter(|byte| byte.is_ascii_alphabetic()).map(u8::to_ascii_lowercase));
+    // Only the end of a name counts.
+    let name = &name[name.len().saturating_sub(LONGEST_NAME)..];
+    let mut letters = [0; LONGEST_NAME];
+    let mut length = 0;
+    for byte in name.iter().filter(|byte| byte.is_ascii_alphabetic()) {
+        letters[length] = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    let mut flat = &letters[..length];
     let has_end =
         |flat: &[u8], ends: &[&str]| ends.iter().any(|end| flat.ends_with(end.as_bytes()));
     // Several suffixes may follow each other: `API_KEY_PROD_OLD`.
@@ -229,14 +239,14 @@ pub(super) fn named(name: &[u8]) -> Option<Named> {
         if flat == b"auth" || flat == b"basicauth" {
             return Some(Named::Pair);
         }
-        if has_end(&flat, PASSWORDS) || flat == b"pass" || is_pass(name) {
+        if has_end(flat, PASSWORDS) || flat == b"pass" || is_pass(name) {
             return Some(Named::Password);
         }
-        if has_end(&flat, KEYS) {
+        if has_end(flat, KEYS) {
             return Some(Named::Key);
         }
         let suffix = SUFFIXES.iter().find(|suffix| flat.ends_with(suffix.as_bytes()))?;
-        flat.truncate(flat.len() - suffix.len());
+        flat = &flat[..flat.len() - suffix.len()];
     }
     None
 }
