@@ -12,10 +12,12 @@ mod forget;
 mod known;
 mod ledger;
 mod list;
+mod messages;
 mod places;
 mod refresh;
 mod schema;
 mod store;
+mod varint;
 mod verify;
 
 use std::fs;
@@ -206,7 +208,7 @@ impl Catalog {
         Ok(Status {
             files: number("SELECT count(*) FROM file WHERE NOT is_deleted")?,
             deleted: number("SELECT count(*) FROM file WHERE is_deleted")?,
-            messages: number("SELECT count(*) FROM message")?,
+            messages: number("SELECT coalesce(sum(count), 0) FROM messages")?,
             source: number("SELECT coalesce(sum(size), 0) FROM file WHERE NOT is_deleted")?,
             bytes: pages * number("PRAGMA page_size")?,
         })

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rusqlite::types::ValueRef;
 use transcript::conversation::place::Home;
-use transcript::conversation::usage::{Ledger, LedgerEntry};
+use transcript::conversation::usage::{Ledger, LedgerEntry, MessageUsage, Usage};
 use transcript::format::secret::Redactor;
 use transcript::format::time::Time;
 
@@ -69,14 +69,12 @@ fn contents(catalog: &Catalog) -> BTreeSet<String> {
     for query in [
         "SELECT path, session, is_agent, size, read_to, lines, hex(tail), is_deleted, cwd, title, prompt, \
          branch, version, started, ended, records, prompts FROM file",
-        "SELECT path, message.* FROM message JOIN file ON number = message.file",
+        "SELECT path, count, hex(list) FROM messages JOIN file ON number = file",
         "SELECT f.path, t.path, tool, calls FROM touched t JOIN file f ON number = file",
         "SELECT path, term, col, doc % 1048576, offset FROM temp.word JOIN file ON number = doc / 1048576",
     ] {
         let mut statement = db.prepare(query).unwrap();
-        let columns: Vec<usize> = (0..statement.column_count())
-            .filter(|at| !query.contains("message.*") || *at != 1)
-            .collect();
+        let columns: Vec<usize> = (0..statement.column_count()).collect();
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             let cells = columns.iter().map(|at| match row.get_ref(*at).unwrap() {
@@ -380,6 +378,11 @@ fn a_catalog_of_an_older_version_is_completed_and_keeps_deleted_sessions() {
         [home.to_string_lossy()],
     )
     .unwrap();
+    old.execute_batch(
+        "INSERT INTO message VALUES (1, 'm1', 'opus', 1, 2, 3, 4, 5, 6, 7, 1, 'standard', NULL, \
+         'Bash', 2, 9, 3, 'gone', 1)",
+    )
+    .unwrap();
     let marks = format!("PRAGMA application_id = {}; PRAGMA user_version = 1", schema::APPLICATION);
     old.execute_batch(&marks).unwrap();
     drop(old);
@@ -389,6 +392,33 @@ fn a_catalog_of_an_older_version_is_completed_and_keeps_deleted_sessions() {
     // Read all again: the deleted one still stays.
     catalog.forget_contents().unwrap();
     assert_eq!(world.refresh(&mut catalog).read, 1);
+    let ledger = catalog.ledger(std::slice::from_ref(&home)).unwrap();
+    let kept: Vec<&MessageUsage> = ledger.entries.iter().map(|entry| &entry.message).collect();
+    let wanted = MessageUsage {
+        id: "m1".to_owned(),
+        model: Some("opus".into()),
+        usage: Usage {
+            input: 1,
+            output: 2,
+            cache_5m: 3,
+            cache_1h: 4,
+            cache_read: 5,
+            searches: 6,
+            fetches: 7,
+            at_least: false,
+        },
+        tier: Some("standard".into()),
+        speed: None,
+        tool: Some("Bash".into()),
+        records: 2,
+        time: Some(Time(9)),
+        line: 3,
+        session: Some("gone".into()),
+        is_sidechain: true,
+    };
+    assert_eq!(kept, [&wanted]);
+    let found = "SELECT rowid / 1048576 FROM text WHERE text MATCH 'old'";
+    assert_eq!(catalog.connection.query_row(found, [], |row| row.get(0)), Ok(1_i64));
     let sessions = catalog.sessions(&[home]).unwrap();
     let gone = sessions.iter().find(|session| session.id == "gone").unwrap();
     assert_eq!((gone.seen.title.as_deref(), gone.is_deleted), (Some("old"), true));
@@ -414,7 +444,7 @@ fn a_wrong_catalog_is_noticed() {
     };
     assert!(verify(&mut catalog).is_empty());
     for (change, wanted) in [
-        ("UPDATE message SET output = 6", "one.jsonl: messages of the API"),
+        ("UPDATE messages SET list = x'00'", "one.jsonl: messages of the API"),
         (
             "UPDATE file SET title = 'x' WHERE session = 'two'",
             "two.jsonl: what is known of the file",

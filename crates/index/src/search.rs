@@ -166,7 +166,7 @@ impl Catalog {
             scores[*at] = (scores[*at] + 0.1) * recency(&candidates[*at], wish.now);
         }
         order.sort_by(|a, b| {
-            let path = |at: usize| candidates[at].session.as_ref().map(|one| one.path.clone());
+            let path = |at: usize| candidates[at].session.as_ref().map(|one| &one.path);
             scores[*b].total_cmp(&scores[*a]).then_with(|| path(*a).cmp(&path(*b)))
         });
         if query.patterns.is_empty() {

@@ -7,6 +7,7 @@
 mod agents;
 mod block;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -210,6 +211,7 @@ struct Keys<'a> {
     projects: HashMap<&'a Path, &'a str>,
     agents: Agents,
     blocks: Blocks,
+    last_day: RefCell<(Option<i64>, String)>,
 }
 
 impl<'a> Keys<'a> {
@@ -232,11 +234,25 @@ impl<'a> Keys<'a> {
             } else {
                 Blocks::default()
             },
+            last_day: RefCell::new((None, UNKNOWN.to_owned())),
         }
     }
 
     fn is_estimate(&self, key: &str) -> bool {
         self.by == By::Block && key.parse().is_ok_and(|start| !self.blocks.is_reported(start))
+    }
+
+    /// The name of a day. Neighbours mostly were made in the same quarter of an hour, in which no
+    /// day begins and no clock is changed.
+    fn day_of(&self, time: Option<Time>) -> String {
+        const QUARTER: i64 = 15 * 60 * 1_000;
+        let quarter = time.map(|time| time.0.div_euclid(QUARTER));
+        let mut last = self.last_day.borrow_mut();
+        if last.0 != quarter {
+            let name = day(time, self.zone).map_or(UNKNOWN.to_owned(), |date| date.to_string());
+            *last = (quarter, name);
+        }
+        last.1.clone()
     }
 
     fn of(&self, entry: &LedgerEntry) -> String {
@@ -246,7 +262,7 @@ impl<'a> Keys<'a> {
             day(message.time, self.zone).map_or(UNKNOWN.to_owned(), name)
         };
         match self.by {
-            By::Day => date(&|date| date.to_string()),
+            By::Day => self.day_of(message.time),
             By::Week => date(&|date| {
                 let back = i64::from(date.weekday().to_monday_zero_offset());
                 let monday = date.checked_sub(jiff::Span::new().days(back));

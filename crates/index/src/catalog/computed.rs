@@ -277,9 +277,9 @@ fn write_turns(db: &Connection, file: &KnownFile, computed: &Computed) -> rusqli
             row.result_bytes.map(integer),
         ])?;
     }
-    let mut update = db.prepare_cached("UPDATE message SET turn = ? WHERE file = ? AND id = ?")?;
+    let mut insert = db.prepare_cached("INSERT OR REPLACE INTO message_turn VALUES (?, ?, ?)")?;
     for (id, turn) in &computed.messages {
-        update.execute(params![integer(*turn as u64), file.number, id])?;
+        insert.execute(params![file.number, id, integer(*turn as u64)])?;
     }
     let stamp = file.stamp;
     db.prepare_cached("INSERT INTO turns_read VALUES (?, ?, ?, ?)")?.execute(params![

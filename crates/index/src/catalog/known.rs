@@ -39,7 +39,8 @@ impl Catalog {
         let mut all = Vec::new();
         let mut statement = self.connection.prepare_cached(
             "SELECT session, path, project, size, modified, is_deleted, prompts, title, prompt, cwd, \
-             branch, version, started, ended FROM file WHERE home = ? AND NOT is_agent",
+             branch, version, started, ended FROM file NOT INDEXED WHERE home = ? \
+             AND NOT is_agent",
         )?;
         for home in homes {
             let rows = statement.query_map([home.to_string_lossy()], |row| {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use transcript::Session;
 use transcript::conversation::place::{Home, agents};
-use transcript::conversation::usage::{FileMessages, Ledger, MessageUsage};
+use transcript::conversation::usage::{FileMessages, Ledger};
 use transcript::format::threads;
 use transcript::format::time::Time;
 
 use super::list::{KnownFile, Plan};
+use super::messages::{MessageList, damaged};
 use super::{Catalog, CatalogError, delta};
 
 impl Catalog {
@@ -103,28 +104,29 @@ impl Catalog {
     }
 
     fn known_messages(&self, files: &[KnownFile]) -> rusqlite::Result<Vec<FileMessages>> {
-        let mut messages: HashMap<i64, Vec<MessageUsage>> =
-            files.iter().map(|file| (file.number, Vec::new())).collect();
         // A scan of all messages is faster than many small queries, but not than few.
         if files.len() < FEW {
-            for (number, list) in &mut messages {
-                self.messages_of(*number, |message| list.push(message))?;
-            }
-        } else {
-            let mut numbers: Vec<i64> = messages.keys().copied().collect();
-            let middle = numbers.len() / 2;
-            let middle = *numbers.select_nth_unstable(middle).1;
-            for (file, message) in self.messages_by_halves(middle)?.into_iter().flatten() {
-                if let Some(list) = messages.get_mut(&file) {
-                    list.push(message);
-                }
-            }
+            let known = files.iter().map(|file| {
+                Ok(FileMessages::known(file.counted(), self.messages_of(file.number)?))
+            });
+            return known.collect();
         }
-        let known = files.iter().map(|file| {
-            let list = messages.remove(&file.number).unwrap_or_default();
-            FileMessages::known(file.counted(), list)
-        });
-        Ok(known.collect())
+        let lists: HashMap<i64, MessageList> = self.message_lists()?.into_iter().collect();
+        let mut known = Vec::with_capacity(files.len());
+        let groups: Vec<&[KnownFile]> = files.chunks(GROUP).collect();
+        let unpack = |at: usize| {
+            let unpacked = groups[at].iter().map(|file| {
+                let messages = lists.get(&file.number).map(|list| list.list().ok_or_else(damaged));
+                let messages = messages.transpose()?.unwrap_or_default();
+                Ok(FileMessages::known(file.counted(), messages))
+            });
+            unpacked.collect::<rusqlite::Result<Vec<FileMessages>>>()
+        };
+        threads::in_order(groups.len(), threads::count(), unpack, |_, group| {
+            known.extend(group?);
+            Ok::<(), rusqlite::Error>(())
+        })?;
+        Ok(known)
     }
 
     /// Remembers what the client reports of its five-hour limit: when it is reset, and how much of
@@ -151,3 +153,5 @@ impl Catalog {
 
 /// Below this number of files, their messages are asked for one file after the other.
 const FEW: usize = 64;
+/// The messages of so many files are unpacked at a time.
+const GROUP: usize = 128;

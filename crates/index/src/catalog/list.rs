@@ -186,7 +186,7 @@ impl Catalog {
         let mut all = Vec::new();
         let mut statement = self.connection.prepare_cached(
             "SELECT number, project, path, session, is_agent, size, modified, inode, read_to, lines, \
-             tail, is_deleted, cwd, records FROM file WHERE home = ?",
+             tail, is_deleted, cwd, records FROM file NOT INDEXED WHERE home = ?",
         )?;
         for home in homes {
             let rows = statement.query_map([home.to_string_lossy()], |row| {

@@ -14,6 +14,7 @@ use transcript::conversation::turn::{Step, Turn};
 
 use super::list::Stamp;
 use super::store::integer;
+use super::varint::{pull, push};
 use super::{Catalog, PATIENCE};
 
 /// Where a record is.
@@ -69,29 +70,6 @@ impl Places {
         };
         std::iter::from_fn(&mut next).collect()
     }
-}
-
-/// Adds a number, seven bits a byte, the lowest first.
-fn push(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(u8::try_from(number & 0x7f).unwrap_or(0) | 0x80);
-        number >>= 7;
-    }
-    bytes.push(u8::try_from(number).unwrap_or(0));
-}
-
-/// Takes a number from the start; `None` if there is none.
-fn pull(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 /// The records of a turn.

@@ -55,6 +55,8 @@ struct Whole {
     places: Option<Places>,
 }
 
+/// How many pieces may wait for the writer, for each thread that reads: pieces are of all sizes.
+const QUEUED: usize = 16;
 /// After how many bytes of files the work is committed. The text index writes what it has
 /// collected with each commit, and later joins the parts: fewer are better.
 const COMMITTED: u64 = 512 << 20;
@@ -139,7 +141,7 @@ impl Writer<'_> {
     /// Writes what so many threads read.
     fn write_from(&mut self, threads: usize) -> rusqlite::Result<()> {
         let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let (send, receive) = sync_channel::<Message>(threads * 2);
+        let (send, receive) = sync_channel::<Message>(threads * QUEUED);
         let (plan, work) = (self.plan, self.work);
         thread::scope(|scope| {
             for _ in 0..threads {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::{Catalog, CatalogError};
+use super::{Catalog, CatalogError, messages, store};
 
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -78,8 +78,10 @@ CREATE VIRTUAL TABLE text USING fts5(
 ";
 
 /// What each version added to the one before, the second version first. The second reads files
-/// again: only rows of deleted sessions cannot be made anew, and these stay.
-const UPGRADES: [&str; 2] = [
+/// again, and so does the fourth: only rows of deleted sessions cannot be made anew, and these stay
+/// ([`keep_deleted`]). Texts are words in lower case with spaces between them, so the simplest
+/// tokenizer is enough.
+const UPGRADES: [&str; 3] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -140,7 +142,46 @@ CREATE TABLE place (
     records BLOB NOT NULL
 );
 ",
+    "
+CREATE TABLE messages (
+    file INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
+    list BLOB NOT NULL
+);
+CREATE TABLE message_turn (
+    file INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    PRIMARY KEY (file, id)
+) WITHOUT ROWID;
+CREATE INDEX searched ON file (
+    home, number, project, session, is_agent, path, cwd, branch, started, ended, is_deleted
+);
+DELETE FROM turns_read;
+DROP TABLE text;
+CREATE VIRTUAL TABLE text USING fts5(
+    words, parts, meta,
+    content='', contentless_delete=1,
+    tokenize=\"ascii tokenchars '_'\"
+);
+INSERT INTO text (text, rank) VALUES ('hashsize', 67108864);
+UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
+",
 ];
+
+/// The version from which all messages of a file are one value.
+const LISTS: i32 = 4;
+
+/// Brings what is known of deleted sessions into the form of version 4.
+fn keep_deleted(db: &Connection) -> rusqlite::Result<()> {
+    messages::move_rows(db)?;
+    let mut statement = db.prepare("SELECT number FROM file WHERE is_deleted AND NOT is_agent")?;
+    let numbers: Vec<i64> =
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    numbers.into_iter().try_for_each(|number| store::add_title(db, number))?;
+    drop(statement);
+    db.execute_batch("DROP TABLE message")
+}
 
 impl Catalog {
     /// Makes the tables in a new file, and refuses one of another program or a newer version.
@@ -196,6 +237,9 @@ fn add_since(db: &Connection, version: i32) -> rusqlite::Result<()> {
     for (added, tables) in (2..).zip(UPGRADES) {
         if added > version {
             db.execute_batch(tables)?;
+        }
+        if added == LISTS && added > version {
+            keep_deleted(db)?;
         }
     }
     db.execute_batch(&format!("PRAGMA user_version = {VERSION};"))

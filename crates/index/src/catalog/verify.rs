@@ -17,11 +17,7 @@ const COMPARED: [(&str, &str); 3] = [
         "number, path, session, is_agent, size, read_to, lines, cwd, title, prompt, branch, \
          version, started, ended, records, prompts, forked_from",
     ),
-    (
-        "message",
-        "file, id, model, input, output, cache_5m, cache_1h, cache_read, searches, fetches, \
-         is_final, tier, speed, tool, records, time, line, session, is_sidechain",
-    ),
+    ("messages", "file, count, list"),
     ("touched", "file, path, tool, calls"),
 ];
 
@@ -124,7 +120,7 @@ impl Catalog {
         let of_file = |(file, what): &(i64, &str)| {
             let what = match *what {
                 "file" => "what is known of the file",
-                "message" => "messages of the API",
+                "messages" => "messages of the API",
                 "touched" => "files that were touched",
                 _ => "words",
             };

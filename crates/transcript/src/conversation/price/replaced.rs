@@ -85,6 +85,9 @@ impl Prices {
     /// A row for exactly this name; else one that names a model of the list, in any of its forms;
     /// else the list.
     fn price(&self, model: &str, speed: Option<&str>) -> Option<&Price> {
+        if self.replaced.is_empty() {
+            return known_at(model, speed);
+        }
         let lower = model.to_lowercase();
         let by_model = || {
             let mut rows = self.replaced.iter();

@@ -88,8 +88,10 @@ impl Ledger {
     pub fn new(mut files: Vec<FileMessages>) -> Ledger {
         // The order in which they are read changes nothing.
         files.sort_by(|one, other| one.source.path.cmp(&other.source.path));
+        let count = files.iter().map(|file| file.messages.len()).sum();
         let mut ledger = Ledger::default();
-        let mut known = EntriesById::default();
+        ledger.entries.reserve(count);
+        let mut known = EntriesById::with_capacity(count);
         let mut copies: Vec<Copy> = Vec::new();
         for FileMessages { source, messages } in files {
             let number = ledger.sources.len();
@@ -106,8 +108,12 @@ impl Ledger {
         for copy in copies {
             ledger.add_copy(copy, &mut shared);
         }
-        // Entries are large: the keys are sorted, and then each entry is moved once.
-        ledger.entries.sort_by_cached_key(|entry| (entry.source, entry.message.line));
+        // Mostly they are in order already. Entries are large: the keys are sorted, and then each
+        // entry is moved once.
+        let key = |entry: &LedgerEntry| (entry.source, entry.message.line);
+        if !ledger.entries.is_sorted_by_key(key) {
+            ledger.entries.sort_by_cached_key(key);
+        }
         ledger
     }
 
@@ -146,13 +152,17 @@ impl Ledger {
 }
 
 /// Finds entries by the ids of their messages, without a copy of the ids.
-#[derive(Default)]
 struct EntriesById {
     table: HashTable<usize>,
     hasher: DefaultHashBuilder,
 }
 
 impl EntriesById {
+    fn with_capacity(count: usize) -> EntriesById {
+        let table = HashTable::with_capacity(count);
+        EntriesById { table, hasher: DefaultHashBuilder::default() }
+    }
+
     /// The entry with this id. If there is none, the next one gets its place.
     fn find_or_add(&mut self, id: &str, entries: &[LedgerEntry]) -> Option<usize> {
         let id_of = |at: &usize| entries[*at].message.id.as_str();
