@@ -48,3 +48,4 @@ pub(crate) mod uncompress;
 pub(crate) mod undo;
 pub(crate) mod unpack;
 pub(crate) mod usage;
+pub(crate) mod view;
