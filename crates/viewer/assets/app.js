@@ -153,9 +153,9 @@
   const wanted = () => {
     const top = scrollY - (above.getBoundingClientRect().top + scrollY), high = innerHeight;
     let [at, y] = [0, 0];
-    while (at < view.heights.length - 1 && y + view.heights[at] < top - high) y += view.heights[at++];
+    while (at < view.heights.length - 1 && y + view.heights[at] < top - high * 0.7) y += view.heights[at++];
     const from = at;
-    while (at < view.heights.length && y < top + high * 2) y += view.heights[at++];
+    while (at < view.heights.length && y < top + high * 1.8) y += view.heights[at++];
     return [from, Math.max(at, from + 1)];
   };
   const update = async () => {
@@ -180,10 +180,10 @@
         await pause(0);
       }
       const [from, to] = wanted();
-      if (view.first < from - 2 || last() > to + 2) {
+      if (view.first < from - 1 || last() > to + 1) {
         still(() => {
-          while (view.first < from - 1 && list.children.length > 1) { list.firstElementChild.remove(); view.first++; }
-          while (last() > to + 1 && list.children.length > 1) list.lastElementChild.remove();
+          while (view.first < from && list.children.length > 1) { list.firstElementChild.remove(); view.first++; }
+          while (last() > to && list.children.length > 1) list.lastElementChild.remove();
         });
         undress();
       }
@@ -449,6 +449,8 @@
     addEventListener('scroll', () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; update(); }); } }, { passive: true });
     addEventListener('resize', () => { measure(); space(); update(); });
     live();
+    const turns = $('.panel[data-name=turns]');
+    if (turns && innerWidth > 900) turns.open = true;
   } else if (isFile) {
     watchPages();
     if (location.hash.length > 1) go(location.hash.slice(1));

@@ -19,11 +19,7 @@ const ON_PAGE: usize = 120_000;
 const IN_FILE: usize = 40_000;
 
 /// The inside of a call.
-pub(crate) fn body(
-    drawing: &Drawing<'_>,
-    flow: &Flow,
-    call: &Call,
-) -> transcript::Result<Markup> {
+pub(crate) fn body(drawing: &Drawing<'_>, flow: &Flow, call: &Call) -> transcript::Result<Markup> {
     let input = drawing.masked_json(call.input.as_str());
     let structured = call.result.as_ref().and_then(|result| result.structured.as_ref());
     let structured = structured.map(|json| drawing.masked_json(json.as_str()));
@@ -213,7 +209,8 @@ impl Body<'_, '_, '_> {
             let text = self.drawing.masked(&lines.collect::<Vec<_>>().join("\n"));
             let (head, left) = start(&text, self.most());
             let count = head.lines().count();
-            let numbers = (1..=count).fold(String::new(), |all, number| all + &format!("{number}\n"));
+            let numbers =
+                (1..=count).fold(String::new(), |all, number| all + &format!("{number}\n"));
             return html! {
                 div.file tabindex="0" {
                     pre.numbers aria-hidden="true" { (numbers) }

@@ -27,7 +27,7 @@ impl Side<'_, '_> {
             a href=(format!("{}?flow={}", self.drawing.base.trim_end_matches('/'), self.flow.name.text())) {
                 (line(&self.drawing.masked(opened.title()), 80))
             }
-            span.facts { code { (line(&opened.session.id, 8)) } span { (self.flow.name.words()) } span { (count(self.flow.turns.len(), "turn")) } }
+            span.facts { code { (T(&opened.session.id.short())) } span { (self.flow.name.words()) } span { (count(self.flow.turns.len(), "turn")) } }
         }
     }
 
@@ -61,7 +61,11 @@ pub(crate) fn form(root: &str, note: Option<&str>) -> String {
 }
 
 /// The comparison.
-pub(crate) fn compare(root: &str, first: &Side<'_, '_>, second: &Side<'_, '_>) -> transcript::Result<String> {
+pub(crate) fn compare(
+    root: &str,
+    first: &Side<'_, '_>,
+    second: &Side<'_, '_>,
+) -> transcript::Result<String> {
     let of = |side: &Side<'_, '_>| {
         keys(side.drawing.opened.family.of(side.flow.owner), &side.flow.turns)
     };
@@ -101,5 +105,9 @@ pub(crate) fn compare(root: &str, first: &Side<'_, '_>, second: &Side<'_, '_>) -
             }
         }
     };
-    Ok(page::page(&one_line(&format!("Compare {}", first.drawing.masked(first.drawing.opened.title())), 80), root, &body))
+    Ok(page::page(
+        &one_line(&format!("Compare {}", first.drawing.masked(first.drawing.opened.title())), 80),
+        root,
+        &body,
+    ))
 }

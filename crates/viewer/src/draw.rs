@@ -257,7 +257,7 @@ impl<'a> Drawing<'a> {
         html! {
             @if !self.is_file() {
                 button.quiet.raw type="button" data-raw=(format!("{}raw/{}/{number}", self.base, flow.name.text()))
-                    title={ "The record on line " (number) } aria-label={ "Raw record on line " (number) } { "L" (number) }
+                    title={ "The record on line " (number) } { "L" (number) }
             }
             @for finding in found.into_iter().flatten() {
                 span.finding.(finding.severity.name()) title=(T(&finding.text)) {
@@ -410,16 +410,21 @@ impl<'a> Drawing<'a> {
     }
 
     /// The folded part of a block: what is sent when it is opened.
-    pub(crate) fn inside(&self, flow: &Flow, block: BlockId) -> transcript::Result<Markup> {
-        let Some(turn) = self.opened.only(flow, block) else { return Ok(html! {}) };
-        for item in view::items(&self.opened.family, flow.owner, &turn) {
+    pub(crate) fn inside(&self, flow: &Flow, turn: &Turn) -> transcript::Result<Markup> {
+        for item in view::items(&self.opened.family, flow.owner, turn) {
             match item? {
                 Item::Call(call) => {
-                    return Ok(html! { (self.tools(flow, call.line)) (call::body(self, flow, &call)?) });
+                    return Ok(
+                        html! { (self.tools(flow, call.line)) (call::body(self, flow, &call)?) },
+                    );
                 }
-                Item::Block(BlockView { piece: Some(Piece::Thinking { text, .. }), line, .. }) => {
+                Item::Block(BlockView {
+                    piece: Some(Piece::Thinking { text, .. }), line, ..
+                }) => {
                     let text = self.masked(&text);
-                    return Ok(html! { (self.tools(flow, line)) div.body.prose { (prose(&text)) } });
+                    return Ok(
+                        html! { (self.tools(flow, line)) div.body.prose { (prose(&text)) } },
+                    );
                 }
                 _ => {}
             }
@@ -437,7 +442,8 @@ impl<'a> Drawing<'a> {
         let took = call.result.as_ref().and_then(|result| result.duration_ms);
         let took = took.filter(|took| *took >= 1_000);
         let spent = self.spent_by(call);
-        let error = is_error.then(|| call.result.as_ref().map(|result| self.masked(&result.text())));
+        let error =
+            is_error.then(|| call.result.as_ref().map(|result| self.masked(&result.text())));
         let error = error.flatten();
         let class = if is_error { "call bad" } else { "call" };
         let has_findings = flow.owner == Owner::Main && self.findings.contains_key(&call.line);

@@ -17,8 +17,10 @@ fn what_html_gives_a_meaning_is_escaped() {
 
 #[test]
 fn json_is_indented_and_otherwise_the_same() {
-    assert_eq!(indented(r#"{"a":[1.0e5,"x,{\"}"],"b":{},"c":[ ]}"#),
-        "{\n  \"a\": [\n    1.0e5,\n    \"x,{\\\"}\"\n  ],\n  \"b\": {},\n  \"c\": []\n}");
+    assert_eq!(
+        indented(r#"{"a":[1.0e5,"x,{\"}"],"b":{},"c":[ ]}"#),
+        "{\n  \"a\": [\n    1.0e5,\n    \"x,{\\\"}\"\n  ],\n  \"b\": {},\n  \"c\": []\n}"
+    );
 }
 
 proptest! {

@@ -14,8 +14,8 @@ use transcript::format::secret::{Mask, Redactor};
 use crate::draw::{Drawing, FileForm, Form};
 use crate::opened::Opened;
 use crate::server::Secrets;
-use crate::session_page::{FileHead, filed};
 pub use crate::session_page::FileError;
+use crate::session_page::{FileHead, filed};
 
 /// What a file contains.
 #[derive(Debug)]

@@ -73,9 +73,15 @@ pub(crate) fn find(
 fn marked(text: &str, needle: &str) -> Markup {
     let lower = text.to_lowercase();
     // Lower case may have other lengths.
-    let at = lower.find(needle).filter(|at| lower.len() == text.len() && text.is_char_boundary(*at) && text.is_char_boundary(at + needle.len()));
+    let at = lower.find(needle).filter(|at| {
+        lower.len() == text.len()
+            && text.is_char_boundary(*at)
+            && text.is_char_boundary(at + needle.len())
+    });
     match at {
-        Some(at) => html! { (T(&text[..at])) mark { (T(&text[at..at + needle.len()])) } (T(&text[at + needle.len()..])) },
+        Some(at) => {
+            html! { (T(&text[..at])) mark { (T(&text[at..at + needle.len()])) } (T(&text[at + needle.len()..])) }
+        }
         None => html! { (T(text)) },
     }
 }
@@ -109,7 +115,9 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     let (low, high) = (*first, first.to_ascii_uppercase());
     let mut at = 0;
     while at + needle.len() <= bytes.len() {
-        let Some(found) = bytes[at..].iter().position(|byte| *byte == low || *byte == high) else { return false };
+        let Some(found) = bytes[at..].iter().position(|byte| *byte == low || *byte == high) else {
+            return false;
+        };
         at += found;
         if bytes.get(at..at + needle.len()).is_some_and(|part| part.eq_ignore_ascii_case(needle)) {
             return true;
@@ -124,7 +132,9 @@ fn hit(drawing: &Drawing<'_>, turn: usize, item: &Item, needle: &str) -> Option<
         Item::Message(message) => (message.line, "prompt".to_owned(), vec![message.text.clone()]),
         Item::Block(block) => match &block.piece {
             Some(Piece::Text { text, .. }) => (block.line, "answer".to_owned(), vec![text.clone()]),
-            Some(Piece::Thinking { text, .. }) => (block.line, "thinking".to_owned(), vec![text.clone()]),
+            Some(Piece::Thinking { text, .. }) => {
+                (block.line, "thinking".to_owned(), vec![text.clone()])
+            }
             _ => return None,
         },
         Item::Call(call) => {
@@ -136,7 +146,8 @@ fn hit(drawing: &Drawing<'_>, turn: usize, item: &Item, needle: &str) -> Option<
         Item::Event(event) => (event.line, event.kind.clone(), vec![event.text.clone()]),
         Item::Answer(_) => return None,
     };
-    let text = texts.iter().map(|text| drawing.masked(text)).find_map(|text| around(&text, needle))?;
+    let text =
+        texts.iter().map(|text| drawing.masked(text)).find_map(|text| around(&text, needle))?;
     Some(Hit { turn, line, what: crate::escape::one_line(&what, 30), text })
 }
 

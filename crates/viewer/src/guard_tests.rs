@@ -52,6 +52,7 @@ fn only_with_all_secrets() {
     for one in refused {
         assert_ne!(status(&guard, &one), 200, "{one:?}");
     }
-    let same = Asked { origin: Some("http://quipu-x.localhost:4747"), site: Some("same-origin"), ..good };
+    let same =
+        Asked { origin: Some("http://quipu-x.localhost:4747"), site: Some("same-origin"), ..good };
     assert_eq!(status(&guard, &same), 200);
 }

@@ -69,7 +69,13 @@ pub(crate) fn plot(library: &Library, root: &str) -> Markup {
     let ledger = library.ledger();
     let filter = Filter::default();
     let zone = TimeZone::system();
-    let question = Question { by: By::Day, filter: &filter, prices: &library.prices, zone: &zone, block_ends: &[] };
+    let question = Question {
+        by: By::Day,
+        filter: &filter,
+        prices: &library.prices,
+        zone: &zone,
+        block_ends: &[],
+    };
     let report = report(&ledger, &question);
     let rows = &report.rows[report.rows.len().saturating_sub(60)..];
     let points: Vec<Point> = rows
@@ -126,7 +132,7 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
                 @if one.is_deleted { span.error { "deleted by the client" } }
                 @for trouble in &one.seen.troubles { span.error { (trouble.name()) } }
                 @if !one.is_deleted { span.health data-health=(one.key) {} }
-                code { (line(&one.id, 8)) }
+                code { (T(&one.id.chars().take(8).collect::<String>())) }
             }
             @if let Some(snippet) = snippet { p.snippet { (T(snippet)) } }
         }
@@ -146,31 +152,46 @@ fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Opt
     };
     let words = wanted.words.trim();
     let mut note = None;
-    let mut found: Fitting = if words.is_empty() {
-        list.iter().filter(|one| is_wanted(one)).map(|one| (one.clone(), None)).collect()
-    } else {
-        let lower = words.to_lowercase();
-        let has = |text: &str| text.to_lowercase().contains(&lower);
-        let fits = |one: &&Listed| {
-            let texts = [one.seen.title.as_deref(), one.seen.prompt.as_deref(), Some(&one.project), Some(&one.id), one.seen.tag.as_deref()];
-            texts.into_iter().flatten().any(has)
-        };
-        let mut found: Fitting =
-            list.iter().filter(|one| is_wanted(one) && fits(one)).map(|one| (one.clone(), None)).collect();
-        match searched(library, words) {
-            Some(hits) => {
-                for (path, snippet) in hits {
-                    if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
-                        known.1 = Some(snippet);
-                    } else if let Some(one) = list.iter().find(|one| one.path == path && is_wanted(one)) {
-                        found.push((one.clone(), Some(snippet)));
+    let mut found: Fitting =
+        if words.is_empty() {
+            list.iter().filter(|one| is_wanted(one)).map(|one| (one.clone(), None)).collect()
+        } else {
+            let lower = words.to_lowercase();
+            let has = |text: &str| text.to_lowercase().contains(&lower);
+            let fits = |one: &&Listed| {
+                let texts = [
+                    one.seen.title.as_deref(),
+                    one.seen.prompt.as_deref(),
+                    Some(&one.project),
+                    Some(&one.id),
+                    one.seen.tag.as_deref(),
+                ];
+                texts.into_iter().flatten().any(has)
+            };
+            let mut found: Fitting = list
+                .iter()
+                .filter(|one| is_wanted(one) && fits(one))
+                .map(|one| (one.clone(), None))
+                .collect();
+            match searched(library, words) {
+                Some(hits) => {
+                    for (path, snippet) in hits {
+                        if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
+                            known.1 = Some(snippet);
+                        } else if let Some(one) =
+                            list.iter().find(|one| one.path == path && is_wanted(one))
+                        {
+                            found.push((one.clone(), Some(snippet)));
+                        }
                     }
                 }
+                None => note = Some(
+                    "by title, folder and id; texts are searched when the catalog has been read"
+                        .to_owned(),
+                ),
             }
-            None => note = Some("by title, folder and id; texts are searched when the catalog has been read".to_owned()),
-        }
-        found
-    };
+            found
+        };
     let title = |one: &Listed| {
         one.seen.title.as_deref().or(one.seen.prompt.as_deref()).unwrap_or_default().to_lowercase()
     };
@@ -205,7 +226,8 @@ fn searched(library: &Library, words: &str) -> Option<Vec<(std::path::PathBuf, S
             .sessions
             .into_iter()
             .map(|one| {
-                let snippet = one.hits.first().map(|hit| hit.snippet.text.clone()).unwrap_or_default();
+                let snippet =
+                    one.hits.first().map(|hit| hit.snippet.text.clone()).unwrap_or_default();
                 (one.path, snippet)
             })
             .collect(),

@@ -4,10 +4,7 @@
 //! computed twice, and nothing is changed. Invariants: no byte of a transcript becomes markup or
 //! runs; pages load nothing from elsewhere.
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files they need"))]
-#![allow(
-    clippy::cast_precision_loss,
-    reason = "plots have fewer pixels than a number has digits"
-)]
+#![allow(clippy::cast_precision_loss, reason = "plots have fewer pixels than a number has digits")]
 
 mod ansi;
 mod call;

@@ -137,14 +137,16 @@ impl Library {
             sessions.push(named.clone());
         }
         // What has not changed since the last list is not read again.
-        let before: HashMap<PathBuf, Listed> = lock(&self.list).as_ref().map_or_else(HashMap::new, |(_, list)| {
-            list.iter().map(|one| (one.path.clone(), one.clone())).collect()
-        });
+        let before: HashMap<PathBuf, Listed> =
+            lock(&self.list).as_ref().map_or_else(HashMap::new, |(_, list)| {
+                list.iter().map(|one| (one.path.clone(), one.clone())).collect()
+            });
         let mut all = Vec::with_capacity(sessions.len());
         let look = |at: usize| {
             let session = &sessions[at];
             let same = before.get(&session.path);
-            let same = same.filter(|one| one.size == session.size && one.modified == session.modified);
+            let same =
+                same.filter(|one| one.size == session.size && one.modified == session.modified);
             same.map_or_else(|| preview(&session.path).unwrap_or_default(), |one| one.seen.clone())
         };
         let Ok(()) = threads::in_order(sessions.len(), threads::count(), look, |at, seen| {

@@ -83,8 +83,8 @@ pub(crate) struct Window {
 }
 
 /// How many items a window has, and how many bytes of text are read for it.
-const ITEMS: usize = 14;
-const BYTES: u64 = 24_000;
+const ITEMS: usize = 10;
+const BYTES: u64 = 12_000;
 
 impl Flow {
     fn new(session: &WithAgents, name: FlowName, owner: Owner, turns: Vec<Turn>) -> Flow {

@@ -58,12 +58,16 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, from: usize) -> Markup {
 }
 
 /// The branches that are not live, and sessions that share records with this one.
-pub(crate) fn branches(drawing: &Drawing<'_>, id_of: &dyn Fn(&std::path::Path) -> String) -> Markup {
+pub(crate) fn branches(
+    drawing: &Drawing<'_>,
+    id_of: &dyn Fn(&std::path::Path) -> String,
+) -> Markup {
     let opened = drawing.opened;
     let main = &opened.family.main;
     let line_of = |row| main.table.row(row).line;
     let others = opened.session.path.parent().map(sessions_in).unwrap_or_default();
-    let mut kin = if drawing.is_file() { Vec::new() } else { relatives(&opened.session, main, &others) };
+    let mut kin =
+        if drawing.is_file() { Vec::new() } else { relatives(&opened.session, main, &others) };
     kin.sort_by_key(|one| std::cmp::Reverse(one.shared));
     let page = drawing.base.trim_end_matches('/');
     let from = |start| match start {
@@ -71,7 +75,9 @@ pub(crate) fn branches(drawing: &Drawing<'_>, id_of: &dyn Fn(&std::path::Path) -
         Start::Lost => "its parent is not in the file".to_owned(),
         Start::Loop => "its parents form a cycle".to_owned(),
         Start::Branch(row) => format!("leaves at line {}", line_of(row)),
-        Start::Compaction(row) | Start::CompactionGuess(row) => format!("after a compaction, line {}", line_of(row)),
+        Start::Compaction(row) | Start::CompactionGuess(row) => {
+            format!("after a compaction, line {}", line_of(row))
+        }
         Start::Sidechain(row) => format!("a sidechain at line {}", line_of(row)),
     };
     html! {
@@ -103,7 +109,7 @@ pub(crate) fn branches(drawing: &Drawing<'_>, id_of: &dyn Fn(&std::path::Path) -
                 @for one in kin.iter().take(50) {
                     @let id = id_of(&one.session.path);
                     li {
-                        code { (line(&one.session.id, 8)) } " · " (grouped(one.shared)) " records" " shared · "
+                        code { (T(&one.session.id.short())) } " · " (grouped(one.shared)) " records" " shared · "
                         a href=(format!("{page}/compare?b={id}&fa=m&fb=m")) { "compare" }
                     }
                 }
@@ -124,7 +130,15 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
             let table = &opened.family.of(start.owner).table;
             table.row(table.block(start.call).row).line
         });
-        rows.push((at, kind, task, flow.turns.len(), opened.spending(&flow, drawing.prices), start, agent));
+        rows.push((
+            at,
+            kind,
+            task,
+            flow.turns.len(),
+            opened.spending(&flow, drawing.prices),
+            start,
+            agent,
+        ));
     }
     Ok(html! {
         @if rows.is_empty() { p { "None." } }
@@ -153,7 +167,9 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
     let mut points = Vec::new();
     for (number, turn) in opened.live.turns.iter().enumerate() {
         let totals = turn.steps.iter().filter_map(|step| match step {
-            Step::Answer { id, .. } => table.answer(*id).usage.as_ref().map(|usage| usage.usage.total()),
+            Step::Answer { id, .. } => {
+                table.answer(*id).usage.as_ref().map(|usage| usage.usage.total())
+            }
             _ => None,
         });
         if let Some(tokens) = totals.filter(|tokens| *tokens > 0).last() {
@@ -238,7 +254,9 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
             all += opened.spending(&flow, drawing.prices);
         }
     }
-    let text = |text: &Option<String>| text.as_ref().filter(|text| !text.is_empty()).map(|text| drawing.masked(text));
+    let text = |text: &Option<String>| {
+        text.as_ref().filter(|text| !text.is_empty()).map(|text| drawing.masked(text))
+    };
     html! {
         p.facts {
             code { (line(&opened.session.id, 60)) }

@@ -22,8 +22,14 @@ fn links_show_their_target() {
         "<p><a target=\"_blank\" rel=\"noopener noreferrer\" href=\"https://example.org/a?b=c&amp;d\">\
          here</a> <span class=\"url\">(https://example.org/a?b=c&amp;d)</span></p>"
     );
-    assert_eq!(shown("[x](javascript:alert(1))"), "<p>x <span class=\"url\">(javascript:alert(1))</span></p>");
-    assert_eq!(shown("![x](http://a/b.png)"), "<p>[image: x <span class=\"url\">(http://a/b.png)</span>]</p>");
+    assert_eq!(
+        shown("[x](javascript:alert(1))"),
+        "<p>x <span class=\"url\">(javascript:alert(1))</span></p>"
+    );
+    assert_eq!(
+        shown("![x](http://a/b.png)"),
+        "<p>[image: x <span class=\"url\">(http://a/b.png)</span>]</p>"
+    );
     assert_eq!(shown("[a](data:text/html,x) [b](file:///etc)").matches("<a ").count(), 0);
 }
 

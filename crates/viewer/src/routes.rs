@@ -23,6 +23,7 @@ use crate::opened::{Flow, FlowName, Opened};
 use crate::page;
 use crate::panels;
 use crate::session_page::{self, Place};
+use crate::timeline;
 use crate::usage_page;
 
 /// An answer of the server.
@@ -114,7 +115,9 @@ impl Pages {
             [""] => html_reply(200, home::home(library, &self.root, &wanted())),
             ["rows"] => html_reply(200, home::rows(library, &self.root, &wanted()).into_string()),
             ["plot"] => html_reply(200, home::plot(library, &self.root).into_string()),
-            ["usage"] => html_reply(200, usage_page::usage(library, &self.root, &address.value("by"))),
+            ["usage"] => {
+                html_reply(200, usage_page::usage(library, &self.root, &address.value("by")))
+            }
             ["health", key] => text_reply(library.health(key).unwrap_or("").to_owned()),
             ["compare"] => return self.compare_named(address),
             ["s", key] => return self.session(address, key, None),
@@ -143,9 +146,15 @@ impl Pages {
             None => self.whole(address, &drawing),
             Some(["state"]) => {
                 let flow = opened.flow(address.flow())?;
-                let heights: Vec<String> = flow.windows.iter().map(|one| one.height.to_string()).collect();
-                let heights = if address.value("have") == stamp { String::new() } else { heights.join(",") };
-                Ok(text_reply(format!("{stamp} {} {} {heights}", flow.windows.len(), flow.turns.len())))
+                let heights: Vec<String> =
+                    flow.windows.iter().map(|one| one.height.to_string()).collect();
+                let heights =
+                    if address.value("have") == stamp { String::new() } else { heights.join(",") };
+                Ok(text_reply(format!(
+                    "{stamp} {} {} {heights}",
+                    flow.windows.len(),
+                    flow.turns.len()
+                )))
             }
             Some(["where"]) => {
                 let flow = opened.flow(address.flow())?;
@@ -164,7 +173,8 @@ impl Pages {
             Some(["part", flow, block]) => {
                 let flow = flow_of(flow)?;
                 let block = BlockId(block.parse().ok()?);
-                drawing.inside(&flow, block).map(|part| self.part(address, "Call", &part))
+                let turn = opened.only(&flow, block)?;
+                drawing.inside(&flow, &turn).map(|part| self.part(address, "Call", &part))
             }
             Some(["raw", flow, line]) => {
                 let text = raw(&drawing, &*flow_of(flow)?, line.parse().ok()?)?;
@@ -187,13 +197,22 @@ impl Pages {
                 let flow = opened.flow(address.flow())?;
                 let words = address.value("q");
                 let from = number(&address.value("from")).unwrap_or(0);
-                find::find(&drawing, &flow, &words, from).map(|part| self.part(address, "Found", &part))
+                find::find(&drawing, &flow, &words, from)
+                    .map(|part| self.part(address, "Found", &part))
+            }
+            Some(["panel", "timeline"]) => {
+                let flow = opened.flow(address.flow())?;
+                Ok(self.part(address, "Timeline", &timeline::table(&drawing, &flow)))
             }
             Some(["panel", name]) => {
                 let flow = opened.flow(address.flow())?;
                 let title = panels::PANELS.iter().find(|panel| panel.0 == *name)?.1;
                 let part = match *name {
-                    "turns" => Ok(panels::turns(&drawing, &flow, number(&address.value("from")).unwrap_or(0))),
+                    "turns" => Ok(panels::turns(
+                        &drawing,
+                        &flow,
+                        number(&address.value("from")).unwrap_or(0),
+                    )),
                     "branches" => Ok(panels::branches(&drawing, &key_of)),
                     "agents" => panels::agents(&drawing),
                     "context" => Ok(panels::context(&drawing)),
@@ -253,7 +272,9 @@ impl Pages {
     }
 
     fn compare(&self, address: Address<'_>, key: &str, other: &str) -> Answer {
-        let other = if other.is_empty() { key.to_owned() } else {
+        let other = if other.is_empty() {
+            key.to_owned()
+        } else {
             match self.library.find(other) {
                 Some(key) => key,
                 None => {
@@ -310,7 +331,8 @@ fn raw(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
     let conversation = drawing.opened.family.of(flow.owner);
     let mut all = Vec::new();
     for row in rows_on(drawing, flow, line) {
-        let text = conversation.look(row, |entry| String::from_utf8_lossy(entry.raw()).into_owned());
+        let text =
+            conversation.look(row, |entry| String::from_utf8_lossy(entry.raw()).into_owned());
         all.push(indented(&drawing.masked_json(&text.ok()?)));
     }
     (!all.is_empty()).then(|| all.join("\n"))
@@ -334,7 +356,12 @@ fn texts(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
 }
 
 /// A turn as Markdown, without secrets, as `quipu export md` writes it.
-fn markdown(pages: &Pages, opened: &Opened, flow: &Flow, number: usize) -> transcript::Result<String> {
+fn markdown(
+    pages: &Pages,
+    opened: &Opened,
+    flow: &Flow,
+    number: usize,
+) -> transcript::Result<String> {
     let mask = Mask::new(&pages.library.redactor);
     let mut out = Vec::new();
     let owner: Owner = flow.owner;

@@ -95,7 +95,8 @@ impl Server {
         let guard = Guard::new(host);
         let first = serving.session.as_ref();
         let first = first.map_or(String::new(), |session| format!("s/{}", key_of(&session.path)));
-        let library = Library::new(serving.homes, serving.session, serving.redactor, serving.prices);
+        let library =
+            Library::new(serving.homes, serving.session, serving.redactor, serving.prices);
         let pages = Pages {
             library: Arc::new(library),
             root: guard.root(),

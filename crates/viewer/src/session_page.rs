@@ -22,7 +22,7 @@ use crate::words::{count, size_of};
 /// How many windows a page has at first.
 const WINDOWS: usize = 3;
 /// How many windows a page of a file has.
-const IN_PAGE: usize = 40;
+const IN_PAGE: usize = 60;
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ pub(crate) fn served(
         flow.windows.iter().map(|window| window.height.to_string()).collect();
     let title = one_line(&drawing.masked(opened.title()), 120);
     let base = &drawing.base;
-    let at = |number: usize| format!("{}?flow={}&at={number}", base.trim_end_matches('/'), flow.name.text());
+    let at = |number: usize| {
+        format!("{}?flow={}&at={number}", base.trim_end_matches('/'), flow.name.text())
+    };
     let start = if place == Place::End { "end" } else { "window" };
     let body = html! {
         div.session {
@@ -71,7 +73,7 @@ pub(crate) fn served(
                         " " a href=(base.trim_end_matches('/')) { "To the live conversation" }
                     }
                 }
-                (strip(opened, flow))
+                (strip(drawing, flow))
             }
             div.find.scripted role="search" {
                 label.hidden for="find" { "Find in this session" }
@@ -155,7 +157,7 @@ pub(crate) fn filed(
                 @if what.has_session {
                     p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" } " puts it where Claude Code resumes it." }
                 }
-                @if what.turns.is_none() { (strip(opened, flow)) }
+                @if what.turns.is_none() { (strip(drawing, flow)) }
             }
             div.find.scripted role="search" {
                 label.hidden for="find" { "Find in this session" }

@@ -47,7 +47,7 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
             }
             @if by.is_time() { (columns(&title, [by.name(), "cost"], &points[points.len().saturating_sub(370)..])) }
             @else { (bars(&title, [by.name(), "cost"], &points[..points.len().min(25)])) }
-            div.wide tabindex="0" { table.numbers {
+            div.wide tabindex="0" { table.figures {
                 caption { "All numbers by " (by.name()) }
                 thead { tr { th { (by.name()) } th { "messages" } th { "input" } th { "output" } th { "cache write" } th { "cache read" } th { "cost" } } }
                 tbody {

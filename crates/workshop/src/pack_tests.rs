@@ -91,7 +91,8 @@ impl Scene {
     fn pack(&self, redactor: Option<&Redactor>) -> (PathBuf, super::Packed) {
         let session =
             Session::at(&self.path(&format!("a/projects/-home-dev-demo/{ID}.jsonl"))).unwrap();
-        let packing = Packing { sessions: &[session], redactor, made_by: "test", page: PackPage::OfPacks };
+        let packing =
+            Packing { sessions: &[session], redactor, made_by: "test", page: PackPage::OfPacks };
         let path = self.path("pack");
         let packed = pack(&packing, &mut fs::File::create(&path).unwrap()).unwrap();
         (path, packed)

@@ -285,7 +285,8 @@ fn outside_of_homes(world: &World, path: &Path) -> Result<(), Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).canonicalize();
     let is_inside = |home: &PathBuf| {
-        home.canonicalize().is_ok_and(|home| folder.as_ref().is_ok_and(|folder| folder.starts_with(home)))
+        home.canonicalize()
+            .is_ok_and(|home| folder.as_ref().is_ok_and(|folder| folder.starts_with(home)))
     };
     if world.known_homes()?.iter().any(is_inside) {
         let message = format!("`{}` is in a Claude home", path.display());

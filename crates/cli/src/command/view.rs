@@ -66,7 +66,8 @@ pub(crate) fn view(world: &mut World, args: &ViewCommandArgs) -> Result<(), Fail
             (None, Some(port)) => format!("port {port}"),
             (None, None) => "any port".to_owned(),
         };
-        let hint = "without `--port`, a free one is taken; `--listen` needs an address of this machine";
+        let hint =
+            "without `--port`, a free one is taken; `--listen` needs an address of this machine";
         Failure::usage(format!("cannot listen at {place}: {error}"), Some(hint))
     })?;
     let address = server.address();
@@ -95,7 +96,11 @@ fn open(world: &World, address: &str) {
         || world.variable("DISPLAY").is_some()
         || world.variable("WAYLAND_DISPLAY").is_some();
     let name = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let found = world.programs().iter().map(|folder: &PathBuf| folder.join(name)).find(|path| path.is_file());
+    let found = world
+        .programs()
+        .iter()
+        .map(|folder: &PathBuf| folder.join(name))
+        .find(|path| path.is_file());
     if let Some(program) = found.filter(|_| has_desktop) {
         let mut command = Command::new(program);
         command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

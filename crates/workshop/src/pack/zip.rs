@@ -81,11 +81,7 @@ fn narrow(number: u64) -> io::Result<u32> {
 
 impl<'a> Writer<'a> {
     /// Begins with a page; `before` bytes were written already.
-    pub(super) fn new(
-        out: &'a mut dyn Write,
-        page: &[u8],
-        before: u64,
-    ) -> io::Result<Writer<'a>> {
+    pub(super) fn new(out: &'a mut dyn Write, page: &[u8], before: u64) -> io::Result<Writer<'a>> {
         let mut out = Counted { out, at: before };
         out.write_all(page)?;
         Ok(Writer { out, members: Vec::new() })
