@@ -142,6 +142,7 @@ def main():
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--quipu", default=str(ROOT / "target" / "release" / "quipu"))
     args = args.parse_args()
+    args.quipu = str(pathlib.Path(args.quipu).resolve())
     corpus = ROOT.parent / "shared" / "corpus"
     if not corpus.is_dir():
         sys.exit("there is no ../shared/corpus: nothing to measure with")

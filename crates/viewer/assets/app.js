@@ -307,6 +307,14 @@
   };
   field?.addEventListener('input', look);
 
+  // ---- Only what was said.
+  const talk = () => {
+    const on = body.classList.toggle('talk');
+    $('[data-do=talk]')?.setAttribute('aria-pressed', on);
+    if (view) { view.known.clear(); measure(); space(); update(); }
+    tell(on ? 'Only what was said' : 'Everything');
+  };
+
   // ---- Copying.
   const copy = async (text) => {
     try { await navigator.clipboard.writeText(text); tell('Copied'); } catch {
@@ -350,6 +358,7 @@
       return;
     }
     if (data.do === 'theme') theme();
+    else if (data.do === 'talk') talk();
     else if (data.do === 'help') $('#help').showModal();
     else if (data.raw) raw(on);
     else if (data.copy) copyTurn(data.copy);
@@ -387,7 +396,7 @@
     g: toStart, G: toEnd, '/': () => { const at = $('#find') || $('#search'); at?.focus(); at?.select(); },
     r: () => raw($('[data-raw]', now() || doc)),
     c: () => { let at = now(); const heads = $$('#windows .turn').filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING)); const head = heads.at(-1); if (head) copyTurn(head.dataset.turn); },
-    d: diffs, t: theme, u: () => { if (body.dataset.root) location.href = body.dataset.root; }, '?': () => $('#help').showModal(),
+    d: diffs, m: talk, t: theme, u: () => { if (body.dataset.root) location.href = body.dataset.root; }, '?': () => $('#help').showModal(),
   };
   doc.addEventListener('keydown', (event) => {
     const on = event.target;

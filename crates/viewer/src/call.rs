@@ -129,7 +129,8 @@ impl Body<'_, '_, '_> {
                 p.addition {
                     @if self.drawing.is_file() { (size(left as u64)) " more are not in this file" }
                     @else {
-                        a href=(format!("{}text/{}/{line}", self.drawing.base, self.flow.name.text())) target="_blank" rel="noopener" {
+                        a href=(format!("{}text/{}/{line}", self.drawing.base, self.flow.name.text()))
+                            target="_blank" rel="noopener" {
                             "Show all: " (size(left as u64)) " more"
                         }
                     }
@@ -312,9 +313,11 @@ impl Body<'_, '_, '_> {
         Some(html! {
             ul.todos {
                 @for todo in &todos {
-                    @let class = match todo[1].as_str() { "completed" => "done", "in_progress" => "now", _ => "open" };
+                    @let class = match todo[1].as_str() { "completed" => "done", "in_progress" => "now", _ => "open"
+                        };
                     @let mark = match class { "done" => "☑", "now" => "▶", _ => "☐" };
-                    li.(class) { (mark) " " (T(&todo[0])) @let news = change(todo); @if !news.is_empty() { " " span.news { (news) } } }
+                    li.(class) { (mark) " " (T(&todo[0])) @let news = change(todo); @if !news.is_empty() { " "
+                        span.news { (news) } } }
                 }
                 @for gone in old.iter().filter(|one| !todos.iter().any(|todo| todo[0] == one[0])) {
                     li.gone { "☒ " s { (T(&gone[0])) } " " span.news { "removed" } }

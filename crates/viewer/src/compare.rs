@@ -27,7 +27,8 @@ impl Side<'_, '_> {
             a href=(format!("{}?flow={}", self.drawing.base.trim_end_matches('/'), self.flow.name.text())) {
                 (line(&self.drawing.masked(opened.title()), 80))
             }
-            span.facts { code { (T(&opened.session.id.short())) } span { (self.flow.name.words()) } span { (count(self.flow.turns.len(), "turn")) } }
+            span.facts { code { (T(&opened.session.id.short())) } span { (self.flow.name.words()) } span {
+                (count(self.flow.turns.len(), "turn")) } }
         }
     }
 
@@ -85,11 +86,13 @@ pub(crate) fn compare(
                 @if common == aligned.len() { "The same: " (count(common, "turn")) "." }
                 @else if common > 0 { "The same up to turn " (common) "; they part at turn " (common + 1) "." }
                 @else { "Nothing in common at the beginning." }
-                " " (changed) " with the same prompt and another outcome, " (only_first) " only in A, " (only_second) " only in B."
+                " " (changed) " with the same prompt and another outcome, " (only_first) " only in A, " (only_second)
+                    " only in B."
             }
             @if common > 0 {
                 details { summary { (count(common, "turn")) " that are the same" }
-                    ol.turns { @for at in 0..common.min(PAIRS) { li { (line(&first.drawing.masked(&first.drawing.opened.headline(first.flow, at)), 120)) } } } }
+                    ol.turns { @for at in 0..common.min(PAIRS) { li {
+                        (line(&first.drawing.masked(&first.drawing.opened.headline(first.flow, at)), 120)) } } } }
             }
             @for part in rows {
                 @let (kind, a, b) = match part {

@@ -4,6 +4,8 @@
 //! every text passes the mask first, and `escape` last; on a page, what is folded away is not sent
 //! until it is opened; in a file, it is inside.
 
+mod aside;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
@@ -11,10 +13,10 @@ use maud::{Markup, PreEscaped, html};
 use transcript::client::check::Finding;
 use transcript::conversation::agents::Owner;
 use transcript::conversation::price::Prices;
-use transcript::conversation::table::{BlockId, Boundary, RowId};
+use transcript::conversation::table::BlockId;
 use transcript::conversation::turn::{Outcome, Step, Turn};
 use transcript::conversation::view::{
-    self, BlockView, Call, EventView, Item, MessageView, Piece, Role, size,
+    self, Answer, BlockView, Call, EventView, Item, MessageView, Piece, Role, size,
 };
 use transcript::format::content::BlockKind;
 use transcript::format::secret::Mask;
@@ -22,7 +24,6 @@ use transcript::format::secret::Mask;
 use crate::ansi::push_output;
 use crate::call;
 use crate::escape::{T, line, start};
-use crate::media;
 use crate::opened::{Flow, FlowName, Opened};
 use crate::prose::push_prose;
 use crate::words::{cost, short, span, time};
@@ -54,6 +55,8 @@ pub(crate) struct Drawing<'a> {
     pub(crate) base: String,
     /// How deep sub-agents are nested now.
     pub(crate) depth: Cell<usize>,
+    /// What the answer took whose first text comes next.
+    answer: RefCell<Option<String>>,
 }
 
 /// How deep sub-agents of sub-agents are drawn in a file.
@@ -70,7 +73,16 @@ impl<'a> Drawing<'a> {
             }
         }
         let (mask, base) = (RefCell::new(mask), String::new());
-        Drawing { opened, mask, form, prices, findings, base, depth: Cell::new(0) }
+        Drawing {
+            opened,
+            mask,
+            form,
+            prices,
+            findings,
+            base,
+            depth: Cell::new(0),
+            answer: RefCell::default(),
+        }
     }
 
     /// A text without its secrets.
@@ -226,6 +238,9 @@ impl<'a> Drawing<'a> {
         let mut drawn = Vec::new();
         for item in view::items(&self.opened.family, flow.owner, turn) {
             let item = item?;
+            if let Item::Answer(answer) = &item {
+                self.answer.replace(Some(facts_of(answer)));
+            }
             let block = match &item {
                 Item::Block(_) | Item::Call(_) => blocks.next().copied(),
                 _ => None,
@@ -321,7 +336,8 @@ impl<'a> Drawing<'a> {
         html! {
             div.text { (T(head)) }
             @if left > 0 {
-                p { a.more href=(format!("{}text/{}/{number}", self.base, flow.name.text())) target="_blank" rel="noopener" {
+                p { a.more href=(format!("{}text/{}/{number}", self.base, flow.name.text())) target="_blank"
+                    rel="noopener" {
                     "Show all: " (size(left as u64)) " more"
                 } }
             }
@@ -336,13 +352,21 @@ impl<'a> Drawing<'a> {
                 let most = if self.is_file() { usize::MAX } else { LONG };
                 let (head, left) = start(&text, most);
                 let class = if block.is_error { "answer bad" } else { "answer" };
+                let table = &self.opened.family.of(flow.owner).table;
+                let made = id.and_then(|id| table.row(table.block(id).row).time);
+                let took = self.answer.take();
                 html! {
                     article.item.(class) id=(anchor) {
                         header { span.who { @if block.is_error { "Error of the API" } @else { "Claude" } }
+                            span.facts {
+                                @if let Some(made) = made { (time(made, "%H:%M:%S")) }
+                                @if let Some(took) = &took { span { (T(took)) } }
+                            }
                             (self.tools(flow, block.line)) }
                         div.body.prose { (prose(head)) }
                         @if left > 0 {
-                            p { a.more href=(format!("{}text/{}/{}", self.base, flow.name.text(), block.line)) target="_blank" rel="noopener" {
+                            p { a.more href=(format!("{}text/{}/{}", self.base, flow.name.text(), block.line))
+                                target="_blank" rel="noopener" {
                                 "Show all: " (size(left as u64)) " more"
                             } }
                         }
@@ -481,93 +505,6 @@ impl<'a> Drawing<'a> {
         })
     }
 
-    /// What a call is about; paths below the session's folder without it.
-    fn about(&self, call: &Call) -> String {
-        let about = self.masked(&call.about);
-        let cwd = self.opened.seen.cwd.as_deref().filter(|cwd| cwd.len() > 1);
-        match cwd.and_then(|cwd| about.strip_prefix(cwd)?.strip_prefix('/')) {
-            Some(inside) if !inside.is_empty() => inside.to_owned(),
-            _ => about,
-        }
-    }
-
-    /// What the sub-agents of a call cost.
-    fn spent_by(&self, call: &Call) -> Option<String> {
-        let mut sum = transcript::conversation::usage::Spending::default();
-        for at in &call.started {
-            let flow = self.opened.flow(FlowName::Agent(*at))?;
-            sum += self.opened.spending(&flow, self.prices);
-        }
-        cost(&sum).filter(|_| !call.started.is_empty())
-    }
-
-    fn event(&self, flow: &Flow, event: &EventView) -> Markup {
-        let anchor = Drawing::anchor(flow.name, "L", event.line);
-        if let Some(boundary) = &event.compaction {
-            return self.compaction(flow, event, boundary);
-        }
-        if !event.matters {
-            return html! { span.at id=(anchor) {} };
-        }
-        let text = self.masked(&event.text);
-        html! { p.item.event id=(anchor) { (line(&text, 400)) (self.tools(flow, event.line)) } }
-    }
-
-    /// A compaction, and what was lost by it.
-    fn compaction(&self, flow: &Flow, event: &EventView, boundary: &Boundary) -> Markup {
-        let conversation = self.opened.family.of(flow.owner);
-        let kept = conversation.graph.kept(boundary).len();
-        let is_before = |turn: &Turn| turn.rows[0] < boundary.row;
-        let after_last = conversation.table.boundaries.iter().rev();
-        let before: Option<RowId> =
-            after_last.map(|other| other.row).find(|row| *row < boundary.row);
-        let is_lost = |turn: &Turn| is_before(turn) && before.is_none_or(|row| turn.rows[1] > row);
-        let lost: Vec<usize> =
-            (0..flow.turns.len()).filter(|at| is_lost(&flow.turns[*at])).collect();
-        let tokens = match boundary.tokens {
-            [Some(from), Some(to)] => Some(format!("{} → {} tokens", short(from), short(to))),
-            [Some(from), None] => Some(format!("{} tokens before", short(from))),
-            _ => None,
-        };
-        html! {
-            details.item.compaction id=(Drawing::anchor(flow.name, "L", event.line)) {
-                summary {
-                    span.who { "Compaction" }
-                    span.facts {
-                        span { @if boundary.is_auto { "automatic" } @else { "manual" } }
-                        @if let Some(tokens) = &tokens { span { (tokens) } }
-                        span { (crate::words::count(lost.len(), "turn")) " summed up" }
-                        @if kept > 0 { span { (crate::words::count(kept, "record")) " kept word for word" } }
-                    }
-                }
-                p { "These turns are no longer sent to the model, only the summary that follows:" }
-                ol.lost {
-                    @for at in lost.iter().take(200) {
-                        li value=(at + 1) {
-                            a href={ "#" (Drawing::anchor(flow.name, "turn-", *at as u64 + 1)) } {
-                                (line(&self.masked(&self.opened.headline(flow, *at)), 100))
-                            }
-                        }
-                    }
-                }
-                @if lost.len() > 200 { p { "and " (lost.len() - 200) " more" } }
-            }
-        }
-    }
-
-    /// The images of a record.
-    pub(crate) fn media(&self, flow: &Flow, number: u64) -> Markup {
-        let images = media::images(self.opened.family.of(flow.owner), number);
-        html! {
-            @for image in images {
-                @match image {
-                    media::Image::Shown(address) => img.media src=(address) alt="Image from the session" loading="lazy";,
-                    media::Image::Described(words) => p.addition { (T(&words)) },
-                }
-            }
-        }
-    }
-
     /// Output of a terminal, not masked yet.
     pub(crate) fn output(&self, text: &str) -> Markup {
         self.output_masked(&self.masked(text))
@@ -579,49 +516,6 @@ impl<'a> Drawing<'a> {
         push_output(&mut out, text);
         PreEscaped(out)
     }
-
-    /// The turns of a sub-agent, where it was started.
-    pub(crate) fn agent(&self, at: usize) -> transcript::Result<Markup> {
-        let name = FlowName::Agent(at);
-        let Some(flow) = self.opened.flow(name) else { return Ok(html! {}) };
-        let agent = &self.opened.family.agents[at];
-        let [kind, task] = self.opened.family.task(agent)?;
-        let is_guess = agent.start.is_some_and(|start| start.is_guess);
-        let sum = self.opened.spending(&flow, self.prices);
-        let head = html! {
-            summary {
-                span.tool { "Sub-agent" } " "
-                span.about { (line(&self.masked(&kind.unwrap_or_default()), 40)) " "
-                    (line(&self.masked(&task.unwrap_or_default()), 120)) }
-                span.facts {
-                    @if is_guess { span { "perhaps this one" } }
-                    span { (crate::words::count(flow.turns.len(), "turn")) }
-                    span { (short(sum.usage.output)) " tokens out" }
-                    @if let Some(cost) = cost(&sum) { span.cost { (cost) } }
-                }
-            }
-        };
-        if !self.is_file() {
-            let first = format!("{}window/{}/0", self.base, name.text());
-            let page = format!("{}?flow={}", self.base.trim_end_matches('/'), name.text());
-            return Ok(html! {
-                details.agent data-src=(first) data-flow=(name.text()) data-windows=(flow.windows.len()) {
-                    (head)
-                    p.lazy { a href=(page) { "Open as a page" } }
-                }
-            });
-        }
-        if self.depth.get() >= DEEPEST {
-            return Ok(html! { p.addition { "a sub-agent of a sub-agent, too deep to be shown" } });
-        }
-        self.depth.set(self.depth.get() + 1);
-        let mut windows = Vec::new();
-        for number in 0..flow.windows.len() {
-            windows.push(self.window(&flow, number)?);
-        }
-        self.depth.set(self.depth.get() - 1);
-        Ok(html! { details.agent { (head) @for window in &windows { (window) } } })
-    }
 }
 
 fn fact_class(fact: &str) -> &'static str {
@@ -631,6 +525,17 @@ fn fact_class(fact: &str) -> &'static str {
         _ if fact == "no result" => "error",
         _ => "fact",
     }
+}
+
+/// The model of an answer, and the tokens that it took.
+fn facts_of(answer: &Answer) -> String {
+    let mut facts = Vec::new();
+    facts.extend(answer.model.as_ref().map(|model| crate::escape::one_line(model, 40)));
+    if let Some(usage) = &answer.usage {
+        let read = usage.input + usage.cache_read + usage.cache_write;
+        facts.push(format!("{} in, {} out", short(read), short(usage.output)));
+    }
+    facts.join(" · ")
 }
 
 /// Markdown, masked already.

@@ -57,7 +57,8 @@ pub(crate) fn find(
     });
     Ok(html! {
         @if from == 0 {
-            p role="status" { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else { " hits" } }
+            p role="status" { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else
+                { " hits" } }
         }
         ol.hits {
             @for hit in &hits {

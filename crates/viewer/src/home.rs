@@ -38,7 +38,8 @@ pub(crate) fn home(library: &Library, root: &str, wanted: &Wanted) -> String {
         main id="main" tabindex="-1" class="home" {
             h1 { "Sessions" }
             form.filters role="search" action=(root) method="get" {
-                label { span { "Search" } input id="search" name="q" type="search" value=(T(&wanted.words)) autocomplete="off" placeholder="Words, titles, folders ( / )"; }
+                label { span { "Search" } input id="search" name="q" type="search" value=(T(&wanted.words))
+                    autocomplete="off" placeholder="Words, titles, folders ( / )"; }
                 label { span { "Project" } select name="project" {
                     option value="" { "all projects" }
                     @for project in projects.iter().take(500) {
@@ -46,12 +47,14 @@ pub(crate) fn home(library: &Library, root: &str, wanted: &Wanted) -> String {
                     }
                 } }
                 label { span { "Sort" } select name="sort" {
-                    @for (name, words) in [("", "newest first"), ("size", "largest first"), ("title", "by title"), ("project", "by project")] {
+                    @for (name, words) in [("", "newest first"), ("size", "largest first"), ("title", "by title"),
+                        ("project", "by project")] {
                         option value=(name) selected[name == wanted.sort] { (words) }
                     }
                 } }
                 label { span { "Show" } select name="only" {
-                    @for (name, words) in [("", "all"), ("trouble", "with damage"), ("deleted", "deleted by the client")] {
+                    @for (name, words) in [("", "all"), ("trouble", "with damage"), ("deleted",
+                        "deleted by the client")] {
                         option value=(name) selected[name == wanted.only] { (words) }
                     }
                 } }
@@ -127,7 +130,8 @@ fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
                 span { (line(&one.project, 80)) }
                 @if let Some(ended) = ended { span { (crate::words::time(ended, "%Y-%m-%d %H:%M")) } }
                 span { (size_of(one.size)) }
-                @if let Some(branch) = one.seen.branch.as_deref().filter(|branch| !branch.is_empty()) { span { (line(branch, 40)) } }
+                @if let Some(branch) = one.seen.branch.as_deref().filter(|branch| !branch.is_empty()) { span {
+                    (line(branch, 40)) } }
                 @if let Some(tag) = &one.seen.tag { span.tag { (line(tag, 40)) } }
                 @if one.is_deleted { span.error { "deleted by the client" } }
                 @for trouble in &one.seen.troubles { span.error { (trouble.name()) } }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use index::catalog::{Catalog, Work, root_of};
@@ -45,6 +46,8 @@ pub(crate) struct Library {
     /// A session that was named by its path, and may be in no home.
     named: Option<Session>,
     catalog: Mutex<Option<Catalog>>,
+    /// Where the catalog is, until somebody has asked for the list.
+    catalog_path: Mutex<Option<PathBuf>>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) prices: Prices,
     list: Mutex<Option<(Instant, Arc<Vec<Listed>>)>>,
@@ -82,6 +85,7 @@ impl Library {
     pub(crate) fn new(
         homes: Vec<Home>,
         named: Option<Session>,
+        catalog: Option<PathBuf>,
         redactor: Arc<Redactor>,
         prices: Prices,
     ) -> Library {
@@ -89,6 +93,7 @@ impl Library {
             homes,
             named,
             catalog: Mutex::default(),
+            catalog_path: Mutex::new(catalog),
             redactor,
             prices,
             list: Mutex::default(),
@@ -98,8 +103,18 @@ impl Library {
         }
     }
 
+    /// Begins to read the catalog, once. Not before somebody wants the list: who opens a session
+    /// does not wait for it.
+    pub(crate) fn want_catalog(self: &Arc<Self>) {
+        if let Some(path) = lock(&self.catalog_path).take() {
+            let library = Arc::clone(self);
+            // It ends with the program.
+            drop(thread::spawn(move || library.read_catalog(&path)));
+        }
+    }
+
     /// Brings the catalog up to date. Until then, searching looks at titles only.
-    pub(crate) fn read_catalog(&self, path: &Path) {
+    fn read_catalog(&self, path: &Path) {
         let Ok(mut catalog) = Catalog::open(path) else { return };
         let work = Work { homes: &self.homes, redactor: &self.redactor, threads: 1 };
         if catalog.refresh(&work, &mut |_, _| {}).is_ok() {

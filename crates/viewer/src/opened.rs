@@ -25,6 +25,8 @@ use transcript::conversation::view;
 use transcript::format::content::BlockKind;
 use transcript::format::secret::Redactor;
 
+use crate::timeline::Mark;
+
 /// Which conversation of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FlowName {
@@ -71,6 +73,8 @@ pub(crate) struct Flow {
     pub(crate) windows: Vec<Window>,
     /// How many of its first turns it shares with the live branch.
     pub(crate) shared: usize,
+    spent: OnceLock<Spending>,
+    pub(crate) marks: OnceLock<Vec<Mark>>,
 }
 
 /// Some steps that follow each other.
@@ -116,7 +120,8 @@ impl Flow {
             window.height = height(items, bytes, window.parts.len());
             windows.push(window);
         }
-        Flow { name, owner, turns, windows, shared: 0 }
+        let (spent, marks) = (OnceLock::new(), OnceLock::new());
+        Flow { name, owner, turns, windows, shared: 0, spent, marks }
     }
 
     /// The window that a turn begins in.
@@ -260,9 +265,11 @@ impl Opened {
     /// What turns took and cost.
     pub(crate) fn spending(&self, flow: &Flow, prices: &Prices) -> Spending {
         let table = &self.family.of(flow.owner).table;
-        flow.turns.iter().fold(Spending::default(), |mut sum, turn| {
-            sum += turn.spending(table, prices);
-            sum
+        *flow.spent.get_or_init(|| {
+            flow.turns.iter().fold(Spending::default(), |mut sum, turn| {
+                sum += turn.spending(table, prices);
+                sum
+            })
         })
     }
 

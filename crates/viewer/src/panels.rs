@@ -42,14 +42,16 @@ pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, from: usize) -> Markup {
                     a href={ "#" (Drawing::anchor(flow.name, "turn-", at as u64 + 1)) } {
                         (line(&drawing.masked(&drawing.opened.headline(flow, at)), 90))
                     }
-                    @if let Some(cost) = cost(&flow.turns[at].spending(table, drawing.prices)) { " " span.cost { (cost) } }
+                    @if let Some(cost) = cost(&flow.turns[at].spending(table, drawing.prices)) { " " span.cost {
+                        (cost) } }
                 }
             }
         }
         @if end < flow.turns.len() {
             @if drawing.is_file() { p { "and " (flow.turns.len() - end) " more" } }
             @else {
-                button.more type="button" data-more=(format!("{}panel/turns?flow={}&from={end}", drawing.base, flow.name.text())) {
+                button.more type="button" data-more=(format!("{}panel/turns?flow={}&from={end}", drawing.base,
+                    flow.name.text())) {
                     "More: " (flow.turns.len() - end)
                 }
             }
@@ -83,7 +85,8 @@ pub(crate) fn branches(
     html! {
         @if opened.dead.is_empty() { p { "One branch, no dead ends." } }
         @else {
-            p { (count(opened.dead.len(), "dead end")) " beside the live branch of " (count(opened.live.turns.len(), "turn")) "." }
+            p { (count(opened.dead.len(), "dead end")) " beside the live branch of " (count(opened.live.turns.len(),
+                "turn")) "." }
             ul.branches {
                 @for dead in opened.dead.iter().take(200) {
                     @let chain = main.graph.chain(dead.chain);
@@ -145,11 +148,13 @@ pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
         ul.branches {
             @for (at, kind, task, turns, sum, start, agent) in rows.iter().take(500) {
                 li {
-                    @let name = html! { (line(&drawing.masked(kind.as_deref().unwrap_or(agent.purpose.name())), 40)) ": " (line(&drawing.masked(task.as_deref().unwrap_or("")), 90)) };
+                    @let name = html! { (line(&drawing.masked(kind.as_deref().unwrap_or(agent.purpose.name())), 40))
+                        ": " (line(&drawing.masked(task.as_deref().unwrap_or("")), 90)) };
                     @if drawing.is_file() { (name) } @else { a href=(format!("{page}?flow=a{at}")) { (name) } }
                     " · " (count(*turns, "turn"))
                     @if let Some(cost) = cost(sum) { " · " span.cost { (cost) } }
-                    @if let Some(start) = start { " · " a href={ "#" (Drawing::anchor(FlowName::Live, "L", *start)) } { "started at line " (start) } }
+                    @if let Some(start) = start { " · " a href={ "#" (Drawing::anchor(FlowName::Live, "L", *start)) }
+                        { "started at line " (start) } }
                 }
             }
         }
@@ -186,7 +191,8 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
     html! {
         p {
             strong { (mark) (grouped(filling.tokens)) " tokens" } " would be sent now"
-            @if let Some(window) = filling.window { ", " (filling.tokens.saturating_mul(100) / window.max(1)) "% of the window of " (line(&filling.model, 60)) " (" (short(window)) ")" }
+            @if let Some(window) = filling.window { ", " (filling.tokens.saturating_mul(100) / window.max(1))
+                "% of the window of " (line(&filling.model, 60)) " (" (short(window)) ")" }
             @if let Some(from) = filling.compacts_from { "; the client compacts from about " (short(from)) " on" }
             "."
         }
@@ -223,7 +229,8 @@ pub(crate) fn check(drawing: &Drawing<'_>, redactor: &Arc<Redactor>) -> Markup {
     };
     html! {
         p.verdict.(report.verdict.name()) { strong { (report.verdict.words()) } " (as " (report.version) ")" }
-        p { (grouped(report.reach.sent as u64)) " of " (grouped(report.reach.recorded as u64)) " recorded messages are sent"
+        p { (grouped(report.reach.sent as u64)) " of " (grouped(report.reach.recorded as u64))
+            " recorded messages are sent"
             @if report.reach.summed_up > 0 { ", " (report.reach.summed_up) " summed up" }
             @if report.reach.left > 0 { ", " (report.reach.left) " on other branches" }
             @if report.reach.lost > 0 { ", " (report.reach.lost) " lost" }
@@ -233,7 +240,8 @@ pub(crate) fn check(drawing: &Drawing<'_>, redactor: &Arc<Redactor>) -> Markup {
                 li.(finding.severity.name()) {
                     strong { (finding.code.name()) } " " (finding.severity.name()) ": " (T(&finding.text))
                     @if let (Some(number), None) = (finding.line, &finding.file) {
-                        " " a href={ "#" (Drawing::anchor(FlowName::Live, "L", number)) } data-finding=(number) { "line " (number) }
+                        " " a href={ "#" (Drawing::anchor(FlowName::Live, "L", number)) } data-finding=(number) {
+                            "line " (number) }
                     }
                     @if finding.more > 0 { " and " (finding.more) " more" }
                     div.advice { (finding.code.advice()) }
@@ -267,7 +275,8 @@ pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
             span { (count(opened.live.turns.len(), "turn")) }
             span { (count(table.rows().len(), "record")) }
             @if !opened.family.agents.is_empty() { span { (count(opened.family.agents.len(), "sub-agent")) } }
-            @if let Some(cost) = cost(&all) { span.cost title="The live branch with its sub-agents, by list prices" { (cost) } }
+            @if let Some(cost) = cost(&all) { span.cost title="The live branch with its sub-agents, by list prices" {
+                (cost) } }
             @if table.damaged > 0 { span.error { (table.damaged) " damaged" } }
         }
     }

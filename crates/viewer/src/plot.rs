@@ -24,7 +24,8 @@ pub(crate) fn bars(caption: &str, heads: [&str; 2], points: &[Point]) -> Markup 
         div.wide tabindex="0" {
             table.bars {
                 caption { (caption) }
-                thead { tr { th scope="col" { (heads[0]) } th scope="col" { (heads[1]) } th.bar { span.hidden { "share" } } } }
+                thead { tr { th scope="col" { (heads[0]) } th scope="col" { (heads[1]) } th.bar { span.hidden {
+                    "share" } } } }
                 tbody {
                     @for point in points {
                         tr {
@@ -58,7 +59,8 @@ pub(crate) fn columns(title: &str, heads: [&str; 2], points: &[Point]) -> Markup
     html! {
         figure.plot {
             figcaption { (title) }
-            svg viewBox="0 0 1000 120" preserveAspectRatio="none" role="img" aria-label={ (title) "; the numbers are in the table below" } {
+            svg viewBox="0 0 1000 120" preserveAspectRatio="none" role="img" aria-label={ (title)
+                "; the numbers are in the table below" } {
                 @for (at, point) in points.iter().enumerate() {
                     @let height = if most > 0.0 { point.value / most * 116.0 } else { 0.0 };
                     rect.fill x=(format!("{:.2}", at as f64 * step)) width=(format!("{:.2}", (step * 0.8).min(60.0)))
@@ -67,7 +69,8 @@ pub(crate) fn columns(title: &str, heads: [&str; 2], points: &[Point]) -> Markup
                     }
                 }
             }
-            div.ends { span { (points.first().map_or("", |one| &one.name)) } span { (points.last().map_or("", |one| &one.name)) } }
+            div.ends { span { (points.first().map_or("", |one| &one.name)) } span { (points.last().map_or("", |one|
+                &one.name)) } }
             details { summary { "Table" } (bars(title, heads, points)) }
         }
     }
@@ -87,7 +90,8 @@ pub(crate) fn area(title: &str, heads: [&str; 2], points: &[Point], full: Option
     html! {
         figure.plot {
             figcaption { (title) }
-            svg viewBox="0 0 1000 120" preserveAspectRatio="none" role="img" aria-label={ (title) "; the numbers are in the table below" } {
+            svg viewBox="0 0 1000 120" preserveAspectRatio="none" role="img" aria-label={ (title)
+                "; the numbers are in the table below" } {
                 path.fill d=(path) {}
                 @if let Some(full) = full {
                     @let y = format!("{:.1}", 120.0 - full / most * 114.0);

@@ -111,6 +111,9 @@ impl Pages {
             only: address.value("only"),
             from: address.value("from").parse().unwrap_or(0),
         };
+        if matches!(parts[..], ["" | "rows" | "usage"]) {
+            library.want_catalog();
+        }
         Some(Ok(match parts[..] {
             [""] => html_reply(200, home::home(library, &self.root, &wanted())),
             ["rows"] => html_reply(200, home::rows(library, &self.root, &wanted()).into_string()),

@@ -7,7 +7,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 
 use axum::Router;
 use axum::body::Body;
@@ -66,7 +65,6 @@ pub struct Serving {
 pub struct Server {
     listener: std::net::TcpListener,
     shared: Arc<Shared>,
-    catalog: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -95,8 +93,13 @@ impl Server {
         let guard = Guard::new(host);
         let first = serving.session.as_ref();
         let first = first.map_or(String::new(), |session| format!("s/{}", key_of(&session.path)));
-        let library =
-            Library::new(serving.homes, serving.session, serving.redactor, serving.prices);
+        let library = Library::new(
+            serving.homes,
+            serving.session,
+            serving.catalog,
+            serving.redactor,
+            serving.prices,
+        );
         let pages = Pages {
             library: Arc::new(library),
             root: guard.root(),
@@ -104,7 +107,7 @@ impl Server {
             again: serving.again,
         };
         let shared = Shared { guard, pages, first, limit: Semaphore::new(AT_ONCE) };
-        Ok(Server { listener, shared: Arc::new(shared), catalog: serving.catalog })
+        Ok(Server { listener, shared: Arc::new(shared) })
     }
 
     /// The address that opens the pages, once.
@@ -119,12 +122,7 @@ impl Server {
 
     /// Answers requests until the program ends.
     pub fn run(self) -> io::Result<()> {
-        let Server { listener, shared, catalog } = self;
-        if let Some(catalog) = catalog {
-            let library = Arc::clone(&shared.pages.library);
-            // Searching works without it until it is ready; it ends with the program.
-            drop(thread::spawn(move || library.read_catalog(&catalog)));
-        }
+        let Server { listener, shared } = self;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()

@@ -66,10 +66,12 @@ pub(crate) fn served(
                 h1 { (T(&title)) }
                 (panels::facts(drawing))
                 p.resume { code { (T(again)) " resume " (line(&opened.session.id, 60)) }
-                    button.quiet.scripted type="button" data-copy-text=(format!("{again} resume {}", opened.session.id)) { "Copy" } }
+                    button.quiet.scripted type="button" data-copy-text=(format!("{again} resume {}",
+                        opened.session.id)) { "Copy" } }
                 @if flow.name != FlowName::Live {
                     p.parting {
-                        @match flow.name { FlowName::Agent(_) => "This is a sub-agent.", _ => "This branch is a dead end." }
+                        @match flow.name { FlowName::Agent(_) => "This is a sub-agent.", _ =>
+                            "This branch is a dead end." }
                         " " a href=(base.trim_end_matches('/')) { "To the live conversation" }
                     }
                 }
@@ -77,7 +79,8 @@ pub(crate) fn served(
             }
             div.find.scripted role="search" {
                 label.hidden for="find" { "Find in this session" }
-                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )" autocomplete="off";
+                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )"
+                    autocomplete="off";
                 div id="found" {}
             }
             div.columns {
@@ -155,13 +158,15 @@ pub(crate) fn filed(
                 h1 { (T(&title)) }
                 (panels::facts(drawing))
                 @if what.has_session {
-                    p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" } " puts it where Claude Code resumes it." }
+                    p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" }
+                        " puts it where Claude Code resumes it." }
                 }
                 @if what.turns.is_none() { (strip(drawing, flow)) }
             }
             div.find.scripted role="search" {
                 label.hidden for="find" { "Find in this session" }
-                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )" autocomplete="off";
+                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )"
+                    autocomplete="off";
                 div id="found" {}
             }
         }

@@ -16,7 +16,7 @@ const MARKS: usize = 120;
 
 /// Some steps that follow each other.
 #[derive(Clone, Debug, Default)]
-struct Mark {
+pub(crate) struct Mark {
     turn: usize,
     line: u64,
     time: Option<Time>,
@@ -27,7 +27,11 @@ struct Mark {
     compactions: usize,
 }
 
-fn marks(opened: &Opened, flow: &Flow) -> Vec<Mark> {
+fn marks<'a>(opened: &Opened, flow: &'a Flow) -> &'a [Mark] {
+    flow.marks.get_or_init(|| made(opened, flow))
+}
+
+fn made(opened: &Opened, flow: &Flow) -> Vec<Mark> {
     let conversation = opened.family.of(flow.owner);
     let table = &conversation.table;
     let all: usize = flow.turns.iter().map(|turn| turn.steps.len()).sum();
@@ -87,25 +91,33 @@ pub(crate) fn strip(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
                     a href={ "#" (Drawing::anchor(flow.name, "L", mark.line)) } tabindex="-1" aria-label=(words) {
                         title { (words) }
                         rect.hit x=(form(x)) y="0" width=(form(step)) height="44" {}
-                        @if mark.tokens > 0 { rect.fill x=(form(x)) width=(form(step * 0.85)) y=(form(28.0 - mark.tokens as f64 / most * 26.0))
+                        @if mark.tokens > 0 { rect.fill x=(form(x)) width=(form(step * 0.85)) y=(form(28.0 -
+                            mark.tokens as f64 / most * 26.0))
                             height=(form(mark.tokens as f64 / most * 26.0)) {} }
-                        @if mark.calls > 0 { rect.calls x=(form(x)) width=(form(step * 0.85)) y="30" height=(form(mark.calls as f64 / most_calls * 7.0)) {} }
-                        @if mark.prompts > 0 { rect.prompts x=(form(x)) width=(form(step * 0.85)) y="39" height="4" {} }
-                        @if mark.errors > 0 { rect.errors x=(form(x)) width=(form((step * 0.85).max(2.0))) y="30" height="9" {} }
+                        @if mark.calls > 0 { rect.calls x=(form(x)) width=(form(step * 0.85)) y="30"
+                            height=(form(mark.calls as f64 / most_calls * 7.0)) {} }
+                        @if mark.prompts > 0 { rect.prompts x=(form(x)) width=(form(step * 0.85)) y="39" height="4"
+                            {} }
+                        @if mark.errors > 0 { rect.errors x=(form(x)) width=(form((step * 0.85).max(2.0))) y="30"
+                            height="9" {} }
                         @if mark.compactions > 0 { rect.compactions x=(form(x)) width="2" y="0" height="44" {} }
                     }
                 }
             }
             div.ends {
-                span { (marks.first().and_then(|mark| mark.time).map_or(String::new(), |time| local(time, "%Y-%m-%d %H:%M"))) }
-                span.legend { span.k1 { "tokens" } span.k2 { "calls" } span.k3 { "prompts" } span.k4 { "errors" } span.k5 { "compactions" } }
-                span { (marks.last().and_then(|mark| mark.time).map_or(String::new(), |time| local(time, "%Y-%m-%d %H:%M"))) }
+                span { (marks.first().and_then(|mark| mark.time).map_or(String::new(), |time| local(time,
+                    "%Y-%m-%d %H:%M"))) }
+                span.legend { span.k1 { "tokens" } span.k2 { "calls" } span.k3 { "prompts" } span.k4 { "errors" }
+                    span.k5 { "compactions" } }
+                span { (marks.last().and_then(|mark| mark.time).map_or(String::new(), |time| local(time,
+                    "%Y-%m-%d %H:%M"))) }
             }
-            @let source = (!drawing.is_file()).then(|| format!("{}panel/timeline?flow={}", drawing.base, flow.name.text()));
+            @let source = (!drawing.is_file()).then(|| format!("{}panel/timeline?flow={}", drawing.base,
+                flow.name.text()));
             details.behind data-src=[source.as_ref()] {
                 summary { "Timeline as a table" }
                 @if let Some(source) = &source { p.lazy { a href=(source) { "Open" } } }
-                @else { (rows(flow, &marks)) }
+                @else { (rows(flow, marks)) }
             }
         }
     }
@@ -113,16 +125,19 @@ pub(crate) fn strip(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
 
 /// The numbers of the strip.
 pub(crate) fn table(drawing: &Drawing<'_>, flow: &Flow) -> Markup {
-    rows(flow, &marks(drawing.opened, flow))
+    rows(flow, marks(drawing.opened, flow))
 }
 
 fn rows(flow: &Flow, marks: &[Mark]) -> Markup {
     html! {
         div.wide tabindex="0" { table {
-            thead { tr { th { "from" } th { "turn" } th { "tokens out" } th { "calls" } th { "errors" } th { "compactions" } } }
+            thead { tr { th { "from" } th { "turn" } th { "tokens out" } th { "calls" } th { "errors" } th {
+                "compactions" } } }
             tbody { @for mark in marks { tr {
-                td { a href={ "#" (Drawing::anchor(flow.name, "L", mark.line)) } { (mark.time.map_or("?".to_owned(), |time| local(time, "%m-%d %H:%M"))) } }
-                td { (mark.turn + 1) } td { (short(mark.tokens)) } td { (mark.calls) } td { (mark.errors) } td { (mark.compactions) }
+                td { a href={ "#" (Drawing::anchor(flow.name, "L", mark.line)) } { (mark.time.map_or("?".to_owned(),
+                    |time| local(time, "%m-%d %H:%M"))) } }
+                td { (mark.turn + 1) } td { (short(mark.tokens)) } td { (mark.calls) } td { (mark.errors) } td {
+                    (mark.compactions) }
             } } }
         } }
     }

@@ -42,25 +42,32 @@ pub(crate) fn usage(library: &Library, root: &str, by: &str) -> String {
             h1 { "Usage" }
             nav.choices aria-label="What the rows are" {
                 @for choice in CHOICES {
-                    a href=(format!("{root}usage?by={}", choice.name())) aria-current=[(choice == by).then_some("true")] { (choice.name()) }
+                    a href=(format!("{root}usage?by={}", choice.name())) aria-current=[(choice ==
+                        by).then_some("true")] { (choice.name()) }
                 }
             }
             @if by.is_time() { (columns(&title, [by.name(), "cost"], &points[points.len().saturating_sub(370)..])) }
             @else { (bars(&title, [by.name(), "cost"], &points[..points.len().min(25)])) }
             div.wide tabindex="0" { table.figures {
                 caption { "All numbers by " (by.name()) }
-                thead { tr { th { (by.name()) } th { "messages" } th { "input" } th { "output" } th { "cache write" } th { "cache read" } th { "cost" } } }
+                thead { tr { th { (by.name()) } th { "messages" } th { "input" } th { "output" } th { "cache write" }
+                    th { "cache read" } th { "cost" } } }
                 tbody {
-                    @for row in found.rows.iter().rev().take(ROWS).filter(|_| by.is_time()) { (numbers(&row.key, &row.sum)) }
-                    @for row in found.rows.iter().take(ROWS).filter(|_| !by.is_time()) { (numbers(&row.key, &row.sum)) }
+                    @for row in found.rows.iter().rev().take(ROWS).filter(|_| by.is_time()) { (numbers(&row.key,
+                        &row.sum)) }
+                    @for row in found.rows.iter().take(ROWS).filter(|_| !by.is_time()) { (numbers(&row.key,
+                        &row.sum)) }
                 }
                 tfoot { (numbers("total", &found.total)) }
             } }
-            @if found.rows.len() > ROWS { p { "and " (found.rows.len() - ROWS) " more: quipu usage --by " (by.name()) } }
+            @if found.rows.len() > ROWS { p { "and " (found.rows.len() - ROWS) " more: quipu usage --by " (by.name())
+                } }
             @if !found.unpriced.is_empty() {
-                p { "Without a price: " @for (model, sum) in &found.unpriced { code { (T(model)) } " (" (sum.messages) " messages) " } }
+                p { "Without a price: " @for (model, sum) in &found.unpriced { code { (T(model)) } " ("
+                    (sum.messages) " messages) " } }
             }
-            p.facts { "Costs are estimates from a list of prices (" (*COLLECTED) "). Every message of the API counts once." }
+            p.facts { "Costs are estimates from a list of prices (" (*COLLECTED)
+                "). Every message of the API counts once." }
         }
     };
     page::page("Usage", root, &body)
