@@ -8,17 +8,28 @@ fn made(lines: &[String]) -> (tempfile::TempDir, Session) {
     (folder, session)
 }
 
-fn prompt(number: usize) -> String {
+/// Prompts and answers in turn.
+fn record(number: usize) -> String {
     let parent = if number == 0 { "null".to_owned() } else { format!("\"{}\"", number - 1) };
+    let (kind, message) = match number % 2 {
+        0 => ("user", "\"role\":\"user\",\"content\":\"a prompt\"".to_owned()),
+        _ => (
+            "assistant",
+            format!(
+                "\"id\":\"m{number}\",\"role\":\"assistant\",\"stop_reason\":\"end_turn\",\
+                 \"content\":[{{\"type\":\"text\",\"text\":\"an answer\"}}]"
+            ),
+        ),
+    };
     format!(
-        "{{\"type\":\"user\",\"uuid\":\"{number}\",\"parentUuid\":{parent},\"timestamp\":\"2026-01-01T00:00:00.000Z\",\
-         \"message\":{{\"role\":\"user\",\"content\":\"prompt {number}\"}}}}\n"
+        "{{\"type\":\"{kind}\",\"uuid\":\"{number}\",\"parentUuid\":{parent},\
+         \"timestamp\":\"2026-01-01T00:00:00.000Z\",\"message\":{{{message}}}}}\n"
     )
 }
 
 #[test]
 fn every_step_is_in_one_window_and_appending_changes_the_last_one() {
-    let lines: Vec<String> = (0..100).map(prompt).collect();
+    let lines: Vec<String> = (0..100).map(record).collect();
     let (_folder, session) = made(&lines);
     let opened = Opened::open(session).unwrap();
     let flow = opened.flow(FlowName::Live).unwrap();
@@ -26,9 +37,9 @@ fn every_step_is_in_one_window_and_appending_changes_the_last_one() {
         flow.windows.iter().flat_map(|window| window.parts.clone()).collect();
     let steps: usize = all.iter().map(|(_, steps)| steps.len()).sum();
     assert_eq!(steps, flow.turns.iter().map(|turn| turn.steps.len()).sum::<usize>());
-    assert_eq!(all.iter().map(|part| part.0).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+    assert_eq!(all.iter().map(|part| part.0).collect::<Vec<_>>(), (0..50).collect::<Vec<_>>());
     assert!(flow.windows.len() > 3);
-    let (_other, longer) = made(&(0..120).map(prompt).collect::<Vec<_>>());
+    let (_other, longer) = made(&(0..120).map(record).collect::<Vec<_>>());
     let longer = Opened::open(longer).unwrap();
     let kept = flow.windows.len() - 1;
     for (one, other) in flow.windows[..kept].iter().zip(&longer.live.windows) {
