@@ -8,6 +8,7 @@ use crate::escape::push;
 
 /// The style of some text: classes of the style sheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "what a terminal can do to a text")]
 struct Style {
     front: Option<u8>,
     back: Option<u8>,
@@ -130,7 +131,7 @@ fn apply(numbers: &str, style: &mut Style) {
                     Some(5) => numbers.next().and_then(of_table),
                     Some(2) => {
                         let mut part = || numbers.next().unwrap_or(0).min(255);
-                        nearest([part(), part(), part()])
+                        Some(nearest([part(), part(), part()]))
                     }
                     _ => None,
                 };
@@ -156,28 +157,28 @@ fn of_table(number: u16) -> Option<u8> {
         16..232 => {
             let step = |part: u16| if part == 0 { 0 } else { part * 40 + 55 };
             let cube = number - 16;
-            nearest([step(cube / 36), step(cube / 6 % 6), step(cube % 6)])
+            Some(nearest([step(cube / 36), step(cube / 6 % 6), step(cube % 6)]))
         }
-        232..256 => nearest([(number - 232) * 10 + 8; 3]),
+        232..256 => Some(nearest([(number - 232) * 10 + 8; 3])),
         _ => None,
     }
 }
 
 /// The nearest of the sixteen colours that the style sheet has.
-fn nearest([red, green, blue]: [u16; 3]) -> Option<u8> {
+fn nearest([red, green, blue]: [u16; 3]) -> u8 {
     let most = red.max(green).max(blue);
     let least = red.min(green).min(blue);
     if most - least < 32 {
-        return Some(match most {
+        return match most {
             0..64 => 0,
             64..160 => 8,
             160..224 => 7,
             _ => 15,
-        });
+        };
     }
     let is_on = |part: u16| u8::from(u32::from(part - least) * 2 > u32::from(most - least));
     let colour = is_on(red) | is_on(green) << 1 | is_on(blue) << 2;
-    Some(if most > 200 { colour + 8 } else { colour })
+    if most > 200 { colour + 8 } else { colour }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! and the result of a call are, something of both is shown; a form that does not fit falls back to
 //! the JSON and the text.
 
+use std::fmt::Write;
+
 use maud::{Markup, PreEscaped, html};
 use transcript::conversation::diff::Action;
 use transcript::conversation::view::{Call, FileChange, Piece, size};
@@ -149,7 +151,7 @@ impl Body<'_, '_, '_> {
         let (head, left) = start(text.trim_end(), self.most());
         html! {
             @if has_media { (self.drawing.media(self.flow, line)) }
-            @if !head.is_empty() && !(has_media && head.starts_with('[')) {
+            @if !(head.is_empty() || has_media && head.starts_with('[')) {
                 pre.out tabindex="0" { (output(head)) }
             }
             (self.left(left))
@@ -234,7 +236,7 @@ impl Body<'_, '_, '_> {
             let text = self.drawing.masked(&all.join("\n"));
             let [mut old, mut new] = hunk.start.unwrap_or([0, 0]);
             if let Some([from, to]) = hunk.start {
-                out.push_str(&format!("<span class=\"hunk\">@@ -{from} +{to} @@</span>"));
+                let _ = write!(out, "<span class=\"hunk\">@@ -{from} +{to} @@</span>");
             } else if !out.is_empty() {
                 out.push_str("<span class=\"hunk\">@@</span>");
             }
@@ -253,13 +255,13 @@ impl Body<'_, '_, '_> {
                 };
                 old += u64::from(sign != Some('+'));
                 new += u64::from(sign != Some('-'));
-                out.push_str(&format!("<{tag}"));
+                let _ = write!(out, "<{tag}");
                 if hunk.start.is_some() {
-                    out.push_str(&format!(" data-n=\"{number}\""));
+                    let _ = write!(out, " data-n=\"{number}\"");
                 }
                 out.push('>');
                 push(&mut out, rest);
-                out.push_str(&format!("</{tag}>"));
+                let _ = write!(out, "</{tag}>");
             }
         }
         PreEscaped(out)

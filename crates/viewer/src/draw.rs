@@ -16,7 +16,7 @@ use transcript::conversation::price::Prices;
 use transcript::conversation::table::BlockId;
 use transcript::conversation::turn::{Outcome, Step, Turn};
 use transcript::conversation::view::{
-    self, Answer, BlockView, Call, EventView, Item, MessageView, Piece, Role, size,
+    self, Answer, BlockView, Call, Item, MessageView, Piece, Role, size,
 };
 use transcript::format::content::BlockKind;
 use transcript::format::secret::Mask;
@@ -133,7 +133,7 @@ impl<'a> Drawing<'a> {
         for step in &turn.steps[steps] {
             items.push(self.step(flow, turn, step)?);
         }
-        let foot = is_last.then(|| self.turn_end(flow, turn));
+        let foot = is_last.then(|| turn_end(turn));
         Ok(html! {
             @if is_first { (self.turn_head(flow, number)) }
             @for item in &items { (item) }
@@ -183,18 +183,6 @@ impl<'a> Drawing<'a> {
                 }
             }
         }
-    }
-
-    fn turn_end(&self, flow: &Flow, turn: &Turn) -> Markup {
-        let words = match turn.outcome {
-            Outcome::Answered | Outcome::Local | Outcome::Interrupted => return html! {},
-            Outcome::Failed => "The API failed here.",
-            Outcome::Compacted => "A compaction follows.",
-            Outcome::Open => "A call has no result yet, or its result has no answer.",
-            Outcome::Unanswered => "There is no answer.",
-        };
-        let _ = flow;
-        html! { p.outcome { (words) } }
     }
 
     fn step(&self, flow: &Flow, turn: &Turn, step: &Step) -> transcript::Result<Markup> {
@@ -525,6 +513,18 @@ fn fact_class(fact: &str) -> &'static str {
         _ if fact == "no result" => "error",
         _ => "fact",
     }
+}
+
+/// A note below a turn that has not simply ended.
+fn turn_end(turn: &Turn) -> Markup {
+    let words = match turn.outcome {
+        Outcome::Answered | Outcome::Local | Outcome::Interrupted => return html! {},
+        Outcome::Failed => "The API failed here.",
+        Outcome::Compacted => "A compaction follows.",
+        Outcome::Open => "A call has no result yet, or its result has no answer.",
+        Outcome::Unanswered => "There is no answer.",
+    };
+    html! { p.outcome { (words) } }
 }
 
 /// The model of an answer, and the tokens that it took.

@@ -79,12 +79,9 @@ fn marked(text: &str, needle: &str) -> Markup {
             && text.is_char_boundary(*at)
             && text.is_char_boundary(at + needle.len())
     });
-    match at {
-        Some(at) => {
-            html! { (T(&text[..at])) mark { (T(&text[at..at + needle.len()])) } (T(&text[at + needle.len()..])) }
-        }
-        None => html! { (T(text)) },
-    }
+    let Some(at) = at else { return html! { (T(text)) } };
+    let end = at + needle.len();
+    html! { (T(&text[..at])) mark { (T(&text[at..end])) } (T(&text[end..])) }
 }
 
 /// Whether the records of a step may contain the words. Only plain words can be looked for in JSON.

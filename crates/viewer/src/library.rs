@@ -78,7 +78,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The name of a session in addresses.
 pub(crate) fn key_of(path: &Path) -> String {
     let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short_hash(&hash)
 }
 
 impl Library {
@@ -303,5 +303,11 @@ fn stamp(session: &Session) -> String {
     for agent in agents(session) {
         add(&agent.path);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    short_hash(&hash.finalize())
+}
+
+/// The beginning of a hash, in digits.
+fn short_hash(hash: &[u8]) -> String {
+    let start = hash.iter().take(8).fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+    format!("{start:016x}")
 }

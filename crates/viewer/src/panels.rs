@@ -177,7 +177,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
             }
             _ => None,
         });
-        if let Some(tokens) = totals.filter(|tokens| *tokens > 0).last() {
+        if let Some(tokens) = totals.filter(|tokens| *tokens > 0).next_back() {
             points.push(Point {
                 name: format!("Turn {}", number + 1),
                 value: tokens as f64,

@@ -2,6 +2,8 @@
 //!
 //! Invariant: sizes and places are attributes, because a page's policy forbids styles of elements.
 
+use std::fmt::Write;
+
 use maud::{Markup, html};
 
 use crate::escape::T;
@@ -84,7 +86,7 @@ pub(crate) fn area(title: &str, heads: [&str; 2], points: &[Point], full: Option
     for (at, point) in points.iter().enumerate() {
         let y = 120.0 - point.value / most * 114.0;
         let (left, right) = (at as f64 * step, (at + 1) as f64 * step);
-        path.push_str(&format!("L{left:.1} {y:.1}L{right:.1} {y:.1}"));
+        let _ = write!(path, "L{left:.1} {y:.1}L{right:.1} {y:.1}");
     }
     path.push_str("L1000 120Z");
     html! {

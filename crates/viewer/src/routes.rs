@@ -275,16 +275,10 @@ impl Pages {
     }
 
     fn compare(&self, address: Address<'_>, key: &str, other: &str) -> Answer {
-        let other = if other.is_empty() {
-            key.to_owned()
-        } else {
-            match self.library.find(other) {
-                Some(key) => key,
-                None => {
-                    let note = format!("No session has an id that begins with {other}.");
-                    return Some(Ok(html_reply(404, compare::form(&self.root, Some(&note)))));
-                }
-            }
+        let found = if other.is_empty() { Some(key.to_owned()) } else { self.library.find(other) };
+        let Some(other) = found else {
+            let note = format!("No session has an id that begins with {other}.");
+            return Some(Ok(html_reply(404, compare::form(&self.root, Some(&note)))));
         };
         let open = |key: &str| self.library.open(key);
         let (first, second) = match (open(key)?, open(&other)?) {

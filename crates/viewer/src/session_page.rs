@@ -77,12 +77,7 @@ pub(crate) fn served(
                 }
                 (strip(drawing, flow))
             }
-            div.find.scripted role="search" {
-                label.hidden for="find" { "Find in this session" }
-                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )"
-                    autocomplete="off";
-                div id="found" {}
-            }
+            (find_field())
             div.columns {
                 aside aria-label="About this session" {
                     @for (name, title) in panels::PANELS {
@@ -105,6 +100,18 @@ pub(crate) fn served(
         }
     };
     Ok(page::page(&title, root, &body))
+}
+
+/// Where words are typed that are looked for.
+fn find_field() -> Markup {
+    html! {
+        div.find.scripted role="search" {
+            label.hidden for="find" { "Find in this session" }
+            input id="find" type="search" autocomplete="off"
+                placeholder="Find in this session, also in what is folded ( / )";
+            div id="found" {}
+        }
+    }
 }
 
 fn panel_count(drawing: &Drawing<'_>, name: &str) -> Markup {
@@ -153,27 +160,23 @@ pub(crate) fn filed(
     out.write_all(head.trim_end_matches("</body>").as_bytes())?;
     let top = html! {
         header.top { nav aria-label="Pages" { span.brand { "quipu" } } (page::buttons()) }
-        div.session {
-            div.headline {
-                h1 { (T(&title)) }
-                (panels::facts(drawing))
-                @if what.has_session {
-                    p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" }
-                        " puts it where Claude Code resumes it." }
-                }
-                @if what.turns.is_none() { (strip(drawing, flow)) }
-            }
-            div.find.scripted role="search" {
-                label.hidden for="find" { "Find in this session" }
-                input id="find" type="search" placeholder="Find in this session, also in what is folded ( / )"
-                    autocomplete="off";
-                div id="found" {}
-            }
-        }
     };
-    let top = top.into_string();
-    out.write_all(top.trim_end_matches("</div>").as_bytes())?;
-    out.write_all(b"</div><div class=\"columns\">")?;
+    out.write_all(top.into_string().as_bytes())?;
+    out.write_all(b"<div class=\"session\">")?;
+    let top = html! {
+        div.headline {
+            h1 { (T(&title)) }
+            (panels::facts(drawing))
+            @if what.has_session {
+                p { "This file also carries the session itself: " code { "quipu unpack THIS-FILE" }
+                    " puts it where Claude Code resumes it." }
+            }
+            @if what.turns.is_none() { (strip(drawing, flow)) }
+        }
+        (find_field())
+    };
+    out.write_all(top.into_string().as_bytes())?;
+    out.write_all(b"<div class=\"columns\">")?;
     let panels = html! {
         aside aria-label="About this session" {
             @for (name, title) in panels::PANELS {

@@ -12,7 +12,7 @@ use transcript::conversation::place::Session;
 use transcript::format::secret::Redactor;
 
 use super::manifest::{PackedFile, place};
-use super::{Became, Pack, Packing, Unpacked, Unpacking, pack};
+use super::{Became, Pack, PackPage, Packing, Unpacked, Unpacking, pack};
 use crate::store::Bounds;
 use crate::{Error, Mode, Workshop};
 

@@ -59,7 +59,7 @@ class Session:
     def answer(self, *blocks):
         number = len(self.lines)
         usage = {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 1000 + number, "cache_creation_input_tokens": 5}
-        return self.add("assistant", {"id": f"msg_{number}", "role": "assistant", "model": "claude-sonnet-4-5", "content": list(blocks), "stop_reason": "end_turn", "usage": usage})
+        return self.add("assistant", {"id": f"msg_{self.more.get('sessionId', 'x')[:8]}_{number}", "role": "assistant", "model": "claude-sonnet-4-5", "content": list(blocks), "stop_reason": "end_turn", "usage": usage})
 
     def call(self, tool, asked, result, structured=None, error=False):
         name = f"toolu_{len(self.lines)}"
