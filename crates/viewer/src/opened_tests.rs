@@ -37,7 +37,9 @@ fn every_step_is_in_one_window_and_appending_changes_the_last_one() {
         flow.windows.iter().flat_map(|window| window.parts.clone()).collect();
     let steps: usize = all.iter().map(|(_, steps)| steps.len()).sum();
     assert_eq!(steps, flow.turns.iter().map(|turn| turn.steps.len()).sum::<usize>());
-    assert_eq!(all.iter().map(|part| part.0).collect::<Vec<_>>(), (0..50).collect::<Vec<_>>());
+    let mut turns: Vec<usize> = all.iter().map(|part| part.0).collect();
+    turns.dedup();
+    assert_eq!(turns, (0..50).collect::<Vec<_>>());
     assert!(flow.windows.len() > 3);
     let (_other, longer) = made(&(0..120).map(record).collect::<Vec<_>>());
     let longer = Opened::open(longer).unwrap();
