@@ -94,6 +94,11 @@ fn sequence<'a>(text: &'a str, style: &mut Style) -> &'a str {
 /// their like end with BEL or ST; others have one more character.
 fn string_sequence(text: &str) -> &str {
     let Some(first) = text.chars().next() else { return "" };
+    if (' '..='/').contains(&first) {
+        // A set of characters, or the like: one more character belongs to it.
+        let last = text[1..].chars().next().filter(char::is_ascii).map_or(0, char::len_utf8);
+        return &text[1 + last..];
+    }
     if !matches!(first, ']' | 'P' | '^' | '_' | 'X') {
         return &text[if first.is_ascii() { first.len_utf8() } else { 0 }..];
     }

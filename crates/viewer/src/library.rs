@@ -233,6 +233,7 @@ impl Library {
             None => self.session(key)?,
         };
         let stamp = stamp(&session);
+        let begin = Instant::now();
         let opened = match known {
             Some(kept) if kept.stamp == stamp => kept.opened,
             _ => {
@@ -246,9 +247,8 @@ impl Library {
                 }
             }
         };
-        let begin = Instant::now();
         let took = begin.elapsed().max(Duration::from_millis(100));
-        let (key, rest) = (key.to_owned(), begin + took * 4);
+        let (key, rest) = (key.to_owned(), Instant::now() + took * 4);
         open.push(Kept { key, stamp: stamp.clone(), opened: Arc::clone(&opened), rest });
         Some(Ok((stamp, opened)))
     }
