@@ -227,7 +227,7 @@ impl<'a> Drawing<'a> {
         for item in view::items(&self.opened.family, flow.owner, turn) {
             let item = item?;
             if let Item::Answer(answer) = &item {
-                self.answer.replace(Some(facts_of(answer)));
+                self.answer.replace(Some(self.masked(&facts_of(answer))));
             }
             let block = match &item {
                 Item::Block(_) | Item::Call(_) => blocks.next().copied(),

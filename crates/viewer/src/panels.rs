@@ -192,7 +192,7 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
         p {
             strong { (mark) (grouped(filling.tokens)) " tokens" } " would be sent now"
             @if let Some(window) = filling.window { ", " (filling.tokens.saturating_mul(100) / window.max(1))
-                "% of the window of " (line(&filling.model, 60)) " (" (short(window)) ")" }
+                "% of the window of " (line(&drawing.masked(&filling.model), 60)) " (" (short(window)) ")" }
             @if let Some(from) = filling.compacts_from { "; the client compacts from about " (short(from)) " on" }
             "."
         }

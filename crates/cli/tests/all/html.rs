@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use crate::env::Env;
 
 const NESTED: &str = "c5b9db19-a9fa-42b7-9f6b-0b8b73532119";
-const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+const TOKEN: &str = "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2";
 
 fn made(env: &Env, args: &[&str]) -> String {
     let output = env.command(&[&["export", "html"], args].concat()).output().unwrap();

@@ -1,4 +1,5 @@
-//! The viewer in a real Chromium: `view.py` opens every page, attacks it, and opens files from disk.
+//! The viewer in a real Chromium: `view.py` opens every page, attacks it, and opens files from
+//! disk.
 //!
 //! `./test real` installs Chromium, playwright and axe-core where it may.
 
