@@ -368,7 +368,7 @@ def test_home(lab):
     page.locator(".snippet", has_text="needle23").wait_for()
     page.locator("#search").fill("")
     page.locator(".health.full").first.wait_for()
-    page.locator("#usage svg").wait_for(state="attached")
+    page.locator("#usage figure > svg").wait_for(state="attached")
     page.locator("select[name=sort]").select_option("title")
     page.wait_for_timeout(500)
     page.get_by_role("link", name="Usage", exact=True).click()
