@@ -325,7 +325,7 @@ def prose(text):
 def told(chosen, rows, fast, megabytes, rounds, goals):
     versions = " and ".join(clients())
     out = ["# Comparison with other programs that change sessions", "",
-           prose(f"`bench/surgery.py --write` makes this page, with {', '.join(PEERS)}."), "",
+           prose(f"`bench/surgery.py --write` makes this page, with {', '.join(PEERS)}. Viewers are compared in [comparison-viewers.md](comparison-viewers.md)."), "",
            prose(f"The test uses {len(chosen)} sessions that resume fully: recordings of every client version, and sessions from the corpus. "
                  "Each program has its own home. Two judges look at the results: `quipu check`, and the real client "
                  f"({versions}), which resumes them against a scripted API."), "",

@@ -8,7 +8,7 @@ use crate::command::{
     cat, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
     files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv, pack,
     pick, price, redact, rename, repair, resume, rm, search, secrets, ship, show, split, sql,
-    strip, tag, tree, turns, uncompress, undo, unpack, usage,
+    strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
 use crate::failure::Failure;
 use crate::global::Global;
@@ -49,6 +49,7 @@ pub(crate) enum Command {
     Search(search::SearchArgs),
     Pick(pick::PickArgs),
     Show(show::ShowArgs),
+    View(view::ViewCommandArgs),
     Tree(tree::TreeArgs),
     Turns(turns::TurnsArgs),
     Usage(usage::UsageArgs),
@@ -116,6 +117,7 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Follow(args)) => follow::follow(world, &args),
         Some(Command::Files(args)) => files::files(world, &args),
         Some(Command::Show(args)) => show::show(world, &args),
+        Some(Command::View(args)) => view::view(world, &args),
         Some(Command::Export(args)) => export::export(world, &args),
         Some(Command::Tree(args)) => tree::tree(world, &args),
         Some(Command::Check(args)) => check::check(world, &args),

@@ -50,3 +50,4 @@ pub(crate) mod uncompress;
 pub(crate) mod undo;
 pub(crate) mod unpack;
 pub(crate) mod usage;
+pub(crate) mod view;

@@ -2,13 +2,13 @@
 //!
 //! Transcripts and file names contain whatever tools or strangers put there. Invariant: no
 //! character of them reaches a terminal that the terminal would obey, or that people do not see
-//! while a model reads it. [`visible`] decides which characters these are, for the whole program.
+//! while a model reads it. `visible` decides which characters these are, for the whole program.
 
 use std::collections::BTreeSet;
 
 use jiff::{Timestamp, tz::TimeZone};
 use transcript::conversation::usage::{Money, Spending, Usage};
-pub(crate) use transcript::conversation::view::size;
+pub(crate) use transcript::conversation::view::{size, visible};
 use transcript::format::time::Time;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -30,24 +30,6 @@ fn is_plain(text: &str) -> bool {
 /// Whether a terminal would obey a character, or hide it.
 pub(crate) fn is_harmful(c: char) -> bool {
     !c.is_ascii_graphic() && visible(c) != c
-}
-
-/// The character, or a visible replacement.
-pub(crate) fn visible(c: char) -> char {
-    match c {
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
-        '\u{7f}' => '␡',
-        // C1 controls, line separators, direction marks.
-        '\u{80}'..='\u{9f}'
-        | '\u{61c}'
-        | '\u{200e}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        // Annotation marks and tags, which people do not see and programs may read.
-        | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-        _ => c,
-    }
 }
 
 /// A line of text as a terminal can show it: tabs as spaces, other control characters visible.

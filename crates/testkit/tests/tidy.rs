@@ -19,7 +19,8 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
-    ("cli", "quipu", &["agent", "export", "files", "index", "transcript", "workshop"]),
+    ("viewer", "viewer", &["files", "index", "transcript"]),
+    ("cli", "quipu", &["agent", "export", "files", "index", "transcript", "viewer", "workshop"]),
     ("testkit", "testkit", &[]),
 ];
 
@@ -263,7 +264,7 @@ fn type_names_are_not_shared() {
 #[test]
 fn no_flags_in_public_functions() {
     let mut found = Vec::new();
-    for folder in ["transcript", "export", "agent", "index", "workshop"] {
+    for folder in ["transcript", "export", "agent", "index", "viewer", "workshop"] {
         for path in files(&format!("crates/{folder}/src"), &["rs"]) {
             let text = code(&path).join("\n");
             for after in text.split("pub fn ").skip(1) {
@@ -384,6 +385,7 @@ fn documents_name_the_modules_there_are() {
         ("architecture.md", "## `workshop`", "workshop"),
         ("architecture.md", "## `index`", "index"),
         ("architecture.md", "## `export`", "export"),
+        ("architecture.md", "## `viewer`", "viewer"),
         ("agent.md", "| module of `crates/agent`", "agent"),
     ] {
         let text = fs::read_to_string(testkit::root().join("docs").join(document)).unwrap();

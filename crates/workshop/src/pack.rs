@@ -49,7 +49,21 @@ pub struct Packing<'a> {
     pub redactor: Option<&'a Arc<Redactor>>,
     /// The name and version of the program.
     pub made_by: &'a str,
+    /// The page that the pack begins with.
+    pub page: PackPage,
 }
+
+/// The page that a pack begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackPage {
+    /// One that says what a pack is.
+    OfPacks,
+    /// Another one, of so many bytes, which was written before; its body is still open.
+    Written(u64),
+}
+
+/// The beginning of the element that holds the archive.
+const ELEMENT: &[u8] = b"<script type=\"application/zip\" id=\"pack\">\n";
 
 /// What was packed.
 #[derive(Debug)]
@@ -76,7 +90,11 @@ pub fn pack(packing: &Packing<'_>, out: &mut dyn Write) -> Result<Packed, Error>
         let pool = Pool::start(scope, threads::count());
         let mut left = Vec::new();
         let mut manifest = Manifest::new(packing.made_by, packing.redactor.is_some());
-        let mut writer = Writer::new(out, PAGE.as_bytes()).map_err(unwritable())?;
+        let (page, before) = match packing.page {
+            PackPage::OfPacks => (PAGE.as_bytes(), 0),
+            PackPage::Written(bytes) => (ELEMENT, bytes),
+        };
+        let mut writer = Writer::new(out, page, before).map_err(unwritable())?;
         for (session, files) in &all {
             let packed =
                 one(packing, session, files, (&mut writer, &pool), &mut manifest, &mut left)?;

@@ -13,7 +13,7 @@ use transcript::conversation::place::Session;
 use transcript::format::secret::Redactor;
 
 use super::manifest::{PackedFile, place};
-use super::{Became, Pack, Packing, Unpacked, Unpacking, pack};
+use super::{Became, Pack, PackPage, Packing, Unpacked, Unpacking, pack};
 use crate::store::Bounds;
 use crate::{Error, Mode, Workshop};
 
@@ -92,7 +92,8 @@ impl Scene {
     fn pack(&self, redactor: Option<&Arc<Redactor>>) -> (PathBuf, super::Packed) {
         let session =
             Session::at(&self.path(&format!("a/projects/-home-dev-demo/{ID}.jsonl"))).unwrap();
-        let packing = Packing { sessions: &[session], redactor, made_by: "test" };
+        let packing =
+            Packing { sessions: &[session], redactor, made_by: "test", page: PackPage::OfPacks };
         let path = self.path("pack");
         let packed = pack(&packing, &mut fs::File::create(&path).unwrap()).unwrap();
         (path, packed)

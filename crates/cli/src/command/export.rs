@@ -1,5 +1,6 @@
 //! `quipu export`: a whole session as one document.
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,18 @@ use transcript::conversation::place::Session;
 use transcript::conversation::preview::preview;
 use transcript::conversation::view::{self, AgentView, SessionView, TurnPlace};
 use transcript::format::secret::{JsonMask, Mask};
+use viewer::file::{FileError, count_turns};
+use viewer::{FileWish, Secrets, write_end, write_file};
+use workshop::pack::{PackPage, Packing, pack};
 use workshop::{DocumentFile, Force};
 
 use crate::as_json::{self, Versioned};
 use crate::failure::Failure;
 use crate::out::{HarmlessJson, JSON_VERSION, Visible, write_json};
+use crate::prices;
 use crate::redact::hidden;
 use crate::select;
+use crate::turn_list::TurnList;
 use crate::view_args::ViewArgs;
 use crate::world::World;
 
@@ -32,6 +38,7 @@ pub(crate) struct ExportArgs {
 enum ExportFormat {
     Md(MdArgs),
     Json(JsonArgs),
+    Html(HtmlArgs),
 }
 
 /// The live conversation as Markdown
@@ -69,10 +76,46 @@ struct JsonArgs {
     no_redact: bool,
 }
 
+/// One HTML file that opens in a browser, without a server
+///
+/// The page that `quipu view` shows, with everything inside: it requests nothing, and can be read
+/// without scripts. Secrets are redacted.
+#[derive(clap::Args, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "switches of a command line")]
+struct HtmlArgs {
+    /// The session
+    #[arg(default_value = "last")]
+    session: String,
+    /// Write to this file; `-` is the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Overwrite the file given by `-o`; write into it if it is a pipe or a device
+    #[arg(long)]
+    force: bool,
+    /// Only these turns of the live branch: `3`, `3-7`, `5-`, and lists of these
+    #[arg(long, value_name = "TURNS")]
+    turns: Option<TurnList>,
+    /// Leave out the model's thinking
+    #[arg(long)]
+    no_thinking: bool,
+    /// Leave out calls and their results
+    #[arg(long)]
+    no_tools: bool,
+    /// Put the session itself into the file too, so that `quipu unpack` can restore it
+    #[arg(long, conflicts_with_all = ["turns", "no_thinking", "no_tools"])]
+    with_session: bool,
+    /// Do not redact secrets
+    #[arg(long)]
+    no_redact: bool,
+}
+
+const MADE_BY: &str = concat!("quipu ", env!("CARGO_PKG_VERSION"));
+
 pub(crate) fn export(world: &mut World, args: &ExportArgs) -> Result<(), Failure> {
     match &args.form {
         ExportFormat::Md(args) => markdown(world, args),
         ExportFormat::Json(args) => json(world, args),
+        ExportFormat::Html(args) => html(world, args),
     }
 }
 
@@ -151,6 +194,105 @@ fn write_markdown(
         writer.turn(Owner::Main, turn, number).map_err(failed)?;
     }
     Ok(hidden(writer.hidden()))
+}
+
+fn html(world: &mut World, args: &HtmlArgs) -> Result<(), Failure> {
+    let session = select::session(world, &args.session)?;
+    let redactor = world.redactor();
+    let prices = prices::in_force(world, None)?;
+    let turns = match &args.turns {
+        Some(list) => Some(list.among(count_turns(&session)?)?),
+        None => None,
+    };
+    let wish = FileWish {
+        turns,
+        has_thinking: !args.no_thinking,
+        has_tools: !args.no_tools,
+        has_session: args.with_session,
+        secrets: if args.no_redact { Secrets::Shown } else { Secrets::Redacted },
+        redactor: &redactor,
+        prices: &prices,
+    };
+    let write = |out: &mut dyn Write| write_html(&session, &wish, out);
+    let hidden_by_kind = match args.output.as_deref().filter(|path| *path != Path::new("-")) {
+        Some(path) => {
+            outside_of_homes(world, path)?;
+            let force = if args.force { Force::Always } else { Force::Never };
+            match DocumentFile::at(path, &session.path, force)? {
+                DocumentFile::Special(path) => {
+                    let failed = |error| Failure::unwritable(&path, error);
+                    let mut file = BufWriter::new(files::open_special(&path).map_err(failed)?);
+                    let hidden = write(&mut file)?;
+                    file.flush().map(|()| hidden).map_err(failed)?
+                }
+                DocumentFile::Regular(path) => replace(&path, force, write)?,
+            }
+        }
+        None => write(&mut world.out)?,
+    };
+    let note = hidden(&hidden_by_kind);
+    Ok(note.map_or(Ok(()), |note| world.out.note(&note))?)
+}
+
+/// Writes the page, and behind it the session if that is wanted.
+fn write_html(
+    session: &Session,
+    wish: &FileWish<'_>,
+    out: &mut dyn Write,
+) -> Result<BTreeMap<String, u64>, Failure> {
+    let failed = |error| match error {
+        FileError::Read(error) => Failure::from(error),
+        FileError::Write(error) => Failure::from(error),
+    };
+    if !wish.has_session {
+        let hidden = write_file(session, wish, out).map_err(failed)?;
+        write_end(out)?;
+        return Ok(hidden);
+    }
+    let mut counted = Counted { out, bytes: 0 };
+    let mut hidden = write_file(session, wish, &mut counted).map_err(failed)?;
+    let page = PackPage::Written(counted.bytes);
+    let redactor = (wish.secrets == Secrets::Redacted).then_some(wish.redactor);
+    let sessions = std::slice::from_ref(session);
+    let packed = pack(&Packing { sessions, redactor, made_by: MADE_BY, page }, out)?;
+    for (kind, count) in packed.manifest.secrets {
+        let known = hidden.entry(kind).or_default();
+        *known = count.max(*known);
+    }
+    Ok(hidden)
+}
+
+/// Counts what goes through.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Documents do not go among the transcripts, where clients read everything.
+fn outside_of_homes(world: &World, path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+    let is_inside = |home: &PathBuf| {
+        home.canonicalize()
+            .is_ok_and(|home| folder.as_ref().is_ok_and(|folder| folder.starts_with(home)))
+    };
+    if world.known_homes()?.iter().any(is_inside) {
+        let message = format!("`{}` is in a Claude home", path.display());
+        return Err(Failure::usage(message, Some("write the file to any other folder")));
+    }
+    Ok(())
 }
 
 fn json(world: &mut World, args: &JsonArgs) -> Result<(), Failure> {

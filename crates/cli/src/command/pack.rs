@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use transcript::conversation::place::Session;
-use workshop::pack::{Packed, PackedSession, Packing, pack as write_pack};
+use workshop::pack::{PackPage, Packed, PackedSession, Packing, pack as write_pack};
 use workshop::{DocumentFile, Force};
 
 use crate::failure::Failure;
@@ -71,7 +71,8 @@ pub(crate) fn pack(world: &mut World, args: &PackArgs) -> Result<(), Failure> {
     }
     let redactor = world.redactor();
     let redactor = (!args.no_redact).then_some(&redactor);
-    let packing = Packing { sessions: &sessions, redactor, made_by: MADE_BY };
+    let packing =
+        Packing { sessions: &sessions, redactor, made_by: MADE_BY, page: PackPage::OfPacks };
     let is_stdout = args.output == Path::new("-");
     let force = if args.force { Force::Always } else { Force::Never };
     let packed = if args.dry_run {

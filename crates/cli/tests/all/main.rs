@@ -22,6 +22,7 @@ mod home;
 mod hook;
 mod hostile;
 mod hostile_run;
+mod html;
 mod journal;
 mod large;
 mod leaf;

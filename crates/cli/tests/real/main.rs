@@ -23,3 +23,4 @@ mod lab;
 mod phoenix;
 mod resume;
 mod sdk;
+mod view;

@@ -33,7 +33,7 @@ mod session;
 mod step;
 
 pub use call::{Call, CallResult};
-pub use piece::{Piece, Raw, size};
+pub use piece::{Piece, Raw, size, visible};
 pub use session::{AgentView, Run, SessionView, StartView, TurnPlace, TurnView, UsageView, runs};
 pub use step::{Answer, BlockView, EventView, Item, MessageView, Orphan, Role, headline, items};
 

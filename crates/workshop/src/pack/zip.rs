@@ -80,9 +80,9 @@ fn narrow(number: u64) -> io::Result<u32> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins with a page.
-    pub(super) fn new(out: &'a mut dyn Write, page: &[u8]) -> io::Result<Writer<'a>> {
-        let mut out = Counted { out, at: 0 };
+    /// Begins with a page; `before` bytes were written already.
+    pub(super) fn new(out: &'a mut dyn Write, page: &[u8], before: u64) -> io::Result<Writer<'a>> {
+        let mut out = Counted { out, at: before };
         out.write_all(page)?;
         Ok(Writer { out, members: Vec::new() })
     }

@@ -150,3 +150,22 @@ pub fn size(bytes: u64) -> String {
     }
     format!("{value:.1} TB")
 }
+
+/// The character, or a visible replacement for one that a terminal would obey, that people do not
+/// see, or that changes the order in which others are shown.
+pub fn visible(c: char) -> char {
+    match c {
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('␀'),
+        '\u{7f}' => '␡',
+        // C1 controls, line separators, direction marks.
+        '\u{80}'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        // Annotation marks and tags, which people do not see and programs may read.
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
+        _ => c,
+    }
+}

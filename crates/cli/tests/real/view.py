@@ -1,0 +1,588 @@
+"""The viewer in a real Chromium: every page, attacks, keys, live update, the file from disk.
+
+    view.py QUIPU CHROMIUM WORK [AXE] [--shots FOLDER] [--only NAME]
+
+Prints a line for each test, and exits with 1 if one failed. WORK is a folder for homes and files.
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+import urllib.parse
+
+from playwright.sync_api import sync_playwright
+
+RUN = "window.__ran=1"
+EVIL = "http://evil.test/"
+PAYLOADS = [
+    f"<script>{RUN}</script>", f'"><img src=x onerror="{RUN}">', f"'><svg onload='{RUN}'>", f"</title><script>{RUN}</script>",
+    f"</script><script>{RUN}</script>", f"--><script>{RUN}</script>", f"[x](javascript:{RUN})", f'<a href="javascript:{RUN}">x</a>',
+    f"![x]({EVIL}a.png)", f"<img src={EVIL}b.png>", f"<style>@import url({EVIL}c.css);*{{display:none}}</style>", f"<iframe src={EVIL}d></iframe>",
+    f'<meta http-equiv="refresh" content="0;url={EVIL}">', f'<base href="{EVIL}">', f"<form action={EVIL}><button autofocus>b</button></form>",
+    f"\x1b]8;;javascript:{RUN}\x07click\x1b]8;;\x07\x1b[31m<b onmouseover={RUN}>red\x1b[0m\x1b[2J", f"&lt;script&gt;{RUN}&lt;/script&gt;",
+    "\u202egpj.exe\u2066\u2028\u2029\u0000", f"`</code><script>{RUN}</script>`", f"```\"><script>{RUN}</script>\n</pre><script>{RUN}</script>\n```",
+    f"[a](data:text/html,<script>{RUN}</script>) [b](vbscript:x) [c](file:///etc/passwd) <{EVIL}e>", f"| <img src=x onerror={RUN}> |\n|--|\n| </table><script>{RUN}</script> |",
+    f"\" autofocus onfocus={RUN} x=\"", f"' style='position:fixed;inset:0' onclick='{RUN}", "> " * 10_000 + "deep", "]]>{{7*7}}${7*7}<%= 7 %>",
+]
+
+
+def record(kind, number, parent, message=None, **more):
+    made = {"parentUuid": f"{parent:08x}-0000-4000-8000-000000000000" if parent is not None else None, "isSidechain": False, "type": kind,
+            "uuid": f"{number:08x}-0000-4000-8000-000000000000", "timestamp": f"2026-01-01T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}.000Z",
+            "sessionId": "11111111-1111-4111-8111-111111111111", "cwd": "/w/demo", "version": "2.1.325"}
+    if message is not None:
+        made["message"] = message
+    return {**made, **more}
+
+
+class Session:
+    """Writes a session, record by record."""
+
+    def __init__(self, **more):
+        self.lines, self.last, self.more = [], None, more
+
+    def add(self, kind, message=None, **more):
+        number = len(self.lines)
+        self.lines.append(json.dumps(record(kind, number, self.last, message, **{**self.more, **more})).encode())
+        self.last = number
+        return number
+
+    def prompt(self, text):
+        return self.add("user", {"role": "user", "content": text})
+
+    def answer(self, *blocks):
+        number = len(self.lines)
+        usage = {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 1000 + number, "cache_creation_input_tokens": 5}
+        return self.add("assistant", {"id": f"msg_{self.more.get('sessionId', 'x')[:8]}_{number}", "role": "assistant", "model": "claude-sonnet-4-5", "content": list(blocks), "stop_reason": "end_turn", "usage": usage})
+
+    def call(self, tool, asked, result, structured=None, error=False):
+        name = f"toolu_{len(self.lines)}"
+        self.answer({"type": "tool_use", "id": name, "name": tool, "input": asked})
+        block = {"type": "tool_result", "tool_use_id": name, "content": result, "is_error": error}
+        self.add("user", {"role": "user", "content": [block]}, **({"toolUseResult": structured} if structured is not None else {}))
+
+    def write(self, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\n".join(self.lines) + b"\n")
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def ordinary(session):
+    """A session with something of everything."""
+    session.prompt("Please fix the parser. token ghp_" + "a1B2" * 9)
+    session.answer({"type": "thinking", "thinking": "The parser forgets its end.", "signature": "s" * 800})
+    session.answer(text("I will look at **two** files.\n\n```rust\nfn main() { // go\n    let x = \"s\";\n}\n```\n\nSee [the site](https://example.org/a?b=c)."))
+    session.call("Bash", {"command": "cargo test", "description": "Run the tests"}, "\x1b[31merror\x1b[0m: hiddenneedle failed\nok")
+    session.call("Read", {"file_path": "/w/demo/src/main.rs"}, "     1\u2192fn main() {\n     2\u2192}\n")
+    session.call("Edit", {"file_path": "/w/demo/src/main.rs", "old_string": "a", "new_string": "b"}, "The file has been updated",
+                 {"filePath": "/w/demo/src/main.rs", "structuredPatch": [{"oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" fn main() {", "-a", "+b"]}]})
+    session.call("Write", {"file_path": "/w/demo/new.py", "content": "import os\nprint(1)\n"}, "File created", {"type": "create", "filePath": "/w/demo/new.py", "content": "import os\nprint(1)\n", "structuredPatch": []})
+    session.call("TodoWrite", {"todos": [{"content": "Fix it", "status": "completed", "activeForm": "x"}, {"content": "Test it", "status": "in_progress", "activeForm": "x"}]}, "ok",
+                 {"oldTodos": [{"content": "Fix it", "status": "in_progress"}], "newTodos": []})
+    session.call("Grep", {"pattern": "fn"}, "src/main.rs:1:fn main() {")
+    session.call("WebSearch", {"query": "parsers"}, "found", {"query": "parsers", "results": [{"tool_use_id": "x", "content": [{"title": "Parsing", "url": "https://example.org/p"}]}]})
+    session.call("Bash", {"command": "false"}, "Exit code 1", error=True)
+    session.add("user", {"role": "user", "content": [text("an image"), {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]})
+    session.answer(text("Done with the first part."))
+
+
+def attacked():
+    """Attacks in every field that is shown."""
+    evil = f"<script>{RUN}</script>"
+    session = Session(cwd=f"/w/{evil}\"'", gitBranch=f"\"><img src=x onerror={RUN}>", slug=evil)
+    for payload in PAYLOADS:
+        session.prompt(payload)
+        session.answer({"type": "thinking", "thinking": payload, "signature": "s" * 800}, text(payload))
+        session.call(payload[:60], {payload[:40]: payload, "x": [payload, {"y": payload}]}, payload, {"z": payload})
+        session.call("Bash", {"command": payload, "description": payload}, payload, error=True)
+        session.call("Read", {"file_path": payload}, f"     1\u2192{payload.splitlines()[0]}\n", {"file": {"filePath": payload}})
+        session.call("Edit", {"file_path": payload, "old_string": payload, "new_string": payload + "x"}, "updated")
+        session.call("Write", {"file_path": f"/x.{payload}", "content": payload}, "created")
+        session.call("TodoWrite", {"todos": [{"content": payload, "status": payload, "activeForm": "x"}]}, "ok", {"oldTodos": [{"content": payload, "status": "x"}]})
+        session.call("WebSearch", {"query": payload}, payload, {"results": [{"content": [{"title": payload, "url": payload}, {"title": payload, "url": f"javascript:{RUN}"}]}, payload]})
+        session.call("WebFetch", {"url": payload}, payload)
+        session.call("Grep", {"pattern": payload}, f"{payload}:1:{payload}")
+        session.call("Task", {"description": payload, "prompt": payload, "subagent_type": payload}, payload)
+        session.call("AskUserQuestion", {"questions": [{"question": payload, "options": [{"label": payload}]}]}, payload, {"answers": {payload: payload}})
+        session.call("ExitPlanMode", {"plan": payload}, payload)
+        session.add("user", {"role": "user", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/svg+xml", "data": "PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+"}},
+                                                         {"type": payload, "x": payload}]})
+        session.add("system", subtype="informational", content=payload, level="warning")
+    session.add("system", subtype="compact_boundary", content=PAYLOADS[0], compactMetadata={"trigger": PAYLOADS[0], "preTokens": 5})
+    session.prompt("x" * 2_000_000 + PAYLOADS[0])
+    session.answer(text("the last text of all"))
+    session.lines.insert(3, b'{"type":"user","message":{"role":"user","content":"broken \xff\xfe <script>' + RUN.encode() + b'</script>"}}')
+    session.lines.insert(4, b"<script>" + RUN.encode() + b"</script> not json")
+    session.lines.append(json.dumps({"type": "custom-title", "customTitle": PAYLOADS[3], "sessionId": "1"}).encode())
+    return session
+
+
+class Lab:
+    def __init__(self, args, playwright):
+        self.args, self.playwright = args, playwright
+        self.work = pathlib.Path(args.work)
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.home = self.work / "home"
+        (self.work / "user").mkdir(parents=True)
+        self.env = {"HOME": str(self.work / "user"), "PATH": os.environ["PATH"], "CLAUDE_CONFIG_DIR": str(self.home), "TZ": "UTC"}
+        self.browser = playwright.chromium.launch(executable_path=args.chromium, args=["--no-sandbox"])
+        self.servers, self.seen = [], []
+        project = self.home / "projects" / "-w-demo"
+        one = Session()
+        ordinary(one)
+        branch = one.prompt("A dead end")
+        one.answer(text("nobody continues here"))
+        one.last = branch - 1
+        one.prompt("The live way")
+        one.answer(text("continues here"))
+        one.add("system", subtype="compact_boundary", content="Conversation compacted", logicalParentUuid=f"{one.last:08x}-0000-4000-8000-000000000000", compactMetadata={"trigger": "auto", "preTokens": 100000})
+        one.add("user", {"role": "user", "content": "This session is being continued: summary"}, isCompactSummary=True)
+        agent = "toolu_agent"
+        one.answer({"type": "tool_use", "id": agent, "name": "Task", "input": {"description": "Look around", "prompt": "Look", "subagent_type": "Explore"}})
+        one.add("user", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": agent, "content": "It is fine"}]}, toolUseResult={"status": "completed", "agentId": "abc123", "totalToolUseCount": 1})
+        for number in range(120):
+            one.prompt(f"Question {number}")
+            one.answer(text(f"Answer {number}: " + "words " * 40))
+        one.answer(text("the last text of all"))
+        self.one = project / "11111111-1111-4111-8111-111111111111.jsonl"
+        one.write(self.one)
+        self.session = one
+        sub = Session(isSidechain=True, agentId="abc123")
+        sub.prompt("Look")
+        sub.answer(text("The sub-agent saw everything"))
+        sub.write(project / self.one.stem / "subagents" / "agent-abc123.jsonl")
+        attacked().write(project / "66666666-6666-4666-8666-666666666666.jsonl")
+        for number in range(30):
+            small = Session(sessionId=f"{number:08x}-2222-4222-8222-222222222222", timestamp=f"2026-02-{number % 28 + 1:02}T10:00:00.000Z")
+            small.prompt(f"Small session {number}")
+            small.answer(text(f"needle{number} is here"))
+            small.write(project / f"{number:08x}-2222-4222-8222-222222222222.jsonl")
+
+    def serve(self, *args):
+        process = subprocess.Popen([self.args.quipu, "view", "--no-open", *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.servers.append(process)
+        return process.stdout.readline().strip()
+
+    def context(self, **more):
+        """A browser context that counts what is requested from elsewhere."""
+        context = self.browser.new_context(viewport={"width": 1280, "height": 900}, **more)
+        outside = []
+
+        def watch(request):
+            name = urllib.parse.urlparse(request.url).hostname or ""
+            if request.url.startswith(("http", "ws")) and not name.endswith(".localhost"):
+                outside.append(request.url)
+        context.on("request", watch)
+        context.outside, context.dialogs = outside, []
+        return context
+
+    def page(self, url, **more):
+        context = self.context(**more)
+        page = context.new_page()
+        page.on("dialog", lambda dialog: (context.dialogs.append(dialog.message), dialog.dismiss()))
+        page.on("pageerror", lambda error: self.seen.append(str(error)))
+        page.goto(url)
+        return page
+
+    def shot(self, page, name):
+        if self.args.shots:
+            pathlib.Path(self.args.shots).mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=f"{self.args.shots}/{name}.png")
+
+    def quipu(self, *args):
+        return subprocess.run([self.args.quipu, *args], env=self.env, capture_output=True, check=False)
+
+    def clean(self, page):
+        """Nothing ran, nothing was asked for elsewhere."""
+        assert page.evaluate("window.__ran") is None, "something ran"
+        assert not page.context.dialogs and not page.context.outside, (page.context.dialogs, page.context.outside)
+
+
+def open_all(page):
+    for _ in range(3):
+        page.evaluate("document.querySelectorAll('details:not([open])').forEach((one) => { one.open = true; })")
+        page.wait_for_timeout(300)
+
+
+def test_session_page(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    lab.shot(page, "session-end")
+    page.keyboard.press("g")
+    page.get_by_text("Please fix the parser").first.wait_for()
+    call = page.locator("details.call", has_text="cargo test").first
+    call.locator("summary").click()
+    call.locator("pre.out span.f1", has_text="error").wait_for()
+    edit = page.locator("details.call", has_text="Edit").first
+    edit.locator("summary").click()
+    edit.locator("ins", has_text="b").wait_for()
+    page.keyboard.press("d")
+    page.locator(".diff.two").wait_for()
+    page.keyboard.press("d")
+    for tool, wanted in [("Read", "pre.numbers"), ("TodoWrite", ".todos .done .news"), ("Write", "pre.code[data-lang=py]"), ("WebSearch", ".url a[href='https://example.org/p']")]:
+        one = page.locator("details.call", has=page.locator(".tool", has_text=re.compile(f"^{tool}$"))).first
+        one.locator("summary").first.click()
+        one.locator(wanted).first.wait_for()
+    page.locator(".call.bad .facts .error").first.wait_for()
+    page.locator("img.media").first.wait_for()
+    link = page.locator("a[href='https://example.org/a?b=c']").first
+    assert link.get_attribute("rel") == "noopener noreferrer" and link.get_attribute("target") == "_blank"
+    thinking = page.locator("details.thinking").first
+    thinking.locator("summary").click()
+    thinking.get_by_text("forgets its end").wait_for()
+    page.wait_for_timeout(700)
+    assert page.evaluate("CSS.highlights.get('k').size") > 0
+    lab.shot(page, "session-open")
+    lab.clean(page)
+
+
+def test_panels(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    for name, wanted in [("branches", "1 dead end"), ("agents", "Explore"), ("context", "tokens would be sent"), ("check", "recorded messages")]:
+        panel = page.locator(f".panel[data-name={name}]")
+        panel.locator("summary").first.click()
+        panel.get_by_text(wanted).first.wait_for()
+    lab.shot(page, "panels")
+    page.locator(".panel[data-name=branches] a", has_text="compare").first.click()
+    page.get_by_text("they part at turn").wait_for()
+    page.locator(".pair.second summary, .pair.changed summary, .pair.first summary").first.click()
+    page.get_by_text("nobody continues here").or_(page.get_by_text("continues here")).first.wait_for()
+    lab.shot(page, "compare")
+    page.go_back()
+    page.locator(".panel[data-name=branches] summary").first.click()
+    page.locator(".panel[data-name=branches] a", has_text="from line").first.click()
+    page.get_by_text("nobody continues here").wait_for()
+    page.get_by_text("This branch is a dead end").wait_for()
+
+
+def test_links_keys_and_find(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    base = page.url
+    page.goto(base + "#turn-3")
+    page.locator("#turn-3").wait_for()
+    page.goto(base + "#L4")
+    page.locator("#L4").wait_for()
+    page.wait_for_function("document.getElementById('L4')?.getBoundingClientRect().top < 400")
+    page.keyboard.press("/")
+    page.keyboard.type("hiddenneedle")
+    page.locator("#found a").first.click()
+    page.locator("pre.out", has_text="hiddenneedle").first.wait_for()
+    page.keyboard.press("G")
+    page.get_by_text("the last text of all").wait_for()
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    first = page.locator(".at-item").get_attribute("id")
+    page.keyboard.press("j")
+    assert page.locator(".at-item").get_attribute("id") != first
+    page.keyboard.press("?")
+    page.locator("#help[open]").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("r")
+    page.locator("#show[open] pre").wait_for()
+    assert '"uuid"' in page.locator("#show pre").inner_text()
+    page.keyboard.press("Escape")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.keyboard.press("t")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("g")
+    page.locator("#turn-1 .copy").click()
+    page.wait_for_timeout(300)
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "> Please fix the parser" in copied and "ghp_a1B2" not in copied, copied[:200]
+    page.locator("#turn-1 .fork").click()
+    assert "fork 11111111-1111-4111-8111-111111111111 --at 1" in page.locator("#show pre").inner_text()
+    page.keyboard.press("Escape")
+    agent = page.locator("details.call", has_text="Look around").first
+    page.goto(base + "#turn-4")
+    if not agent.count():
+        page.keyboard.press("g")
+    agent.wait_for()
+    agent.locator("summary").first.click()
+    agent.locator("details.agent > summary").click()
+    agent.get_by_text("The sub-agent saw everything").wait_for()
+    page.locator(".compaction summary").first.click()
+    page.get_by_text("no longer sent to the model").wait_for()
+
+
+def test_scrolling_keeps_few_nodes(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    seen, most = set(), 0
+    page.keyboard.press("g")
+    page.wait_for_timeout(400)
+    for _ in range(200):
+        page.mouse.wheel(0, 600)
+        page.wait_for_timeout(40)
+        seen |= set(page.evaluate("[...document.querySelectorAll('.turn')].map((one) => Number(one.dataset.turn))"))
+        most = max(most, page.evaluate("document.querySelectorAll('*').length"))
+        if page.evaluate("scrollY + innerHeight > document.body.scrollHeight - 20"):
+            break
+    turns = max(seen)
+    assert seen == set(range(1, turns + 1)), sorted(set(range(1, turns + 1)) - seen)
+    assert most < 5000, most
+
+
+def test_live(lab):
+    page = lab.page(lab.serve("11111111"))
+    page.get_by_text("the last text of all").wait_for()
+    page.wait_for_timeout(1500)
+    lab.session.prompt("Written while you watch")
+    lab.session.answer(text("and it appears by itself"))
+    with open(lab.one, "ab") as file:
+        for line in lab.session.lines[-2:]:
+            file.write(line + b"\n")
+    page.get_by_text("and it appears by itself").wait_for(timeout=10_000)
+    assert page.get_by_text("and it appears by itself").bounding_box()["y"] < 900
+
+
+def test_home(lab):
+    page = lab.page(lab.serve())
+    page.get_by_text("32 sessions").wait_for()
+    lab.shot(page, "home")
+    page.keyboard.press("/")
+    page.keyboard.type("Small session 17")
+    page.get_by_text("1 session", exact=True).wait_for()
+    page.locator("#search").fill("needle23")
+    for _ in range(40):  # the catalog is read in the background
+        page.wait_for_timeout(250)
+        page.locator("#search").fill("needle23 ")
+        page.wait_for_timeout(150)
+        page.locator("#search").fill("needle23")
+        if page.locator(".snippet", has_text="needle23").count():
+            break
+    page.locator(".snippet", has_text="needle23").wait_for()
+    page.locator("#search").fill("")
+    page.locator(".health.full").first.wait_for()
+    page.locator("#usage figure > svg").wait_for(state="attached")
+    page.locator("select[name=sort]").select_option("title")
+    page.wait_for_timeout(500)
+    page.get_by_role("link", name="Usage", exact=True).click()
+    page.get_by_text("All numbers by day").wait_for()
+    total = page.locator("tfoot td").nth(2).inner_text().replace(",", "")
+    known = json.loads(lab.quipu("usage", "--json").stdout)["total"]["output"]
+    assert int(total) == known, (total, known)
+    for by in ["model", "project", "tool", "agent"]:
+        page.get_by_role("link", name=by, exact=True).click()
+        page.get_by_text(f"All numbers by {by}").wait_for()
+    page.get_by_role("link", name="Compare", exact=True).click()
+    page.locator("input[name=a]").fill("11111111")
+    page.locator("input[name=b]").fill("00000003")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("Nothing in common").wait_for()
+
+
+def test_attacks(lab):
+    # A page without escaping, with the same payloads: the canary works.
+    control = lab.work / "control.html"
+    control.write_text("<!doctype html><title>x</title><div>" + "<div>".join(PAYLOADS), "utf-8")
+    page = lab.page(control.as_uri())
+    page.wait_for_timeout(500)
+    assert page.context.outside or page.evaluate("window.__ran") == 1, "the canary does not sing"
+    page.context.close()
+    # Also without the policy, so that escaping alone is seen to hold.
+    for bypass in [False, True]:
+        page = lab.page(lab.serve("66666666"), bypass_csp=bypass)
+        page.get_by_text("the last text of all").wait_for()
+        lab.clean(page)
+        if not bypass:
+            lab.shot(page, "attack")
+        pages, count = page.url, 0
+        for turn in range(1, 30, 3):
+            page.goto(f"{pages}?turn={turn}")
+            page.wait_for_timeout(300)
+            open_all(page)
+            count += page.locator(".item").count()
+            lab.clean(page)
+        assert count > 100, count
+        page.evaluate("document.querySelectorAll('.item, summary').forEach((one) => one.dispatchEvent(new MouseEvent('mouseover', {bubbles: true})))")
+        page.locator("[data-raw]").first.click()
+        page.locator("#show pre").wait_for()
+        page.keyboard.press("Escape")
+        page.locator("#find").fill("script")
+        page.locator("#found a").first.wait_for()
+        lab.clean(page)
+        for link in page.locator("main a[href]").all():
+            href = link.get_attribute("href")
+            assert href.startswith(("#", "/", "http://", "https://")), href
+        for part in ["", "usage?by=tool", "usage?by=project", "usage?by=agent", "compare?a=66666666&b=11111111"]:
+            page.goto("/".join(pages.split("/")[:4]) + "/" + part)
+            page.wait_for_timeout(300)
+            lab.clean(page)
+        assert page.url.startswith("/".join(pages.split("/")[:4])), page.url
+        page.context.close()
+
+
+def test_file(lab):
+    for name in ["11111111", "66666666"]:
+        path = lab.work / f"{name}.html"
+        done = lab.quipu("export", "html", name, "-o", str(path))
+        assert done.returncode == 0, done.stderr
+        data = path.read_bytes()
+        assert b"ghp_a1B2" not in data
+        # Outside of our script, no markup of the transcript is in the bytes.
+        markup = re.sub(rb"<script>'use strict'.*?</script>", b"", data, flags=re.S)
+        for part in [b"<script", b"<img src=x", b"<svg onload", b"<iframe", b"onerror=\"", b"<base", b"<form action", b"<style>@import", b"http-equiv=\"refresh"]:
+            assert part not in markup, part
+        for bypass in [False, True]:
+            page = lab.page(path.as_uri(), bypass_csp=bypass)
+            page.locator(".item").first.wait_for(state="attached")
+            open_all(page)
+            lab.clean(page)
+            page.context.close()
+    path = lab.work / "11111111.html"
+    assert lab.quipu("export", "html", "11111111", "-o", str(path)).returncode != 0, "it overwrites"
+    inside = lab.home / "projects" / "-w-demo" / "x.html"
+    assert lab.quipu("export", "html", "11111111", "-o", str(inside)).returncode == 2 and not inside.exists()
+    page = lab.page(path.as_uri())
+    page.get_by_text("Please fix the parser").first.wait_for()
+    lab.shot(page, "file")
+    page.locator("#find").fill("hiddenneedle")
+    page.locator("#found a").first.click()
+    page.locator("pre.out", has_text="hiddenneedle").first.wait_for()
+    page.goto(path.as_uri() + "#turn-60")
+    page.wait_for_timeout(300)
+    assert 0 <= page.locator("#turn-60").bounding_box()["y"] < 300
+    page.get_by_text(re.compile(r"[1-9]\d* secrets? redacted")).wait_for()
+    page.context.close()
+    page = lab.page(path.as_uri(), java_script_enabled=False)
+    page.get_by_text("Please fix the parser").first.wait_for()
+    page.locator("details.call summary").first.click()
+    page.get_by_text("hiddenneedle failed").first.wait_for()
+    page.context.close()
+    both = lab.work / "both.html"
+    assert lab.quipu("export", "html", "11111111", "--with-session", "-o", str(both)).returncode == 0
+    page = lab.page(both.as_uri())
+    page.get_by_text("quipu unpack").first.wait_for()
+    lab.clean(page)
+    other = lab.work / "other"
+    (other / "projects").mkdir(parents=True)
+    listed = lab.quipu("--home", str(other), "unpack", str(both), "--list")
+    assert listed.returncode == 0 and b"11111111" in listed.stdout, listed.stderr
+    out = lab.quipu("export", "html", "11111111", "--turns", "2-3", "--no-tools", "--no-thinking").stdout
+    assert b"A dead end" not in out and b"The live way" in out and b"Please fix the parser. token" not in out.split(b"id=\"windows\"")[1] and b"hiddenneedle" not in out
+
+
+def test_phone_and_dark(lab):
+    url = lab.serve("11111111")
+    page = lab.page(url, color_scheme="dark")
+    page.get_by_text("the last text of all").wait_for()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+    root = "/".join(page.url.split("/")[:4]) + "/"
+    session = page.url
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name, address in [("session", session), ("home", root), ("usage", root + "usage"), ("compare", root + "compare")]:
+        page.goto(address)
+        page.wait_for_timeout(400)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, (name, wide)
+        lab.shot(page, f"phone-{name}")
+
+
+def test_refusals(lab):
+    url = urllib.parse.urlparse(lab.serve("11111111"))
+
+    def ask(path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", url.port, timeout=10)
+        connection.request(method, path, headers={"Host": url.netloc, **{name.replace("_", "-"): value for name, value in headers.items()}})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    assert ask("/")[0] == 403
+    assert ask("/open/" + "0" * 32)[0] == 403
+    assert ask(url.path, Host="127.0.0.1")[0] == 421
+    assert ask(url.path, Host="evil.test")[0] == 421
+    assert ask(url.path, Origin="http://evil.test")[0] == 403
+    assert ask(url.path, Sec_Fetch_Dest="iframe")[0] == 403
+    status, headers, _ = ask(url.path)
+    assert status == 303 and "HttpOnly" in headers["set-cookie"] and "SameSite=Strict" in headers["set-cookie"]
+    assert ask(url.path)[0] == 403, "the token works twice"
+    cookie, place = headers["set-cookie"].split(";")[0], headers["location"]
+    root = "/" + place.split("/")[1] + "/"
+    status, headers, data = ask(place, Cookie=cookie)
+    assert status == 200 and b"the last text" in data
+    assert "default-src 'none'" in headers["content-security-policy"] and "unsafe" not in headers["content-security-policy"]
+    assert ask(place)[0] == 403 and ask("/wrong/" + place.split("/", 2)[2], Cookie=cookie)[0] == 403
+    for refused in [{"Origin": "http://evil.test"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Host": f"127.0.0.1:{url.port}"}]:
+        assert ask(place, Cookie=cookie, **refused)[0] in (403, 421), refused
+    for method in ["POST", "PUT", "DELETE", "OPTIONS"]:
+        assert ask(place, method, Cookie=cookie)[0] == 405
+    for trick in ["s/../../etc/passwd", "s/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "s//etc/passwd", "s/" + str(lab.one), "../s", "s/0000/raw/m/1", place[len(root):] + "/raw/m/../../x", place[len(root):] + "/part/m/99999999"]:
+        status, _, data = ask(root + trick, Cookie=cookie)
+        assert status == 404 or b"root:" not in data and len(data) < 1000, (trick, status, data[:200])
+    before = {path: path.stat().st_mtime_ns for path in lab.home.rglob("*")}
+    ask(root, Cookie=cookie)
+    assert before == {path: path.stat().st_mtime_ns for path in lab.home.rglob("*")}
+
+
+def test_axe(lab):
+    if not lab.args.axe:
+        print("     left out: no axe-core")
+        return
+    source = pathlib.Path(lab.args.axe).read_text("utf-8")
+    bad = []
+    path = lab.work / "axe.html"
+    lab.quipu("export", "html", "11111111", "-o", str(path))
+    for scheme in ["light", "dark"]:
+        page = lab.page(lab.serve("11111111"), color_scheme=scheme, bypass_csp=True)
+        page.get_by_text("the last text of all").wait_for()
+        root = "/".join(page.url.split("/")[:4]) + "/"
+        for address in [page.url, page.url + "?turn=1", root, root + "usage", root + "usage?by=model", root + "compare", root + "compare?a=11111111&b=00000003", path.as_uri()]:
+            page.goto(address)
+            page.wait_for_timeout(500)
+            page.keyboard.press("e")
+            page.wait_for_timeout(500)
+            page.evaluate(source)
+            found = page.evaluate("axe.run({resultTypes: ['violations']})")
+            for one in found["violations"]:
+                if one["impact"] in ("serious", "critical"):
+                    bad.append(f"{scheme} {address[len(root) - 1:][-40:]}: {one['id']} {one['nodes'][0]['html'][:140]} {one['nodes'][0].get('failureSummary', '')[:200]}")
+        page.context.close()
+    assert not bad, "\n" + "\n".join(bad)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("quipu")
+    parser.add_argument("chromium")
+    parser.add_argument("work")
+    parser.add_argument("axe", nargs="?")
+    parser.add_argument("--shots")
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    failed = 0
+    with sync_playwright() as playwright:
+        lab = Lab(args, playwright)
+        for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_") and args.only in name]:
+            lab.seen.clear()
+            try:
+                test(lab)
+                assert not lab.seen, f"errors of the script: {lab.seen[:3]}"
+                print(f"ok   {name[5:]}", flush=True)
+            except Exception:  # noqa: BLE001
+                failed += 1
+                print(f"BAD  {name[5:]}\n{traceback.format_exc(limit=4)}", flush=True)
+            for server in lab.servers:
+                server.kill()
+            for context in lab.browser.contexts:
+                context.close()
+            lab.servers.clear()
+        lab.browser.close()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

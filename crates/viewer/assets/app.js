@@ -1,0 +1,469 @@
+'use strict';
+(() => {
+  const doc = document, root = doc.documentElement, body = doc.body;
+  const $ = (what, from) => (from || doc).querySelector(what);
+  const $$ = (what, from) => [...(from || doc).querySelectorAll(what)];
+  const isFile = body.dataset.form === 'file';
+  root.classList.add('js');
+  const keep = (name, value) => { try { if (value === undefined) return localStorage.getItem(name); localStorage.setItem(name, value); } catch { } return null; };
+  const tell = (words) => { const at = $('#said'); at.textContent = words; clearTimeout(tell.timer); tell.timer = setTimeout(() => { at.textContent = ''; }, 2500); };
+  const pause = (wait) => new Promise((done) => setTimeout(done, wait));
+
+  // Theme: that of the system, until somebody chooses.
+  const chosen = keep('theme');
+  if (chosen === 'dark' || chosen === 'light') root.dataset.theme = chosen;
+  const theme = () => {
+    const now = root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+    root.dataset.theme = now === 'dark' ? 'light' : 'dark';
+    keep('theme', root.dataset.theme);
+  };
+
+  const get = async (address) => {
+    const answer = await fetch(address, { headers: { 'x-quipu': 'part' }, credentials: 'same-origin' });
+    if (!answer.ok) throw new Error(answer.status === 404 ? 'not found' : 'refused');
+    return answer.text();
+  };
+  // What comes from our own server is escaped there; scripts in it would not run either.
+  const nodes = (html) => { const made = doc.createElement('template'); made.innerHTML = html; return made.content; };
+
+  // ---- Code: colours without elements.
+  const words = new Set(('abstract and as assert async await break case catch class const continue crate def default del do done elif else elsif end enum except export extends extern False false fi final finally fn for from func function global if impl implements import in interface is lambda let local loop match mod module move mut namespace new nil None not null of or package pass private protected pub public raise ref return Self self static struct super switch then this throw trait True true try type typeof undefined unless unsafe until use using var void where while with yield select SELECT FROM WHERE INSERT UPDATE DELETE JOIN int bool char double float long string String number boolean echo exit').split(' '));
+  const hashes = new Set('py sh bash zsh shell console yaml yml toml rb ruby python make dockerfile pl r conf ini env'.split(' '));
+  const parts = {
+    slash: '\\/\\/[^\\n]*|\\/\\*[^]*?\\*\\/', hash: '#[^\\n]*', dash: '--[^\\n]*',
+    text: '"(?:\\\\.|[^"\\\\\\n])*"|\'(?:\\\\.|[^\'\\\\\\n])*\'|`(?:\\\\.|[^`\\\\])*`', rust: '"(?:\\\\.|[^"\\\\])*"|\'(?:\\\\.|[^\'\\\\\\n])\'',
+  };
+  const colours = {};
+  if (globalThis.Highlight && CSS.highlights) for (const name of ['k', 's', 'c', 'n', 'find']) CSS.highlights.set(name, colours[name] = new Highlight());
+  const colour = (pre) => {
+    if (!colours.k || pre.dataset.done || !pre.firstChild || pre.textContent.length > 60000) return;
+    pre.dataset.done = '1';
+    const language = pre.dataset.lang;
+    if (!language || ['txt', 'text', 'md', 'markdown', 'log', 'csv'].includes(language)) return;
+    const comment = hashes.has(language) ? parts.hash : ['sql', 'lua', 'hs'].includes(language) ? parts.dash : language === 'json' ? '(?!)' : parts.slash;
+    const token = new RegExp('(' + comment + ')|(' + (language === 'rs' || language === 'rust' ? parts.rust : parts.text) + ')|\\b(\\d[\\w.]*)|([A-Za-z_]\\w*)', 'g');
+    const walker = doc.createTreeWalker(pre, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (const found of node.data.matchAll(token)) {
+        const name = found[1] ? 'c' : found[2] ? 's' : found[3] ? 'n' : words.has(found[4]) ? 'k' : '';
+        if (!name) continue;
+        const range = new StaticRange({ startContainer: node, startOffset: found.index, endContainer: node, endOffset: found.index + found[0].length });
+        colours[name].add(range);
+      }
+    }
+  };
+  const idle = globalThis.requestIdleCallback ? (work) => requestIdleCallback(work, { timeout: 500 }) : (work) => setTimeout(work, 30);
+  const dress = (from) => {
+    const todo = $$('pre.code[data-lang]', from).filter((pre) => !pre.dataset.done && pre.getClientRects().length);
+    const next = () => { const pre = todo.shift(); if (pre) { colour(pre); idle(next); } };
+    if (todo.length) idle(next);
+    if (sideBySide) $$('.diff:not(.two)', from).forEach(twoColumns);
+  };
+  const undress = () => idle(() => { for (const name of ['k', 's', 'c', 'n']) if (colours[name]) for (const range of colours[name]) if (!range.startContainer.isConnected) colours[name].delete(range); });
+
+  // ---- Diffs side by side.
+  let sideBySide = keep('diff') === 'two';
+  const before = new WeakMap();
+  const twoColumns = (diff) => {
+    const rows = [...diff.children];
+    before.set(diff, rows);
+    const made = [];
+    let [old, fresh] = [[], []];
+    const flush = () => {
+      for (let at = 0; at < Math.max(old.length, fresh.length); at++) made.push(old[at] || doc.createElement('i'), fresh[at] || doc.createElement('i'));
+      [old, fresh] = [[], []];
+    };
+    for (const row of rows) {
+      if (row.tagName === 'DEL') { if (fresh.length) flush(); old.push(row); }
+      else if (row.tagName === 'INS') fresh.push(row);
+      else { flush(); if (row.classList.contains('hunk')) made.push(row); else made.push(row.cloneNode(true), row); }
+    }
+    flush();
+    diff.replaceChildren(...made);
+    diff.classList.add('two');
+  };
+  const diffs = () => {
+    sideBySide = !sideBySide;
+    keep('diff', sideBySide ? 'two' : 'one');
+    for (const diff of $$('.diff')) {
+      if (sideBySide && !diff.classList.contains('two')) twoColumns(diff);
+      else if (!sideBySide && before.has(diff)) { diff.replaceChildren(...before.get(diff)); diff.classList.remove('two'); }
+    }
+    tell(sideBySide ? 'Diffs side by side' : 'Diffs unified');
+  };
+
+  // ---- What is folded is requested when it is opened.
+  const fill = async (details) => {
+    const lazy = $(':scope > .lazy', details);
+    if (!details.dataset.src || !lazy || details.dataset.busy) return;
+    details.dataset.busy = '1';
+    lazy.textContent = 'Reading\u2026';
+    try {
+      const made = nodes(await get(details.dataset.src));
+      if (details.classList.contains('agent')) { lazy.replaceWith(made); details.dataset.loaded = '1'; more(details); } else lazy.replaceWith(made);
+      dress(details);
+      markFindings();
+    } catch (error) { lazy.textContent = 'This cannot be read now: ' + error.message; delete details.dataset.busy; }
+  };
+  const more = (agent) => {
+    const [done, all] = [Number(agent.dataset.loaded), Number(agent.dataset.windows)];
+    $(':scope > button.more', agent)?.remove();
+    if (done >= all) return;
+    const button = doc.createElement('button');
+    button.className = 'more'; button.type = 'button'; button.textContent = 'More of this sub-agent';
+    button.addEventListener('click', async () => { await next(agent); });
+    agent.append(button);
+  };
+  const next = async (agent) => {
+    const at = Number(agent.dataset.loaded);
+    const made = nodes(await get(agent.dataset.src.replace(/\d+$/, at)));
+    $(':scope > button.more', agent)?.remove();
+    agent.append(made); agent.dataset.loaded = at + 1; more(agent); dress(agent);
+  };
+  doc.addEventListener('toggle', (event) => {
+    if (event.target.tagName !== 'DETAILS' || !event.target.open) return;
+    fill(event.target); dress(event.target);
+    if (event.target.classList.contains('page')) watchPages();
+  }, true);
+
+  // ---- The conversation: a few windows of it at a time.
+  const main = $('#main[data-heights]'), list = $('#windows');
+  const view = !isFile && main && list ? {
+    base: main.dataset.base, flow: main.dataset.flow, heights: main.dataset.heights.split(',').filter(Boolean).map(Number),
+    known: new Set(), first: Number(main.dataset.first), run: 0, busy: false, stamp: '',
+  } : null;
+  const spacer = (place) => { const made = doc.createElement('div'); made.className = 'spacer'; made.setAttribute('aria-hidden', 'true'); list[place](made); return made; };
+  const [above, below] = view ? [spacer('before'), spacer('after')] : [];
+  const sum = (from, to) => { let all = 0; for (let at = from; at < to; at++) all += view.heights[at]; return all; };
+  const last = () => view.first + list.children.length;
+  const measure = () => {
+    let at = view.first;
+    for (const one of list.children) { view.heights[at] = one.getBoundingClientRect().height; view.known.add(at++); }
+  };
+  const space = () => { above.style.height = sum(0, view.first) + 'px'; below.style.height = sum(last(), view.heights.length) + 'px'; };
+  // Whatever changes above, what is in view stays where it is.
+  const still = (change) => {
+    const anchor = [...list.children].find((one) => one.getBoundingClientRect().bottom > 60);
+    const top = anchor && anchor.getBoundingClientRect().top;
+    change();
+    measure(); space();
+    if (anchor && anchor.isConnected) { const moved = anchor.getBoundingClientRect().top - top; if (Math.abs(moved) > 0.5) scrollBy(0, moved); }
+  };
+  const fetchWindow = async (at) => { const made = nodes(await get(view.base + 'window/' + view.flow + '/' + at)).firstElementChild; return made || doc.createElement('section'); };
+  const wanted = () => {
+    const top = scrollY - (above.getBoundingClientRect().top + scrollY), high = innerHeight;
+    let [at, y] = [0, 0];
+    while (at < view.heights.length - 1 && y + view.heights[at] < top - high * 0.7) y += view.heights[at++];
+    const from = at;
+    while (at < view.heights.length && y < top + high * 1.8) y += view.heights[at++];
+    return [from, Math.max(at, from + 1)];
+  };
+  const update = async () => {
+    if (!view || view.busy || !view.heights.length) return;
+    view.busy = true;
+    const run = view.run;
+    try {
+      for (let turns = 0; turns < 60; turns++) {
+        const [from, to] = wanted();
+        if (to <= view.first || from >= last()) {
+          const made = await fetchWindow(from);
+          if (run !== view.run) return;
+          list.replaceChildren(made); view.first = from; measure(); space(); dress(list); undress();
+          continue;
+        }
+        const at = last() < Math.min(to, view.heights.length) ? last() : view.first > from ? view.first - 1 : -1;
+        if (at < 0) break;
+        const made = await fetchWindow(at);
+        if (run !== view.run) return;
+        still(() => { if (at < view.first) { list.prepend(made); view.first = at; } else list.append(made); });
+        dress(made); markFindings();
+        await pause(0);
+      }
+      const [from, to] = wanted();
+      if (view.first < from - 1 || last() > to + 1) {
+        still(() => {
+          while (view.first < from && list.children.length > 1) { list.firstElementChild.remove(); view.first++; }
+          while (last() > to && list.children.length > 1) list.lastElementChild.remove();
+        });
+        undress();
+      }
+    } catch { tell('The server does not answer.'); } finally { if (run === view.run) view.busy = false; }
+  };
+  const show = async (at) => {
+    const run = ++view.run;
+    view.busy = true;
+    try {
+      const made = await fetchWindow(at);
+      if (run !== view.run) return;
+      list.replaceChildren(made); view.first = at; measure(); space(); dress(list);
+      for (let from = at; last() < view.heights.length && sum(from, last()) < innerHeight * 1.5;) { list.append(await fetchWindow(last())); measure(); space(); }
+    } finally { if (run === view.run) view.busy = false; }
+  };
+  const toEnd = async () => { if (!view || !view.heights.length) return scrollTo(0, doc.body.scrollHeight); if (last() < view.heights.length) await show(Math.max(0, view.heights.length - 2)); scrollTo(0, doc.body.scrollHeight); await update(); scrollTo(0, doc.body.scrollHeight); };
+  const toStart = async () => { if (view && view.first > 0) await show(0); scrollTo(0, 0); update(); };
+  const reveal = (at) => {
+    for (let up = at.parentElement; up; up = up.parentElement) if (up.tagName === 'DETAILS') up.open = true;
+    $('.target')?.classList.remove('target');
+    const shown = at.classList.contains('at') ? at.previousElementSibling || at : at;
+    shown.classList.add('target');
+    shown.scrollIntoView({ block: 'start' });
+    current(shown.closest('.item') || shown);
+  };
+  // Goes to a turn or a record, wherever it is.
+  const go = async (name) => {
+    let at = doc.getElementById(name);
+    const found = /^(?:([ac]\d+)-)?(L|turn-)(\d+)$/.exec(name);
+    if (!at && view && found && (found[1] || 'm') === view.flow) {
+      try {
+        const where = await get(view.base + 'where?flow=' + view.flow + '&' + (found[2] === 'L' ? 'line=' : 'turn=') + found[3]);
+        await show(Number(where));
+        at = doc.getElementById(name);
+      } catch { tell('It is not in this branch.'); return; }
+    }
+    if (at) { reveal(at); await update(); if (at.isConnected && Math.abs(at.getBoundingClientRect().top - 60) > 200) at.scrollIntoView({ block: 'start' }); }
+  };
+
+  // ---- Findings of the check, at their lines.
+  const markFindings = () => {
+    for (const link of $$('a[data-finding]')) {
+      const at = doc.getElementById('L' + link.dataset.finding);
+      if (!at || at.dataset.marked) continue;
+      at.dataset.marked = '1';
+      if ($('.finding', at) || at.classList.contains('at')) continue;
+      const made = doc.createElement('span');
+      made.className = 'finding'; made.textContent = link.closest('li').firstElementChild.textContent; made.title = link.closest('li').textContent;
+      ($('header', at) || $('summary', at) || at).append(made);
+    }
+  };
+
+  // ---- Live: what is written appears.
+  const live = async () => {
+    for (;;) {
+      await pause(1200);
+      if (doc.hidden || view.busy) continue;
+      let state;
+      try { state = (await get(view.base + 'state?flow=' + view.flow + '&have=' + view.stamp)).split(' '); } catch { await pause(4000); continue; }
+      const [stamp, , , heights] = state;
+      if (stamp === view.stamp) continue;
+      const isFirst = !view.stamp;
+      view.stamp = stamp;
+      if (isFirst) continue;
+      const atEnd = scrollY + innerHeight > doc.body.scrollHeight - 120;
+      const fresh = (heights || '').split(',').filter(Boolean).map(Number);
+      view.heights = fresh.map((height, at) => view.known.has(at) && at < fresh.length ? view.heights[at] ?? height : height);
+      for (let at = Math.max(view.first, last() - 2); at < Math.min(last(), fresh.length); at++) {
+        const old = list.children[at - view.first], made = await fetchWindow(at);
+        if (!old || !old.isConnected || old.dataset.html === made.outerHTML) continue;
+        made.dataset.html = made.outerHTML;
+        const open = new Set($$('details[open][id]', old).map((one) => one.id));
+        still(() => { old.replaceWith(made); });
+        for (const one of $$('details[id]', made)) if (open.has(one.id)) one.open = true;
+        dress(made);
+      }
+      for (const agent of $$('details.agent[open][data-loaded]')) {
+        const shown = $$(':scope > .window', agent).at(-1);
+        if (shown) shown.replaceWith(nodes(await get(agent.dataset.src.replace(/\d+$/, Number(agent.dataset.loaded) - 1))));
+        dress(agent);
+      }
+      space();
+      await update();
+      if (atEnd) await toEnd();
+      for (const panel of $$('.panel[open][data-src]')) { const part = nodes(await get(panel.dataset.src)); panel.replaceChildren(panel.firstElementChild, part); }
+    }
+  };
+
+  // ---- Find, also in what is folded.
+  const found = $('#found'), field = $('#find');
+  let texts = null, typed = 0;
+  const look = async () => {
+    const words = field.value.trim(), run = ++typed;
+    await pause(200);
+    if (run !== typed) return;
+    colours.find?.clear();
+    if (words.length < 2) { found.replaceChildren(); return; }
+    if (!isFile) {
+      try { const part = nodes(await get(view.base + 'find?flow=' + view.flow + '&q=' + encodeURIComponent(words))); if (run === typed) found.replaceChildren(part); } catch { found.textContent = 'The server does not answer.'; }
+      return;
+    }
+    texts = texts || $$('.item[id]').map((item) => [item, item.textContent.toLowerCase()]);
+    const needle = words.toLowerCase(), hits = texts.filter((one) => one[1].includes(needle));
+    const number = doc.createElement('p'), all = doc.createElement('ol');
+    number.textContent = hits.length + (hits.length === 1 ? ' hit' : ' hits'); number.setAttribute('role', 'status'); all.className = 'hits';
+    for (const [item, text] of hits.slice(0, 100)) {
+      const at = text.indexOf(needle), row = doc.createElement('li'), link = doc.createElement('a'), mark = doc.createElement('mark');
+      link.href = '#' + item.id; mark.textContent = text.slice(at, at + needle.length);
+      link.append(text.slice(Math.max(0, at - 50), at), mark, text.slice(at + needle.length, at + 100)); row.append(link); all.append(row);
+    }
+    found.replaceChildren(number, all);
+  };
+  const showFound = (from) => {
+    if (!colours.find || !field || !field.value.trim()) return;
+    const needle = field.value.trim().toLowerCase(), walker = doc.createTreeWalker(from, NodeFilter.SHOW_TEXT);
+    colours.find.clear();
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const text = node.data.toLowerCase();
+      for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + needle.length)) colours.find.add(new StaticRange({ startContainer: node, startOffset: at, endContainer: node, endOffset: at + needle.length }));
+    }
+  };
+  field?.addEventListener('input', look);
+
+  // ---- Only what was said.
+  const talk = () => {
+    const on = body.classList.toggle('talk');
+    $('[data-do=talk]')?.setAttribute('aria-pressed', on);
+    if (view) { view.known.clear(); measure(); space(); update(); }
+    tell(on ? 'Only what was said' : 'Everything');
+  };
+
+  // ---- Copying.
+  const copy = async (text) => {
+    try { await navigator.clipboard.writeText(text); tell('Copied'); } catch {
+      const area = doc.createElement('textarea'); area.value = text; body.append(area); area.select();
+      const done = doc.execCommand('copy'); area.remove(); tell(done ? 'Copied' : text);
+    }
+  };
+  const turnText = (head) => {
+    const made = ['## ' + $('h2', head).textContent, ''];
+    const items = $$('#windows .turn, #windows .item').filter((one) => !one.parentElement.closest('.agent'));
+    for (const item of items.slice(items.indexOf(head) + 1)) {
+      if (item.classList.contains('turn')) break;
+      const text = $('.body', item)?.innerText ?? item.innerText;
+      if (item.classList.contains('prompt')) made.push(text.split('\n').map((line) => '> ' + line).join('\n'), '');
+      else if (item.classList.contains('call')) made.push('- **' + $('.tool', item).textContent + '** `' + $('.about', item).textContent + '`', '');
+      else if (!item.classList.contains('thinking')) made.push(text, '');
+    }
+    return made.join('\n');
+  };
+  const copyTurn = async (number) => {
+    const head = $('.turn[data-turn="' + number + '"]');
+    copy(isFile ? turnText(head) : await get(view.base + 'markdown/' + view.flow + '/' + number));
+  };
+  const dialog = (title, content) => { const at = $('#show'); $('h2', at).textContent = title; $('.body', at).replaceChildren(content); at.showModal(); dress(at); };
+  const raw = async (button) => { if (button) dialog(button.title, nodes(await get(button.dataset.raw))); };
+
+  doc.addEventListener('click', async (event) => {
+    const on = event.target.closest('a, button');
+    if (!on) return;
+    const data = on.dataset;
+    const href = on.getAttribute('href');
+    if (on.tagName === 'A' || on.tagName === 'a') {
+      if (href?.startsWith('#') && href !== '#main') {
+        event.preventDefault();
+        history.pushState(null, '', href);
+        const inFound = on.closest('#found');
+        await go(href.slice(1));
+        const item = doc.getElementById(href.slice(1));
+        if (inFound && item) { const opens = item.tagName === 'DETAILS' ? item : null; if (opens) { opens.open = true; await pause(isFile ? 0 : 250); } showFound(item); found.replaceChildren(); }
+      }
+      return;
+    }
+    if (data.do === 'theme') theme();
+    else if (data.do === 'talk') talk();
+    else if (data.do === 'help') $('#help').showModal();
+    else if (data.raw) raw(on);
+    else if (data.copy) copyTurn(data.copy);
+    else if (data.copyText) copy(data.copyText);
+    else if (data.fork) { const line = main.dataset.again + ' fork ' + main.dataset.session + ' --at ' + data.fork; const made = doc.createElement('pre'); made.textContent = line; dialog('Fork after turn ' + data.fork, made); copy(line); }
+    else if (data.more) { on.disabled = true; on.replaceWith(nodes(await get(data.more))); }
+    else if (data.moreRows) { on.disabled = true; on.replaceWith(nodes(await get(rowsAddress(data.moreRows)))); health(); }
+  });
+
+  // ---- Keys.
+  const items = () => $$('#windows .item, .home .session-row a').filter((one) => one.getClientRects().length && !one.parentElement.closest('details:not([open])'));
+  const current = (item) => { $('.at-item')?.classList.remove('at-item'); item?.classList.add('at-item'); };
+  const now = () => {
+    const at = $('.at-item');
+    if (at && at.isConnected) { const box = at.getBoundingClientRect(); if (box.bottom > 0 && box.top < innerHeight) return at; }
+    return items().find((one) => one.getBoundingClientRect().bottom > 110);
+  };
+  const move = (by, what) => {
+    const all = $$(what).filter((one) => one.getClientRects().length), at = now();
+    let next;
+    if (by > 0) next = all.find((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_PRECEDING) && one !== at && !one.contains(at));
+    else next = all.filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING) && one !== at).at(-1);
+    if (!$('.at-item') && what.includes('.item') && by > 0) next = at;
+    if (!next) return scrollBy(0, by * innerHeight * 0.8);
+    current(next);
+    const box = next.getBoundingClientRect();
+    if (box.top < 110 || box.bottom > innerHeight - 20) scrollBy(0, box.top - 120);
+    if (next.tagName === 'A') next.focus(); else { const focus = $('summary', next); focus?.focus({ preventScroll: true }); }
+  };
+  const keys = {
+    j: () => move(1, '#windows .item, .session-row .title a'), k: () => move(-1, '#windows .item, .session-row .title a'),
+    n: () => move(1, '#windows .turn'), p: () => move(-1, '#windows .turn'), x: () => move(1, '#windows .bad'),
+    o: () => { const at = now(); const one = at?.tagName === 'DETAILS' ? at : $('details', at || doc); if (one) one.open = !one.open; },
+    e: () => { const all = $$('#windows details.item').filter((one) => { const box = one.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }); const open = all.some((one) => !one.open); all.forEach((one) => { one.open = open; }); },
+    g: toStart, G: toEnd, '/': () => { const at = $('#find') || $('#search'); at?.focus(); at?.select(); },
+    r: () => raw($('[data-raw]', now() || doc)),
+    c: () => { let at = now(); const heads = $$('#windows .turn').filter((one) => at && (one.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING)); const head = heads.at(-1); if (head) copyTurn(head.dataset.turn); },
+    d: diffs, m: talk, t: theme, u: () => { if (body.dataset.root) location.href = body.dataset.root; }, '?': () => $('#help').showModal(),
+  };
+  doc.addEventListener('keydown', (event) => {
+    const on = event.target;
+    if (event.key === 'Escape' && (on === field || on.closest?.('#found'))) { found.replaceChildren(); field.blur(); return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || on.closest?.('input, select, textarea, dialog[open]')) return;
+    const work = keys[event.key];
+    if (work) { event.preventDefault(); work(); }
+  });
+
+  // ---- The list of sessions.
+  const filters = $('form.filters'), rows = $('#rows');
+  const rowsAddress = (from) => body.dataset.root + 'rows?from=' + from + '&' + new URLSearchParams(new FormData(filters)).toString();
+  let asked = 0;
+  const list2 = async () => {
+    const run = ++asked;
+    await pause(120);
+    if (run !== asked) return;
+    try { const part = nodes(await get(rowsAddress(0))); if (run === asked) { rows.replaceChildren(part); health(); history.replaceState(null, '', '?' + new URLSearchParams(new FormData(filters)).toString()); } } catch { tell('The server does not answer.'); }
+  };
+  const health = async () => {
+    const run = asked;
+    for (const at of $$('[data-health]')) {
+      if (run !== asked || !at.isConnected) return;
+      const box = at.getBoundingClientRect();
+      if (at.dataset.known || box.top > innerHeight * 2) continue;
+      at.dataset.known = '1';
+      try {
+        const word = await get(body.dataset.root + 'health/' + at.dataset.health);
+        const sign = { full: '\u2713 resumes', loss: '\u26a0 with loss', rejected: '\u2717 API refuses', refused: '\u2717 client refuses' }[word];
+        if (sign) { at.textContent = sign; at.classList.add(word); }
+      } catch { return; }
+    }
+  };
+  if (filters && rows) {
+    filters.addEventListener('input', list2);
+    filters.addEventListener('submit', (event) => { event.preventDefault(); list2(); });
+    addEventListener('scroll', () => { clearTimeout(health.timer); health.timer = setTimeout(health, 200); }, { passive: true });
+    health();
+    const plot = $('[data-lazy]');
+    get(plot.dataset.lazy).then((html) => { plot.replaceChildren(nodes(html)); if (!html.trim()) plot.classList.add('none'); }).catch(() => plot.classList.add('none'));
+  }
+
+  // ---- Pages of a file open by themselves when they are reached.
+  const watchPages = () => {
+    const next = $('details.page:not([open])');
+    if (!next || !globalThis.IntersectionObserver) return;
+    const watch = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting) && scrollY > 0) { watch.disconnect(); if (!next.open && next.previousElementSibling?.open) next.open = true; } }, { rootMargin: '200px' });
+    watch.observe(next);
+  };
+
+  // ---- Begin.
+  if (view) {
+    history.scrollRestoration = 'manual';
+    measure(); space();
+    if (location.hash.length > 1 && location.hash !== '#main') go(location.hash.slice(1));
+    else if (main.dataset.start === 'end') { scrollTo(0, doc.body.scrollHeight); update(); }
+    else { if (view.first > 0) list.firstElementChild?.scrollIntoView(); update(); }
+    let waiting = false;
+    addEventListener('scroll', () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; update(); }); } }, { passive: true });
+    addEventListener('resize', () => { measure(); space(); update(); });
+    live();
+    const turns = $('.panel[data-name=turns]');
+    if (turns && innerWidth > 900) turns.open = true;
+  } else if (isFile) {
+    watchPages();
+    if (location.hash.length > 1) go(location.hash.slice(1));
+  }
+  addEventListener('popstate', () => { if (location.hash.length > 1) go(location.hash.slice(1)); });
+  dress(doc);
+})();

@@ -1,0 +1,165 @@
+//! Finds words in a session, also in what is folded away.
+//!
+//! Invariant: bounded in time and in hits; says where it stopped.
+
+use std::time::{Duration, Instant};
+
+use maud::{Markup, html};
+use transcript::conversation::table::RowId;
+use transcript::conversation::turn::Step;
+use transcript::conversation::view::{self, Item, Piece};
+
+use crate::draw::Drawing;
+use crate::escape::T;
+use crate::opened::{Flow, Opened};
+
+/// How many hits are listed.
+const HITS: usize = 100;
+/// How long it looks before it answers.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+
+struct Hit {
+    turn: usize,
+    line: u64,
+    what: String,
+    text: String,
+}
+
+/// The hits of some words from a turn on.
+pub(crate) fn find(
+    drawing: &Drawing<'_>,
+    flow: &Flow,
+    words: &str,
+    from: usize,
+) -> transcript::Result<Markup> {
+    let needle = words.to_lowercase();
+    let begin = Instant::now();
+    let mut hits = Vec::new();
+    let mut stopped = None;
+    for (number, turn) in flow.turns.iter().enumerate().skip(from) {
+        if begin.elapsed() > PATIENCE || hits.len() >= HITS {
+            stopped = Some(number);
+            break;
+        }
+        for step in &turn.steps {
+            if !may_have(drawing.opened, flow, step, &needle)? {
+                continue;
+            }
+            let part = Opened::part_of(turn, std::slice::from_ref(step));
+            for item in view::items(&drawing.opened.family, flow.owner, &part) {
+                hits.extend(hit(drawing, number, &item?, &needle));
+            }
+        }
+    }
+    let next = stopped.map(|at| {
+        let word = percent_encoding::utf8_percent_encode(words, percent_encoding::NON_ALPHANUMERIC);
+        format!("{}find?flow={}&from={at}&q={word}", drawing.base, flow.name.text())
+    });
+    Ok(html! {
+        @if from == 0 {
+            p role="status" { (hits.len()) @if stopped.is_some() { " or more" } @if hits.len() == 1 { " hit" } @else
+                { " hits" } }
+        }
+        ol.hits {
+            @for hit in &hits {
+                li { a href={ "#" (Drawing::anchor(flow.name, "L", hit.line)) } {
+                    span.who { (hit.turn + 1) " " (T(&hit.what)) } " " (marked(&hit.text, &needle))
+                } }
+            }
+        }
+        @if let Some(next) = next { button.more type="button" data-more=(next) { "Look further" } }
+    })
+}
+
+fn marked(text: &str, needle: &str) -> Markup {
+    let lower = text.to_lowercase();
+    // Lower case may have other lengths.
+    let at = lower.find(needle).filter(|at| {
+        lower.len() == text.len()
+            && text.is_char_boundary(*at)
+            && text.is_char_boundary(at + needle.len())
+    });
+    let Some(at) = at else { return html! { (T(text)) } };
+    let end = at + needle.len();
+    html! { (T(&text[..at])) mark { (T(&text[at..end])) } (T(&text[end..])) }
+}
+
+/// Whether the records of a step may contain the words. Only plain words can be looked for in JSON.
+fn may_have(opened: &Opened, flow: &Flow, step: &Step, needle: &str) -> transcript::Result<bool> {
+    if !needle.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b' ' || byte == b'_') {
+        return Ok(true);
+    }
+    let conversation = opened.family.of(flow.owner);
+    let table = &conversation.table;
+    let has = |row: RowId| conversation.look(row, |entry| contains(entry.raw(), needle.as_bytes()));
+    match step {
+        Step::Said(row) | Step::Event(row) => has(*row),
+        Step::Orphan(block) => has(table.block(*block).row),
+        Step::Answer { blocks, .. } => {
+            for block in blocks {
+                let result = conversation.pairs.of(*block).map(|result| table.block(result).row);
+                if has(table.block(*block).row)? || result.map_or(Ok(false), has)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+    }
+}
+
+/// Whether bytes contain a lower-case word, in any case.
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.first() else { return true };
+    let (low, high) = (*first, first.to_ascii_uppercase());
+    let mut at = 0;
+    while at + needle.len() <= bytes.len() {
+        let Some(found) = bytes[at..].iter().position(|byte| *byte == low || *byte == high) else {
+            return false;
+        };
+        at += found;
+        if bytes.get(at..at + needle.len()).is_some_and(|part| part.eq_ignore_ascii_case(needle)) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+fn hit(drawing: &Drawing<'_>, turn: usize, item: &Item, needle: &str) -> Option<Hit> {
+    let (line, what, texts): (u64, String, Vec<String>) = match item {
+        Item::Message(message) => (message.line, "prompt".to_owned(), vec![message.text.clone()]),
+        Item::Block(block) => match &block.piece {
+            Some(Piece::Text { text, .. }) => (block.line, "answer".to_owned(), vec![text.clone()]),
+            Some(Piece::Thinking { text, .. }) => {
+                (block.line, "thinking".to_owned(), vec![text.clone()])
+            }
+            _ => return None,
+        },
+        Item::Call(call) => {
+            let result = call.result.as_ref().map(transcript::conversation::view::CallResult::text);
+            let texts = [Some(call.about.clone()), Some(call.input.as_str().to_owned()), result];
+            (call.line, call.tool.clone(), texts.into_iter().flatten().collect())
+        }
+        Item::Orphan(orphan) => (orphan.line, "result".to_owned(), vec![orphan.text()]),
+        Item::Event(event) => (event.line, event.kind.clone(), vec![event.text.clone()]),
+        Item::Answer(_) => return None,
+    };
+    let text =
+        texts.iter().map(|text| drawing.masked(text)).find_map(|text| around(&text, needle))?;
+    Some(Hit { turn, line, what: crate::escape::one_line(&what, 30), text })
+}
+
+/// The text around the first place of some words.
+fn around(text: &str, needle: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    let at = lower.find(needle)?;
+    let mut from = at.saturating_sub(50).min(text.len());
+    while !text.is_char_boundary(from) {
+        from -= 1;
+    }
+    let mut to = (at + needle.len() + 90).min(text.len());
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    Some(crate::escape::one_line(&text[from..to.max(from)], 200))
+}

@@ -1,0 +1,239 @@
+//! The list of sessions, and what they took over time.
+//!
+//! Invariant: a page has a bounded number of rows, however many sessions there are.
+
+use std::time::{Duration, SystemTime};
+
+use index::search::{Query, Wish};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+
+use crate::escape::{T, line};
+use crate::library::{Library, Listed};
+use crate::page;
+use crate::plot::{Point, columns};
+use crate::words::{cost, count, size_of};
+use index::usage::{By, Filter, Question, report};
+
+/// How many rows are sent at once.
+const ROWS: usize = 100;
+
+/// What is listed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) words: String,
+    pub(crate) project: String,
+    pub(crate) sort: String,
+    pub(crate) only: String,
+    pub(crate) from: usize,
+}
+
+/// The whole page.
+pub(crate) fn home(library: &Library, root: &str, wanted: &Wanted) -> String {
+    let list = library.list();
+    let mut projects: Vec<&str> = list.iter().map(|one| one.project.as_str()).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    let body = html! {
+        main id="main" tabindex="-1" class="home" {
+            h1 { "Sessions" }
+            form.filters role="search" action=(root) method="get" {
+                label { span { "Search" } input id="search" name="q" type="search" value=(T(&wanted.words))
+                    autocomplete="off" placeholder="Words, titles, folders ( / )"; }
+                label { span { "Project" } select name="project" {
+                    option value="" { "all projects" }
+                    @for project in projects.iter().take(500) {
+                        option value=(T(project)) selected[*project == wanted.project] { (line(project, 60)) }
+                    }
+                } }
+                label { span { "Sort" } select name="sort" {
+                    @for (name, words) in [("", "newest first"), ("size", "largest first"), ("title", "by title"),
+                        ("project", "by project")] {
+                        option value=(name) selected[name == wanted.sort] { (words) }
+                    }
+                } }
+                label { span { "Show" } select name="only" {
+                    @for (name, words) in [("", "all"), ("trouble", "with damage"), ("deleted",
+                        "deleted by the client")] {
+                        option value=(name) selected[name == wanted.only] { (words) }
+                    }
+                } }
+                button.unscripted { "Show" }
+            }
+            div id="usage" data-lazy={ (root) "plot" } {}
+            div id="rows" { (rows(library, root, wanted)) }
+        }
+    };
+    page::page("Sessions", root, &body)
+}
+
+/// What was used on the last days, as a plot.
+pub(crate) fn plot(library: &Library, root: &str) -> Markup {
+    let ledger = library.ledger();
+    let filter = Filter::default();
+    let zone = TimeZone::system();
+    let question = Question {
+        by: By::Day,
+        filter: &filter,
+        prices: &library.prices,
+        zone: &zone,
+        block_ends: &[],
+    };
+    let report = report(&ledger, &question);
+    let rows = &report.rows[report.rows.len().saturating_sub(60)..];
+    let points: Vec<Point> = rows
+        .iter()
+        .map(|row| Point {
+            name: row.key.clone(),
+            value: row.sum.cost.map_or(0.0, transcript::conversation::usage::Money::dollars),
+            shown: cost(&row.sum).unwrap_or_else(|| "no price".to_owned()),
+            link: None,
+        })
+        .collect();
+    html! {
+        @if points.len() > 1 {
+            (columns("Cost by day, at list prices", ["day", "cost"], &points))
+            p.facts { a href={ (root) "usage" } { "More about usage" } }
+        }
+    }
+}
+
+/// The rows that fit, from one on.
+pub(crate) fn rows(library: &Library, root: &str, wanted: &Wanted) -> Markup {
+    let list = library.list();
+    let (fitting, note) = fitting(library, &list, wanted);
+    let end = fitting.len().min(wanted.from.saturating_add(ROWS));
+    let shown = fitting.get(wanted.from..end).unwrap_or_default();
+    html! {
+        @if wanted.from == 0 {
+            p.facts role="status" { (count(fitting.len(), "session")) @if let Some(note) = &note { span { (note) } } }
+        }
+        ul.sessions {
+            @for (one, snippet) in shown { (row(root, one, snippet.as_deref())) }
+        }
+        @if end < fitting.len() {
+            button.more type="button" data-more-rows=(end) { "More: " (fitting.len() - end) }
+        }
+    }
+}
+
+fn row(root: &str, one: &Listed, snippet: Option<&str>) -> Markup {
+    let title = one.seen.title.as_deref().or(one.seen.prompt.as_deref()).unwrap_or("(no messages)");
+    let ended = one.seen.ended;
+    html! {
+        li.session-row {
+            div.title {
+                @if one.is_deleted { span.gone { (line(title, 140)) } }
+                @else { a href={ (root) "s/" (one.key) } { (line(title, 140)) } }
+            }
+            div.facts {
+                span { (line(&one.project, 80)) }
+                @if let Some(ended) = ended { span { (crate::words::time(ended, "%Y-%m-%d %H:%M")) } }
+                span { (size_of(one.size)) }
+                @if let Some(branch) = one.seen.branch.as_deref().filter(|branch| !branch.is_empty()) { span {
+                    (line(branch, 40)) } }
+                @if let Some(tag) = &one.seen.tag { span.tag { (line(tag, 40)) } }
+                @if one.is_deleted { span.error { "deleted by the client" } }
+                @for trouble in &one.seen.troubles { span.error { (trouble.name()) } }
+                @if !one.is_deleted { span.health data-health=(one.key) {} }
+                code { (T(&one.id.chars().take(8).collect::<String>())) }
+            }
+            @if let Some(snippet) = snippet { p.snippet { (T(snippet)) } }
+        }
+    }
+}
+
+type Fitting = Vec<(Listed, Option<String>)>;
+
+fn fitting(library: &Library, list: &[Listed], wanted: &Wanted) -> (Fitting, Option<String>) {
+    let is_wanted = |one: &Listed| {
+        (wanted.project.is_empty() || one.project == wanted.project)
+            && match wanted.only.as_str() {
+                "trouble" => !one.seen.troubles.is_empty(),
+                "deleted" => one.is_deleted,
+                _ => true,
+            }
+    };
+    let words = wanted.words.trim();
+    let mut note = None;
+    let mut found: Fitting =
+        if words.is_empty() {
+            list.iter().filter(|one| is_wanted(one)).map(|one| (one.clone(), None)).collect()
+        } else {
+            let lower = words.to_lowercase();
+            let has = |text: &str| text.to_lowercase().contains(&lower);
+            let fits = |one: &&Listed| {
+                let texts = [
+                    one.seen.title.as_deref(),
+                    one.seen.prompt.as_deref(),
+                    Some(&one.project),
+                    Some(&one.id),
+                    one.seen.tag.as_deref(),
+                ];
+                texts.into_iter().flatten().any(has)
+            };
+            let mut found: Fitting = list
+                .iter()
+                .filter(|one| is_wanted(one) && fits(one))
+                .map(|one| (one.clone(), None))
+                .collect();
+            match searched(library, words) {
+                Some(hits) => {
+                    for (path, snippet) in hits {
+                        if let Some(known) = found.iter_mut().find(|(one, _)| one.path == path) {
+                            known.1 = Some(snippet);
+                        } else if let Some(one) =
+                            list.iter().find(|one| one.path == path && is_wanted(one))
+                        {
+                            found.push((one.clone(), Some(snippet)));
+                        }
+                    }
+                }
+                None => note = Some(
+                    "by title, folder and id; texts are searched when the catalog has been read"
+                        .to_owned(),
+                ),
+            }
+            found
+        };
+    let title = |one: &Listed| {
+        one.seen.title.as_deref().or(one.seen.prompt.as_deref()).unwrap_or_default().to_lowercase()
+    };
+    match wanted.sort.as_str() {
+        "size" => found.sort_by_key(|(one, _)| std::cmp::Reverse(one.size)),
+        "title" => found.sort_by_cached_key(|(one, _)| title(one)),
+        "project" => found.sort_by(|(one, _), (other, _)| one.project.cmp(&other.project)),
+        _ => {}
+    }
+    (found, note)
+}
+
+/// The sessions in which the catalog finds these words, with a snippet of each.
+fn searched(library: &Library, words: &str) -> Option<Vec<(std::path::PathBuf, String)>> {
+    let query: Query = Query::parse(words).ok()?;
+    let roots = library.roots();
+    let wish = Wish {
+        homes: &roots,
+        projects: None,
+        after: None,
+        before: None,
+        limit: 200,
+        hits: 1,
+        patience: Duration::from_secs(2),
+        redactor: &library.redactor,
+        prices: &library.prices,
+        now: SystemTime::UNIX_EPOCH,
+    };
+    let found = library.with_catalog(|catalog| catalog.search(&query, &wish).ok())??;
+    Some(
+        found
+            .sessions
+            .into_iter()
+            .map(|one| {
+                let snippet =
+                    one.hits.first().map(|hit| hit.snippet.text.clone()).unwrap_or_default();
+                (one.path, snippet)
+            })
+            .collect(),
+    )
+}

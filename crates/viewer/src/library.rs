@@ -1,0 +1,313 @@
+//! The sessions that pages show: listed, opened, and opened again when they have grown.
+//!
+//! Invariants: pages name sessions by ids that are made here, never by paths; nothing is written
+//! but the catalog, which is not in a Claude home; only a few sessions are open at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use index::catalog::{Catalog, Work, root_of};
+use sha2::{Digest, Sha256};
+use transcript::Session;
+use transcript::client::check::check_with;
+use transcript::client::history::Rules;
+use transcript::conversation::place::{Home, agents};
+use transcript::conversation::preview::{Preview, preview};
+use transcript::conversation::price::Prices;
+use transcript::conversation::usage::Ledger;
+use transcript::format::secret::Redactor;
+use transcript::format::threads;
+
+use crate::opened::Opened;
+
+/// A session in the list.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    /// Its name in addresses.
+    pub(crate) key: String,
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
+    /// The working directory, or the name of the project's folder.
+    pub(crate) project: String,
+    pub(crate) size: u64,
+    pub(crate) modified: SystemTime,
+    pub(crate) seen: Preview,
+    /// The client has deleted it; only the catalog knows it.
+    pub(crate) is_deleted: bool,
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Library {
+    homes: Vec<Home>,
+    /// A session that was named by its path, and may be in no home.
+    named: Option<Session>,
+    catalog: Mutex<Option<Catalog>>,
+    /// Where the catalog is, until somebody has asked for the list.
+    catalog_path: Mutex<Option<PathBuf>>,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) prices: Prices,
+    list: Mutex<Option<(Instant, Arc<Vec<Listed>>)>>,
+    open: Mutex<Vec<Kept>>,
+    ledger: Mutex<Option<(Instant, Arc<Ledger>)>>,
+    health: Mutex<HashMap<(PathBuf, u64), &'static str>>,
+}
+
+/// A session that stays open.
+#[derive(Debug)]
+struct Kept {
+    key: String,
+    stamp: String,
+    opened: Arc<Opened>,
+    /// Not opened again before that.
+    rest: Instant,
+}
+
+/// How many sessions stay open.
+const OPEN: usize = 2;
+/// How long a list is used before it is made again.
+const FRESH: Duration = Duration::from_secs(4);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name of a session in addresses.
+pub(crate) fn key_of(path: &Path) -> String {
+    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
+    short_hash(&hash)
+}
+
+impl Library {
+    pub(crate) fn new(
+        homes: Vec<Home>,
+        named: Option<Session>,
+        catalog: Option<PathBuf>,
+        redactor: Arc<Redactor>,
+        prices: Prices,
+    ) -> Library {
+        Library {
+            homes,
+            named,
+            catalog: Mutex::default(),
+            catalog_path: Mutex::new(catalog),
+            redactor,
+            prices,
+            list: Mutex::default(),
+            open: Mutex::default(),
+            ledger: Mutex::default(),
+            health: Mutex::default(),
+        }
+    }
+
+    /// Begins to read the catalog, once. Not before somebody wants the list: who opens a session
+    /// does not wait for it.
+    pub(crate) fn want_catalog(self: &Arc<Self>) {
+        if let Some(path) = lock(&self.catalog_path).take() {
+            let library = Arc::clone(self);
+            // It ends with the program.
+            drop(thread::spawn(move || library.read_catalog(&path)));
+        }
+    }
+
+    /// Brings the catalog up to date. Until then, searching looks at titles only.
+    fn read_catalog(&self, path: &Path) {
+        let Ok(mut catalog) = Catalog::open(path) else { return };
+        let work = Work { homes: &self.homes, redactor: &self.redactor, threads: 1 };
+        if catalog.refresh(&work, &mut |_, _| {}).is_ok() {
+            *lock(&self.catalog) = Some(catalog);
+            *lock(&self.list) = None;
+        }
+    }
+
+    pub(crate) fn with_catalog<T>(&self, work: impl FnOnce(&mut Catalog) -> T) -> Option<T> {
+        lock(&self.catalog).as_mut().map(work)
+    }
+
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        self.homes.iter().map(root_of).collect()
+    }
+
+    /// All sessions, newest first.
+    pub(crate) fn list(&self) -> Arc<Vec<Listed>> {
+        if let Some((made, list)) = &*lock(&self.list)
+            && made.elapsed() < FRESH
+        {
+            return Arc::clone(list);
+        }
+        let list = Arc::new(self.listed());
+        *lock(&self.list) = Some((Instant::now(), Arc::clone(&list)));
+        list
+    }
+
+    fn listed(&self) -> Vec<Listed> {
+        let mut sessions: Vec<Session> =
+            self.homes.iter().flat_map(|home| home.list().sessions).collect();
+        if let Some(named) = &self.named
+            && !sessions.iter().any(|one| one.path == named.path)
+        {
+            sessions.push(named.clone());
+        }
+        // What has not changed since the last list is not read again.
+        let before: HashMap<PathBuf, Listed> =
+            lock(&self.list).as_ref().map_or_else(HashMap::new, |(_, list)| {
+                list.iter().map(|one| (one.path.clone(), one.clone())).collect()
+            });
+        let mut all = Vec::with_capacity(sessions.len());
+        let look = |at: usize| {
+            let session = &sessions[at];
+            let same = before.get(&session.path);
+            let same =
+                same.filter(|one| one.size == session.size && one.modified == session.modified);
+            same.map_or_else(|| preview(&session.path).unwrap_or_default(), |one| one.seen.clone())
+        };
+        let Ok(()) = threads::in_order(sessions.len(), threads::count(), look, |at, seen| {
+            let session = &sessions[at];
+            all.push(Listed {
+                key: key_of(&session.path),
+                id: session.id.to_string(),
+                path: session.path.clone(),
+                project: seen.cwd.clone().unwrap_or_else(|| session.project.clone()),
+                size: session.size,
+                modified: session.modified,
+                seen,
+                is_deleted: false,
+            });
+            Ok::<(), std::convert::Infallible>(())
+        });
+        let roots = self.roots();
+        let known = self.with_catalog(|catalog| catalog.sessions(&roots).unwrap_or_default());
+        for one in known.into_iter().flatten().filter(|one| one.is_deleted) {
+            all.push(Listed {
+                key: key_of(&one.path),
+                id: one.id,
+                path: one.path,
+                project: one.seen.cwd.clone().unwrap_or_else(|| one.project.display().to_string()),
+                size: one.size,
+                modified: one.modified,
+                seen: one.seen,
+                is_deleted: true,
+            });
+        }
+        all.sort_by(|one, other| {
+            let key = |one: &Listed| (one.size == 0, std::cmp::Reverse(one.modified));
+            key(one).cmp(&key(other)).then_with(|| one.path.cmp(&other.path))
+        });
+        all
+    }
+
+    fn session(&self, key: &str) -> Option<Session> {
+        if let Some(named) = self.named.as_ref().filter(|named| key_of(&named.path) == key) {
+            return Session::at(&named.path).ok();
+        }
+        let list = self.list();
+        let one = list.iter().find(|one| one.key == key && !one.is_deleted)?;
+        Session::at(&one.path).ok()
+    }
+
+    /// The session of that key, or of an id that begins like that.
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
+        let list = self.list();
+        let one = list.iter().find(|one| !one.is_deleted && (one.key == name || one.id == name));
+        let begins = |one: &&Listed| !one.is_deleted && name.len() >= 4 && one.id.starts_with(name);
+        one.or_else(|| list.iter().find(begins)).map(|one| one.key.clone())
+    }
+
+    /// A session; opened again if its files have changed.
+    pub(crate) fn open(&self, key: &str) -> Option<transcript::Result<(String, Arc<Opened>)>> {
+        let mut open = lock(&self.open);
+        let known = open.iter().position(|kept| kept.key == key);
+        let known = known.map(|at| open.remove(at));
+        if let Some(kept) = &known
+            && Instant::now() < kept.rest
+        {
+            let found = (kept.stamp.clone(), Arc::clone(&kept.opened));
+            open.extend(known);
+            return Some(Ok(found));
+        }
+        let session = match &known {
+            Some(kept) => Session::at(&kept.opened.session.path).ok()?,
+            None => self.session(key)?,
+        };
+        let stamp = stamp(&session);
+        let begin = Instant::now();
+        let opened = match known {
+            Some(kept) if kept.stamp == stamp => kept.opened,
+            _ => {
+                // Another may be freed before this one is read.
+                while open.len() >= OPEN {
+                    drop(open.remove(0));
+                }
+                match Opened::open(session) {
+                    Ok(opened) => Arc::new(opened),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+        };
+        let took = begin.elapsed().max(Duration::from_millis(100));
+        let (key, rest) = (key.to_owned(), Instant::now() + took * 4);
+        open.push(Kept { key, stamp: stamp.clone(), opened: Arc::clone(&opened), rest });
+        Some(Ok((stamp, opened)))
+    }
+
+    /// All messages of the API.
+    pub(crate) fn ledger(&self) -> Arc<Ledger> {
+        let mut kept = lock(&self.ledger);
+        if let Some((made, ledger)) = &*kept
+            && made.elapsed() < Duration::from_secs(30)
+        {
+            return Arc::clone(ledger);
+        }
+        let threads = threads::count();
+        let known = self.with_catalog(|catalog| catalog.current_ledger(&self.homes, threads).ok());
+        let ledger = known.flatten().unwrap_or_else(|| Ledger::of_homes(&self.homes, threads));
+        let ledger = Arc::new(ledger);
+        *kept = Some((Instant::now(), Arc::clone(&ledger)));
+        ledger
+    }
+
+    /// Whether a session resumes, in a word; nothing for sessions that would take long.
+    pub(crate) fn health(&self, key: &str) -> Option<&'static str> {
+        let session = self.session(key)?;
+        let name = (session.path.clone(), session.size);
+        if let Some(known) = lock(&self.health).get(&name) {
+            return Some(known);
+        }
+        if session.size > 20_000_000 {
+            return None;
+        }
+        let agents = agents(&session);
+        let report = check_with(&session, agents, Rules::newest(), None, &Arc::default()).ok()?;
+        let word = report.verdict.name();
+        lock(&self.health).insert(name, word);
+        Some(word)
+    }
+}
+
+/// What changes when one of the files of a session does.
+fn stamp(session: &Session) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |path: &Path| {
+        if let Ok(found) = files::metadata(path) {
+            let modified = found.modified().ok();
+            let since = modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+            hash.update(path.as_os_str().as_encoded_bytes());
+            hash.update(found.len().to_le_bytes());
+            hash.update(since.unwrap_or_default().as_nanos().to_le_bytes());
+        }
+    };
+    add(&session.path);
+    for agent in agents(session) {
+        add(&agent.path);
+    }
+    short_hash(&hash.finalize())
+}
+
+/// The beginning of a hash, in digits.
+fn short_hash(hash: &[u8]) -> String {
+    let start = hash.iter().take(8).fold(0_u64, |all, byte| all << 8 | u64::from(*byte));
+    format!("{start:016x}")
+}

@@ -1,0 +1,132 @@
+//! What all pages share: the head, the style, the script, and the policy that allows only these.
+//!
+//! Invariant: a page contains one script and one style sheet, both ours; the policy names them by
+//! their hashes, so nothing else that a page may contain can run or style.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use crate::escape::T;
+
+const SCRIPT: &str = include_str!("../assets/app.js");
+const STYLE: &str = include_str!("../assets/app.css");
+
+fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
+}
+
+/// The policy of pages from the server.
+pub(crate) static SERVED: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; connect-src 'self'; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+});
+
+/// The policy of a file: nothing is requested.
+pub(crate) static OF_FILE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; form-action 'none'; \
+         base-uri 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+});
+
+/// The beginning of a page, up to its content.
+pub(crate) fn head(title: &str, policy: Option<&str>) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en";
+        meta charset="utf-8";
+        @if let Some(policy) = policy { meta http-equiv="Content-Security-Policy" content=(policy); }
+        meta name="viewport" content="width=device-width, initial-scale=1";
+        meta name="referrer" content="no-referrer";
+        meta name="color-scheme" content="light dark";
+        title { (T(title)) }
+        style { (PreEscaped(STYLE)) }
+    }
+}
+
+/// The script, at the end of a page.
+pub(crate) fn script() -> Markup {
+    html! { script { (PreEscaped(SCRIPT)) } }
+}
+
+/// A whole page of the server. `base` is where all pages are, with a slash at the end.
+pub(crate) fn page(title: &str, base: &str, body: &Markup) -> String {
+    html! {
+        (head(&format!("{title} · quipu"), None))
+        body data-form="page" data-root=(base) {
+            a.skip href="#main" { "Skip to the content" }
+            header.top {
+                nav aria-label="Pages" {
+                    a.brand href=(base) { "quipu" }
+                    a href=(base) { "Sessions" }
+                    a href={ (base) "usage" } { "Usage" }
+                    a href={ (base) "compare" } { "Compare" }
+                }
+                (buttons())
+            }
+            (body)
+            (dialogs())
+            (script())
+        }
+    }
+    .into_string()
+}
+
+/// Buttons at the top of each page.
+pub(crate) fn buttons() -> Markup {
+    html! {
+        span.buttons.scripted {
+            button.quiet type="button" data-do="talk" title="Only what was said, without calls and thinking (m)"
+                aria-pressed="false" { "Talk only" }
+            button.quiet type="button" data-do="theme" title="Light or dark (t)" { "Theme" }
+            button.quiet type="button" data-do="help" title="Keys (?)" { "Keys" }
+        }
+    }
+}
+
+/// The keys, and a place for raw records.
+pub(crate) fn dialogs() -> Markup {
+    let keys = [
+        ("j, k", "next, previous item"),
+        ("n, p", "next, previous turn"),
+        ("o, Enter", "open or close the item"),
+        ("e", "open or close all items in view"),
+        ("x", "next error"),
+        ("g, G", "start, end"),
+        ("/", "find in the session, also in what is folded"),
+        ("r", "raw record"),
+        ("c", "copy the turn as Markdown"),
+        ("d", "diffs side by side or unified"),
+        ("m", "only what was said, or everything"),
+        ("t", "light or dark"),
+        ("u", "list of sessions"),
+        ("?", "these keys"),
+    ];
+    html! {
+        dialog id="help" aria-labelledby="help-title" {
+            h2 id="help-title" { "Keys" }
+            dl.keys { @for (key, words) in keys { dt { kbd { (key) } } dd { (words) } } }
+            form method="dialog" { button { "Close" } }
+        }
+        dialog id="show" aria-labelledby="show-title" {
+            h2 id="show-title" { "Record" }
+            div.body {}
+            form method="dialog" { button { "Close" } }
+        }
+        div id="said" role="status" aria-live="polite" {}
+    }
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

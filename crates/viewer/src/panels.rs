@@ -1,0 +1,283 @@
+//! What is beside a conversation: its turns, branches, sub-agents, context and findings.
+//!
+//! Invariant: every number is one that another command prints too: `context`, `check`, `tree`.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use transcript::client::context::GroupBy;
+use transcript::conversation::graph::Start;
+use transcript::conversation::lineage::relatives;
+use transcript::conversation::place::sessions_in;
+use transcript::conversation::turn::Step;
+use transcript::format::secret::Redactor;
+
+use crate::draw::Drawing;
+use crate::escape::{T, line};
+use crate::opened::{Flow, FlowName};
+use crate::plot::{Point, area, bars};
+use crate::words::{cost, count, grouped, local, short};
+
+/// The names of the panels, with their titles, in order.
+pub(crate) const PANELS: [(&str, &str); 5] = [
+    ("turns", "Turns"),
+    ("branches", "Branches and forks"),
+    ("agents", "Sub-agents"),
+    ("context", "Context"),
+    ("check", "Will it resume?"),
+];
+
+/// How many turns are listed at once.
+const LISTED: usize = 200;
+
+/// The turns of a flow from that one on.
+pub(crate) fn turns(drawing: &Drawing<'_>, flow: &Flow, from: usize) -> Markup {
+    let end = flow.turns.len().min(from + LISTED);
+    let table = &drawing.opened.family.of(flow.owner).table;
+    html! {
+        @if from == 0 { p.facts { (count(flow.turns.len(), "turn")) } }
+        ol.turns start=(from + 1) {
+            @for at in from..end {
+                li value=(at + 1) {
+                    a href={ "#" (Drawing::anchor(flow.name, "turn-", at as u64 + 1)) } {
+                        (line(&drawing.masked(&drawing.opened.headline(flow, at)), 90))
+                    }
+                    @if let Some(cost) = cost(&flow.turns[at].spending(table, drawing.prices)) { " " span.cost {
+                        (cost) } }
+                }
+            }
+        }
+        @if end < flow.turns.len() {
+            @if drawing.is_file() { p { "and " (flow.turns.len() - end) " more" } }
+            @else {
+                button.more type="button" data-more=(format!("{}panel/turns?flow={}&from={end}", drawing.base,
+                    flow.name.text())) {
+                    "More: " (flow.turns.len() - end)
+                }
+            }
+        }
+    }
+}
+
+/// The branches that are not live, and sessions that share records with this one.
+pub(crate) fn branches(
+    drawing: &Drawing<'_>,
+    id_of: &dyn Fn(&std::path::Path) -> String,
+) -> Markup {
+    let opened = drawing.opened;
+    let main = &opened.family.main;
+    let line_of = |row| main.table.row(row).line;
+    let others = opened.session.path.parent().map(sessions_in).unwrap_or_default();
+    let mut kin =
+        if drawing.is_file() { Vec::new() } else { relatives(&opened.session, main, &others) };
+    kin.sort_by_key(|one| std::cmp::Reverse(one.shared));
+    let page = drawing.base.trim_end_matches('/');
+    let from = |start| match start {
+        Start::Root => "has its own root".to_owned(),
+        Start::Lost => "its parent is not in the file".to_owned(),
+        Start::Loop => "its parents form a cycle".to_owned(),
+        Start::Branch(row) => format!("leaves at line {}", line_of(row)),
+        Start::Compaction(row) | Start::CompactionGuess(row) => {
+            format!("after a compaction, line {}", line_of(row))
+        }
+        Start::Sidechain(row) => format!("a sidechain at line {}", line_of(row)),
+    };
+    html! {
+        @if opened.dead.is_empty() { p { "One branch, no dead ends." } }
+        @else {
+            p { (count(opened.dead.len(), "dead end")) " beside the live branch of " (count(opened.live.turns.len(),
+                "turn")) "." }
+            ul.branches {
+                @for dead in opened.dead.iter().take(200) {
+                    @let chain = main.graph.chain(dead.chain);
+                    @let parent = match chain.start { Start::Branch(row) => Some(line_of(row)), _ => None };
+                    li {
+                        @if !drawing.is_file() {
+                            a href=(format!("{page}?flow=c{}", dead.chain.0)) { "from line " (line_of(chain.first)) }
+                        } @else { "from line " (line_of(chain.first)) }
+                        " · " (count(dead.turns, "turn")) " · "
+                        @if let Some(parent) = parent {
+                            a href={ "#" (Drawing::anchor(FlowName::Live, "L", parent)) } { (from(chain.start)) }
+                        } @else { (from(chain.start)) }
+                        @if !drawing.is_file() {
+                            " · " a href=(format!("{page}/compare?fa=m&fb=c{}", dead.chain.0)) { "compare" }
+                        }
+                    }
+                }
+            }
+        }
+        @if !kin.is_empty() {
+            h3 { "Sessions that share records" }
+            ul.branches {
+                @for one in kin.iter().take(50) {
+                    @let id = id_of(&one.session.path);
+                    li {
+                        code { (T(&one.session.id.short())) } " · " (grouped(one.shared)) " records" " shared · "
+                        a href=(format!("{page}/compare?b={id}&fa=m&fb=m")) { "compare" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All sub-agents.
+pub(crate) fn agents(drawing: &Drawing<'_>) -> transcript::Result<Markup> {
+    let opened = drawing.opened;
+    let page = drawing.base.trim_end_matches('/');
+    let mut rows = Vec::new();
+    for (at, agent) in opened.family.agents.iter().enumerate() {
+        let [kind, task] = opened.family.task(agent)?;
+        let Some(flow) = opened.flow(FlowName::Agent(at)) else { continue };
+        let start = agent.start.map(|start| {
+            let table = &opened.family.of(start.owner).table;
+            table.row(table.block(start.call).row).line
+        });
+        rows.push((
+            at,
+            kind,
+            task,
+            flow.turns.len(),
+            opened.spending(&flow, drawing.prices),
+            start,
+            agent,
+        ));
+    }
+    Ok(html! {
+        @if rows.is_empty() { p { "None." } }
+        ul.branches {
+            @for (at, kind, task, turns, sum, start, agent) in rows.iter().take(500) {
+                li {
+                    @let name = html! { (line(&drawing.masked(kind.as_deref().unwrap_or(agent.purpose.name())), 40))
+                        ": " (line(&drawing.masked(task.as_deref().unwrap_or("")), 90)) };
+                    @if drawing.is_file() { (name) } @else { a href=(format!("{page}?flow=a{at}")) { (name) } }
+                    " · " (count(*turns, "turn"))
+                    @if let Some(cost) = cost(sum) { " · " span.cost { (cost) } }
+                    @if let Some(start) = start { " · " a href={ "#" (Drawing::anchor(FlowName::Live, "L", *start)) }
+                        { "started at line " (start) } }
+                }
+            }
+        }
+    })
+}
+
+/// How the context fills up, and what fills it now.
+pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
+    let opened = drawing.opened;
+    let filling = match opened.filling() {
+        Ok(filling) => filling,
+        Err(error) => return html! { p { "What would be sent is not known: " (T(error)) } },
+    };
+    let table = &opened.family.main.table;
+    let mut points = Vec::new();
+    for (number, turn) in opened.live.turns.iter().enumerate() {
+        let mut totals = turn.steps.iter().filter_map(|step| match step {
+            Step::Answer { id, .. } => {
+                table.answer(*id).usage.as_ref().map(|usage| usage.usage.total())
+            }
+            _ => None,
+        });
+        if let Some(tokens) = totals.rfind(|tokens| *tokens > 0) {
+            points.push(Point {
+                name: format!("Turn {}", number + 1),
+                value: tokens as f64,
+                shown: grouped(tokens),
+                link: Some(format!("#turn-{}", number + 1)),
+            });
+        }
+    }
+    let window = filling.window.map(|window| window as f64);
+    let mark = if filling.is_estimate { "~" } else { "" };
+    html! {
+        p {
+            strong { (mark) (grouped(filling.tokens)) " tokens" } " would be sent now"
+            @if let Some(window) = filling.window { ", " (filling.tokens.saturating_mul(100) / window.max(1))
+                "% of the window of " (line(&drawing.masked(&filling.model), 60)) " (" (short(window)) ")" }
+            @if let Some(from) = filling.compacts_from { "; the client compacts from about " (short(from)) " on" }
+            "."
+        }
+        @if points.len() > 1 {
+            (area("Tokens at the end of each turn", ["turn", "tokens"], &points, window))
+        }
+        @for (by, groups) in &filling.groups {
+            @let (title, head) = match by {
+                GroupBy::Kind => ("By kind", "kind"),
+                GroupBy::Tool => ("By tool", "tool"),
+                GroupBy::File => ("By file", "file"),
+                GroupBy::Turn => ("By turn", "turn"),
+            };
+            @let rows: Vec<Point> = groups.iter().take(12).map(|group| Point {
+                name: match by {
+                    GroupBy::Kind if group.key == "system" => "system prompt, tools".to_owned(),
+                    GroupBy::Turn => format!("Turn {}", group.key),
+                    _ => crate::escape::one_line(&drawing.masked(&group.key), 60),
+                },
+                value: group.tokens as f64,
+                shown: format!("{}{}", if group.is_estimate { "~" } else { "" }, grouped(group.tokens)),
+                link: (*by == GroupBy::Turn).then(|| format!("#turn-{}", group.key)),
+            }).collect();
+            @if !rows.is_empty() { (bars(title, [head, "tokens"], &rows)) }
+        }
+    }
+}
+
+/// The verdict and the findings of `check`.
+pub(crate) fn check(drawing: &Drawing<'_>, redactor: &Arc<Redactor>) -> Markup {
+    let report = match drawing.opened.report(redactor) {
+        Ok(report) => report,
+        Err(error) => return html! { p { "Cannot check it: " (T(error)) } },
+    };
+    html! {
+        p.verdict.(report.verdict.name()) { strong { (report.verdict.words()) } " (as " (report.version) ")" }
+        p { (grouped(report.reach.sent as u64)) " of " (grouped(report.reach.recorded as u64))
+            " recorded messages are sent"
+            @if report.reach.summed_up > 0 { ", " (report.reach.summed_up) " summed up" }
+            @if report.reach.left > 0 { ", " (report.reach.left) " on other branches" }
+            @if report.reach.lost > 0 { ", " (report.reach.lost) " lost" }
+            "." }
+        ul.checks {
+            @for finding in &report.findings {
+                li.(finding.severity.name()) {
+                    strong { (finding.code.name()) } " " (finding.severity.name()) ": " (T(&finding.text))
+                    @if let (Some(number), None) = (finding.line, &finding.file) {
+                        " " a href={ "#" (Drawing::anchor(FlowName::Live, "L", number)) } data-finding=(number) {
+                            "line " (number) }
+                    }
+                    @if finding.more > 0 { " and " (finding.more) " more" }
+                    div.advice { (finding.code.advice()) }
+                }
+            }
+        }
+    }
+}
+
+/// Facts about the session.
+pub(crate) fn facts(drawing: &Drawing<'_>) -> Markup {
+    let opened = drawing.opened;
+    let seen = &opened.seen;
+    let table = &opened.family.main.table;
+    let mut all = opened.spending(&opened.live, drawing.prices);
+    for at in 0..opened.family.agents.len().min(2_000) {
+        if let Some(flow) = opened.flow(FlowName::Agent(at)) {
+            all += opened.spending(&flow, drawing.prices);
+        }
+    }
+    let text = |text: &Option<String>| {
+        text.as_ref().filter(|text| !text.is_empty()).map(|text| drawing.masked(text))
+    };
+    html! {
+        p.facts {
+            code { (line(&opened.session.id, 60)) }
+            @if let Some(cwd) = text(&seen.cwd) { span { (line(&cwd, 120)) } }
+            @if let Some(branch) = text(&seen.branch) { span { (line(&branch, 60)) } }
+            @if let Some(version) = text(&seen.version) { span { "Claude Code " (line(&version, 20)) } }
+            @if let Some(started) = seen.started { span { (local(started, "%Y-%m-%d %H:%M")) } }
+            span { (count(opened.live.turns.len(), "turn")) }
+            span { (count(table.rows().len(), "record")) }
+            @if !opened.family.agents.is_empty() { span { (count(opened.family.agents.len(), "sub-agent")) } }
+            @if let Some(cost) = cost(&all) { span.cost title="The live branch with its sub-agents, by list prices" {
+                (cost) } }
+            @if table.damaged > 0 { span.error { (table.damaged) " damaged" } }
+        }
+    }
+}

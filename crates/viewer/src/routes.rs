@@ -1,0 +1,368 @@
+//! What each address of the server gives.
+//!
+//! Invariants: everything is read-only; what an address names is looked up in tables, and never
+//! becomes a path; a request of the script gets a part of a page, any other one a whole page.
+
+use std::sync::Arc;
+
+use maud::{Markup, html};
+use percent_encoding::percent_decode_str;
+use transcript::conversation::agents::Owner;
+use transcript::conversation::markdown::Writer;
+use transcript::conversation::table::{BlockId, RowId};
+use transcript::conversation::view::Show;
+use transcript::format::secret::Mask;
+
+use crate::compare::{self, Side};
+use crate::draw::{Drawing, Form};
+use crate::escape::{T, indented, start};
+use crate::find;
+use crate::home::{self, Wanted};
+use crate::library::{Library, key_of};
+use crate::opened::{Flow, FlowName, Opened};
+use crate::page;
+use crate::panels;
+use crate::session_page::{self, Place};
+use crate::timeline;
+use crate::usage_page;
+
+/// An answer of the server.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+}
+
+/// What is asked for: the path without the key, the query, and whether the script asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
+    pub(crate) is_part: bool,
+}
+
+impl Address<'_> {
+    fn value(&self, name: &str) -> String {
+        let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
+        let found = pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value);
+        let plain = found.unwrap_or_default().replace('+', " ");
+        let decoded = percent_decode_str(&plain).decode_utf8_lossy();
+        decoded.chars().take(1_000).collect()
+    }
+
+    fn flow(&self) -> FlowName {
+        FlowName::parse(&self.value("flow")).unwrap_or(FlowName::Live)
+    }
+}
+
+/// The pages of a server.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    pub(crate) library: Arc<Library>,
+    /// Where they are, with a slash at the end.
+    pub(crate) root: String,
+    /// Whether pages hide secrets.
+    pub(crate) is_redacted: bool,
+    /// The command that uses the same homes.
+    pub(crate) again: String,
+}
+
+fn html_reply(status: u16, body: String) -> Reply {
+    Reply { status, kind: "text/html; charset=utf-8", body }
+}
+
+fn text_reply(body: String) -> Reply {
+    Reply { status: 200, kind: "text/plain; charset=utf-8", body }
+}
+
+type Answer = Option<transcript::Result<Reply>>;
+
+impl Pages {
+    pub(crate) fn answer(&self, address: Address<'_>) -> Reply {
+        match self.find(address) {
+            Some(Ok(reply)) => reply,
+            Some(Err(error)) => self.note(404, &error.to_string()),
+            None => self.note(404, "There is no such page, or no such session any more."),
+        }
+    }
+
+    pub(crate) fn note(&self, status: u16, words: &str) -> Reply {
+        let body = html! { main id="main" tabindex="-1" class="home" { h1 { "Not found" } p { (T(words)) } } };
+        html_reply(status, page::page("Not found", &self.root, &body))
+    }
+
+    /// A part for the script, or the same as a page.
+    fn part(&self, address: Address<'_>, title: &str, part: &Markup) -> Reply {
+        if address.is_part {
+            return html_reply(200, part.clone().into_string());
+        }
+        let body = html! { main id="main" tabindex="-1" class="home" { h1 { (title) } (part) } };
+        html_reply(200, page::page(title, &self.root, &body))
+    }
+
+    fn find(&self, address: Address<'_>) -> Answer {
+        let parts: Vec<&str> = address.path.split('/').collect();
+        let library = &self.library;
+        let wanted = || Wanted {
+            words: address.value("q"),
+            project: address.value("project"),
+            sort: address.value("sort"),
+            only: address.value("only"),
+            from: address.value("from").parse().unwrap_or(0),
+        };
+        if matches!(parts[..], ["" | "rows" | "usage"]) {
+            library.want_catalog();
+        }
+        Some(Ok(match parts[..] {
+            [""] => html_reply(200, home::home(library, &self.root, &wanted())),
+            ["rows"] => html_reply(200, home::rows(library, &self.root, &wanted()).into_string()),
+            ["plot"] => html_reply(200, home::plot(library, &self.root).into_string()),
+            ["usage"] => {
+                html_reply(200, usage_page::usage(library, &self.root, &address.value("by")))
+            }
+            ["health", key] => text_reply(library.health(key).unwrap_or("").to_owned()),
+            ["compare"] => return self.compare_named(address),
+            ["s", key] => return self.session(address, key, None),
+            ["s", key, "compare"] => return self.compare(address, key, &address.value("b")),
+            ["s", key, ref rest @ ..] => return self.session(address, key, Some(rest)),
+            _ => return None,
+        }))
+    }
+
+    fn drawing<'a>(&'a self, opened: &'a Opened, key: &str) -> Drawing<'a> {
+        let mask = if self.is_redacted { Mask::new(&self.library.redactor) } else { Mask::none() };
+        let mut drawing = Drawing::new(opened, mask, Form::Page, &self.library.prices);
+        drawing.base = format!("{}s/{key}/", self.root);
+        drawing
+    }
+
+    fn session(&self, address: Address<'_>, key: &str, rest: Option<&[&str]>) -> Answer {
+        let (stamp, opened) = match self.library.open(key)? {
+            Ok(found) => found,
+            Err(error) => return Some(Err(error)),
+        };
+        let drawing = self.drawing(&opened, key);
+        let flow_of = |name: &str| opened.flow(FlowName::parse(name)?);
+        let number = |text: &str| text.parse::<usize>().ok();
+        let made = match rest {
+            None => self.whole(address, &drawing),
+            Some(["state"]) => {
+                let flow = opened.flow(address.flow())?;
+                let heights: Vec<String> =
+                    flow.windows.iter().map(|one| one.height.to_string()).collect();
+                let heights =
+                    if address.value("have") == stamp { String::new() } else { heights.join(",") };
+                Ok(text_reply(format!(
+                    "{stamp} {} {} {heights}",
+                    flow.windows.len(),
+                    flow.turns.len()
+                )))
+            }
+            Some(["where"]) => {
+                let flow = opened.flow(address.flow())?;
+                text_reply(place(&opened, &flow, &address)?.to_string()).into_ok()
+            }
+            Some(["window", flow, at]) => {
+                let flow = flow_of(flow)?;
+                let at = number(at)?;
+                drawing.window(&flow, at).map(|part| self.part(address, "Window", &part))
+            }
+            Some(["turn", flow, at]) => {
+                let flow = flow_of(flow)?;
+                let at = number(at).filter(|at| *at < flow.turns.len())?;
+                self.turn(address, &drawing, &flow, at)
+            }
+            Some(["part", flow, block]) => {
+                let flow = flow_of(flow)?;
+                let block = BlockId(block.parse().ok()?);
+                let turn = opened.only(&flow, block)?;
+                drawing.inside(&flow, &turn).map(|part| self.part(address, "Call", &part))
+            }
+            Some(["raw", flow, line]) => {
+                let text = raw(&drawing, &*flow_of(flow)?, line.parse().ok()?)?;
+                let (head, left) = start(&text, 400_000);
+                let part = html! {
+                    pre.code data-lang="json" tabindex="0" { (T(head)) }
+                    @if left > 0 { p.addition { (left) " bytes more" } }
+                };
+                Ok(self.part(address, &format!("Line {line}"), &part))
+            }
+            Some(["text", flow, line]) => {
+                Ok(text_reply(texts(&drawing, &*flow_of(flow)?, line.parse().ok()?)?))
+            }
+            Some(["markdown", flow, at]) => {
+                let flow = flow_of(flow)?;
+                let at = number(at).filter(|at| (1..=flow.turns.len()).contains(at))?;
+                markdown(self, &opened, &flow, at).map(text_reply)
+            }
+            Some(["find"]) => {
+                let flow = opened.flow(address.flow())?;
+                let words = address.value("q");
+                let from = number(&address.value("from")).unwrap_or(0);
+                find::find(&drawing, &flow, &words, from)
+                    .map(|part| self.part(address, "Found", &part))
+            }
+            Some(["panel", "timeline"]) => {
+                let flow = opened.flow(address.flow())?;
+                Ok(self.part(address, "Timeline", &timeline::table(&drawing, &flow)))
+            }
+            Some(["panel", name]) => {
+                let flow = opened.flow(address.flow())?;
+                let title = panels::PANELS.iter().find(|panel| panel.0 == *name)?.1;
+                let part = match *name {
+                    "turns" => Ok(panels::turns(
+                        &drawing,
+                        &flow,
+                        number(&address.value("from")).unwrap_or(0),
+                    )),
+                    "branches" => Ok(panels::branches(&drawing, &key_of)),
+                    "agents" => panels::agents(&drawing),
+                    "context" => Ok(panels::context(&drawing)),
+                    _ => Ok(panels::check(&drawing, &self.library.redactor)),
+                };
+                part.map(|part| self.part(address, title, &part))
+            }
+            Some(_) => return None,
+        };
+        Some(made)
+    }
+
+    /// The page of a session.
+    fn whole(&self, address: Address<'_>, drawing: &Drawing<'_>) -> transcript::Result<Reply> {
+        let opened = drawing.opened;
+        let flow = opened.flow(address.flow());
+        let Some(flow) = flow else { return Ok(self.note(404, "There is no such branch.")) };
+        let at = place(opened, &flow, &address);
+        let has_place = ["at", "line", "turn"].iter().any(|name| !address.value(name).is_empty());
+        let place = match at.filter(|_| has_place) {
+            Some(window) => Place::Window(window),
+            None if flow.name == FlowName::Live => Place::End,
+            None => Place::Window(flow.window_of_turn(flow.shared)),
+        };
+        session_page::served(drawing, &flow, place, &self.root, &self.again)
+            .map(|body| html_reply(200, body))
+    }
+
+    fn turn(
+        &self,
+        address: Address<'_>,
+        drawing: &Drawing<'_>,
+        flow: &Flow,
+        at: usize,
+    ) -> transcript::Result<Reply> {
+        let first = flow.window_of_turn(at);
+        let mut parts = Vec::new();
+        for number in first..flow.windows.len().min(first + 8) {
+            if flow.windows[number].parts.iter().any(|part| part.0 == at) {
+                parts.push(drawing.window_of(flow, number, &|turn| turn == at)?);
+            }
+        }
+        let part = html! { @for part in &parts { (part) } };
+        Ok(self.part(address, &format!("Turn {}", at + 1), &part))
+    }
+
+    fn compare_named(&self, address: Address<'_>) -> Answer {
+        let (a, b) = (address.value("a"), address.value("b"));
+        if a.is_empty() && b.is_empty() {
+            return Some(Ok(html_reply(200, compare::form(&self.root, None))));
+        }
+        let Some(key) = self.library.find(&a) else {
+            let note = format!("No session has an id that begins with {a}.");
+            return Some(Ok(html_reply(404, compare::form(&self.root, Some(&note)))));
+        };
+        self.compare(address, &key, &b)
+    }
+
+    fn compare(&self, address: Address<'_>, key: &str, other: &str) -> Answer {
+        let found = if other.is_empty() { Some(key.to_owned()) } else { self.library.find(other) };
+        let Some(other) = found else {
+            let note = format!("No session has an id that begins with {other}.");
+            return Some(Ok(html_reply(404, compare::form(&self.root, Some(&note)))));
+        };
+        let open = |key: &str| self.library.open(key);
+        let (first, second) = match (open(key)?, open(&other)?) {
+            (Ok((_, first)), Ok((_, second))) => (first, second),
+            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+        };
+        let name = |which: &str| FlowName::parse(&address.value(which)).unwrap_or(FlowName::Live);
+        let (flow_a, flow_b) = (first.flow(name("fa"))?, second.flow(name("fb"))?);
+        let (a, b) = (self.drawing(&first, key), self.drawing(&second, &other));
+        let made = compare::compare(
+            &self.root,
+            &Side { drawing: &a, flow: &flow_a },
+            &Side { drawing: &b, flow: &flow_b },
+        );
+        Some(made.map(|body| html_reply(200, body)))
+    }
+}
+
+trait IntoOk: Sized {
+    fn into_ok(self) -> transcript::Result<Self> {
+        Ok(self)
+    }
+}
+
+impl IntoOk for Reply {}
+
+/// The window that an address names: by its number, a turn or a line.
+fn place(opened: &Opened, flow: &Flow, address: &Address<'_>) -> Option<usize> {
+    if let Ok(at) = address.value("at").parse() {
+        return Some(at);
+    }
+    if let Ok(turn) = address.value("turn").parse::<usize>() {
+        return Some(flow.window_of_turn(turn.checked_sub(1)?));
+    }
+    flow.window_of_line(&opened.family, address.value("line").parse().ok()?)
+}
+
+fn rows_on(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Vec<RowId> {
+    let table = &drawing.opened.family.of(flow.owner).table;
+    let first = table.rows().partition_point(|row| row.line < line);
+    let rows = table.numbered().skip(first).take_while(|(_, row)| row.line == line);
+    rows.map(|(id, _)| id).collect()
+}
+
+/// The records on a line, as they are in the file but for white space.
+fn raw(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
+    let conversation = drawing.opened.family.of(flow.owner);
+    let mut all = Vec::new();
+    for row in rows_on(drawing, flow, line) {
+        let text =
+            conversation.look(row, |entry| String::from_utf8_lossy(entry.raw()).into_owned());
+        all.push(indented(&drawing.masked_json(&text.ok()?)));
+    }
+    (!all.is_empty()).then(|| all.join("\n"))
+}
+
+/// The texts of a record, as they are.
+fn texts(drawing: &Drawing<'_>, flow: &Flow, line: u64) -> Option<String> {
+    let conversation = drawing.opened.family.of(flow.owner);
+    let mut all = Vec::new();
+    for row in rows_on(drawing, flow, line) {
+        for (_, piece) in conversation.pieces_of(row).ok()? {
+            all.extend(piece.text().map(str::to_owned));
+        }
+        let table = &conversation.table;
+        for block in table.blocks_of(row).filter(|block| table.block(*block).kind.is_result()) {
+            let (pieces, _) = conversation.result(block).ok()?;
+            all.extend(pieces.iter().filter_map(|piece| piece.text().map(str::to_owned)));
+        }
+    }
+    (!all.is_empty()).then(|| drawing.masked(&all.join("\n")))
+}
+
+/// A turn as Markdown, without secrets, as `quipu export md` writes it.
+fn markdown(
+    pages: &Pages,
+    opened: &Opened,
+    flow: &Flow,
+    number: usize,
+) -> transcript::Result<String> {
+    let mask = Mask::new(&pages.library.redactor);
+    let mut out = Vec::new();
+    let owner: Owner = flow.owner;
+    let mut writer = Writer::new(&opened.family, Show::default(), mask, &mut out);
+    writer.turn(owner, &flow.turns[number - 1], number)?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}

@@ -1,0 +1,194 @@
+//! The server: answers requests on loopback until the program ends.
+//!
+//! The only place with an async runtime; nothing of it is in an API. Invariants: every request
+//! passes the [`Guard`]; answers say that they are not to be stored, sniffed or framed.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Request, Response, header};
+use tokio::sync::Semaphore;
+use transcript::Session;
+use transcript::conversation::place::Home;
+use transcript::conversation::price::Prices;
+use transcript::format::secret::Redactor;
+
+use crate::guard::{Admission, Asked, Guard};
+use crate::library::{Library, key_of};
+use crate::page;
+use crate::routes::{Address, Pages};
+
+/// The port that is tried first.
+const PORT: u16 = 4747;
+/// How many requests are worked on at once.
+const AT_ONCE: usize = 4;
+
+/// Whether pages show secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrets {
+    /// As they are in the files.
+    Shown,
+    /// Redacted.
+    Redacted,
+}
+
+/// What is served, and where.
+#[derive(Debug)]
+pub struct Serving {
+    /// The homes whose sessions are listed.
+    pub homes: Vec<Home>,
+    /// The session that opens first.
+    pub session: Option<Session>,
+    /// The catalog to read and to bring up to date.
+    pub catalog: Option<PathBuf>,
+    /// Finds secrets.
+    pub redactor: Arc<Redactor>,
+    /// What tokens cost.
+    pub prices: Prices,
+    /// Whether pages show secrets.
+    pub secrets: Secrets,
+    /// The address to listen at; none: loopback, under a random name.
+    pub listen: Option<IpAddr>,
+    /// The port; none: one that is free.
+    pub port: Option<u16>,
+    /// The command that uses the same homes, for commands that pages show.
+    pub again: String,
+}
+
+/// A server that is ready.
+#[derive(Debug)]
+pub struct Server {
+    listener: std::net::TcpListener,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    guard: Guard,
+    pages: Pages,
+    first: String,
+    limit: Semaphore,
+}
+
+impl Server {
+    /// Takes a port.
+    pub fn bind(serving: Serving) -> io::Result<Server> {
+        let address = serving.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let bind = |port| std::net::TcpListener::bind(SocketAddr::new(address, port));
+        let listener = match serving.port {
+            Some(port) => bind(port)?,
+            None => bind(PORT).or_else(|_| bind(0))?,
+        };
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let host = match serving.listen {
+            Some(address) => SocketAddr::new(address, port).to_string(),
+            None => format!("{}:{port}", Guard::random_host()),
+        };
+        let guard = Guard::new(host);
+        let first = serving.session.as_ref();
+        let first = first.map_or(String::new(), |session| format!("s/{}", key_of(&session.path)));
+        let library = Library::new(
+            serving.homes,
+            serving.session,
+            serving.catalog,
+            serving.redactor,
+            serving.prices,
+        );
+        let pages = Pages {
+            library: Arc::new(library),
+            root: guard.root(),
+            is_redacted: serving.secrets == Secrets::Redacted,
+            again: serving.again,
+        };
+        let shared = Shared { guard, pages, first, limit: Semaphore::new(AT_ONCE) };
+        Ok(Server { listener, shared: Arc::new(shared) })
+    }
+
+    /// The address that opens the pages, once.
+    pub fn address(&self) -> String {
+        self.shared.guard.start()
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.listener.local_addr().map_or(0, |address| address.port())
+    }
+
+    /// Answers requests until the program ends.
+    pub fn run(self) -> io::Result<()> {
+        let Server { listener, shared } = self;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(AT_ONCE)
+            .build()?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let router = Router::new().fallback(answer).with_state(shared);
+            axum::serve(listener, router).await
+        })
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request<Body>) -> Response<Body> {
+    let (parts, _) = request.into_parts();
+    let held = shared.limit.acquire().await;
+    let worker = Arc::clone(&shared);
+    let work = move || respond(&worker, parts.method.as_str(), &parts.uri, &parts.headers);
+    let made = tokio::task::spawn_blocking(work).await;
+    drop(held);
+    made.unwrap_or_else(|_| Response::new(Body::from("something went wrong")))
+}
+
+fn respond(
+    shared: &Shared,
+    method: &str,
+    uri: &axum::http::Uri,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let asked = Asked {
+        method,
+        host: text("host"),
+        origin: text("origin"),
+        site: text("sec-fetch-site"),
+        destination: text("sec-fetch-dest"),
+        cookie: text("cookie"),
+        path: uri.path(),
+    };
+    let builder = Response::builder()
+        .header(header::CONTENT_SECURITY_POLICY, page::SERVED.as_str())
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(header::REFERRER_POLICY, "no-referrer")
+        .header(header::CACHE_CONTROL, "no-store")
+        .header("cross-origin-opener-policy", "same-origin")
+        .header("cross-origin-resource-policy", "same-origin")
+        .header(header::X_FRAME_OPTIONS, "DENY");
+    let made = match shared.guard.admit(&asked) {
+        Admission::Refused(status, why) => builder
+            .status(status)
+            .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+            .body(Body::from(format!("{why}\n"))),
+        Admission::Welcome => builder
+            .status(303)
+            .header(header::SET_COOKIE, shared.guard.set_cookie())
+            .header(header::LOCATION, format!("{}{}", shared.pages.root, shared.first))
+            .body(Body::empty()),
+        Admission::Page(path) => {
+            let query = uri.query().unwrap_or_default();
+            let is_part = text("x-quipu") == Some("part");
+            let reply = shared.pages.answer(Address { path, query, is_part });
+            builder
+                .status(reply.status)
+                .header(header::CONTENT_TYPE, reply.kind)
+                .body(Body::from(reply.body))
+        }
+    };
+    made.unwrap_or_else(|_| Response::new(Body::empty()))
+}
