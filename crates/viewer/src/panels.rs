@@ -171,13 +171,13 @@ pub(crate) fn context(drawing: &Drawing<'_>) -> Markup {
     let table = &opened.family.main.table;
     let mut points = Vec::new();
     for (number, turn) in opened.live.turns.iter().enumerate() {
-        let totals = turn.steps.iter().filter_map(|step| match step {
+        let mut totals = turn.steps.iter().filter_map(|step| match step {
             Step::Answer { id, .. } => {
                 table.answer(*id).usage.as_ref().map(|usage| usage.usage.total())
             }
             _ => None,
         });
-        if let Some(tokens) = totals.filter(|tokens| *tokens > 0).next_back() {
+        if let Some(tokens) = totals.rfind(|tokens| *tokens > 0) {
             points.push(Point {
                 name: format!("Turn {}", number + 1),
                 value: tokens as f64,
