@@ -1,6 +1,8 @@
 //! The agent without a screen: what the model sees, what is written, what is printed, and what is
 //! left when something fails.
 
+#[cfg(target_os = "linux")]
+mod escape;
 mod host;
 mod safe;
 
