@@ -191,16 +191,18 @@ pub fn reply(response: &Value) -> Reply {
     let body = &response["response"];
     let is_success = response["subtype"] == "success";
     if is_success && body["behavior"] == "allow" {
-        let input = body.get("updatedInput").filter(|input| input.is_object()).cloned().map(|mut input| {
-            if let Some(members) = input.as_object_mut() {
-                members.shift_remove("dangerouslyDisableSandbox");
-            }
-            input
-        });
+        let input =
+            body.get("updatedInput").filter(|input| input.is_object()).cloned().map(|mut input| {
+                if let Some(members) = input.as_object_mut() {
+                    members.shift_remove("dangerouslyDisableSandbox");
+                }
+                input
+            });
         let updates = body["updatedPermissions"].as_array().cloned().unwrap_or_default();
         return Reply::Allow { input, updates };
     }
-    let text = body["message"].as_str().or(response["error"].as_str()).filter(|text| !text.is_empty());
+    let text =
+        body["message"].as_str().or(response["error"].as_str()).filter(|text| !text.is_empty());
     let message = text.unwrap_or("This was not permitted.").to_owned();
     Reply::Deny { message, is_interrupt: is_success && body["interrupt"] == true }
 }

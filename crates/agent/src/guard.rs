@@ -179,7 +179,11 @@ pub fn hidden(home: Option<&Path>, more: impl IntoIterator<Item = PathBuf>) -> V
 }
 
 /// Why a session's folder cannot be guarded: the folder, and what it contains or is inside of.
-pub fn too_wide(folders: &[PathBuf], home: Option<&Path>, hidden: &[PathBuf]) -> Option<(PathBuf, PathBuf)> {
+pub fn too_wide(
+    folders: &[PathBuf],
+    home: Option<&Path>,
+    hidden: &[PathBuf],
+) -> Option<(PathBuf, PathBuf)> {
     let home = home.map(real);
     for folder in folders.iter().map(|folder| real(folder)) {
         if folder.parent().is_none() {

@@ -257,7 +257,16 @@ impl Headless {
         out: Box<dyn Write>,
         nature: Arc<dyn Ambient>,
     ) -> Headless {
-        Headless { format, init, out, nature, events: Vec::new(), result: None, is_closed: false, asking: Asking::Nobody }
+        Headless {
+            format,
+            init,
+            out,
+            nature,
+            events: Vec::new(),
+            result: None,
+            is_closed: false,
+            asking: Asking::Nobody,
+        }
     }
 
     /// Asks somebody.
@@ -412,7 +421,8 @@ impl Host for Headless {
     }
 
     fn denied(&mut self, tool: &str, why: &str, rule: Option<&str>) {
-        let way = rule.map_or(String::new(), |rule| format!("; `--allowedTools '{rule}'` would allow it"));
+        let way = rule
+            .map_or(String::new(), |rule| format!("; `--allowedTools '{rule}'` would allow it"));
         self.notice(&format!("{tool} was refused: {why}{way}"));
     }
 

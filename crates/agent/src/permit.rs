@@ -88,7 +88,8 @@ fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
     let home = site.home.as_deref().map(real);
     let sensitive = |path: &Path| {
         below(path, site).is_some_and(|(folder, rest)| {
-            is_sensitive(&folder, &rest, site.home.as_deref()) || is_sensitive(&folder, &rest, home.as_deref())
+            is_sensitive(&folder, &rest, site.home.as_deref())
+                || is_sensitive(&folder, &rest, home.as_deref())
         })
     };
     judge(&Place {
@@ -105,9 +106,13 @@ fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
 
 /// The rule that would have allowed a call.
 pub(crate) fn suggestion(tool: &str, access: &Access, judgement: &Judgement) -> String {
+    if judgement.why.ends_with(rules::UNDECIDED) {
+        return tool.to_owned();
+    }
     let first = judgement.parts.iter().find(|part| part.decision != rules::Decision::Allow);
     if let Some(part) = first.or(judgement.parts.first()) {
-        let is_word = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
+        let is_word =
+            |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
         let words: Vec<&str> = part.text.split(' ').take(2).take_while(is_word).collect();
         if !words.is_empty() {
             return format!("{tool}({}:*)", words.join(" "));

@@ -14,18 +14,18 @@ mod config;
 mod endpoint;
 mod error;
 mod explain;
+mod guarded;
 mod kept;
 mod layers;
 mod permits;
 mod place;
-mod guarded;
 mod prepare;
 mod start;
 mod trusted;
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
 
 use tempfile::TempDir;
 
@@ -34,23 +34,23 @@ use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::context::LeftOut;
 use crate::drive::{Asking, Driver, Event};
+use crate::guard::SandboxWish;
 use crate::host::Init;
 use crate::log::Log;
 use crate::model;
 use crate::permit::Permit;
 use crate::record::{Pending, Recorder};
 use crate::resume::Resumed;
-use crate::guard::SandboxWish;
 use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
 pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig};
 pub use error::FileError;
 pub use explain::Explained;
+pub use guarded::{GuardError, SandboxWishes};
 pub use layers::{SettingsError, SettingsWishes, managed_settings};
 pub use permits::{BypassWish, PermitError, PermitWishes, RootRule};
 pub use place::{Origin, PlaceError, SessionPlace};
-pub use guarded::{GuardError, SandboxWishes};
 pub use prepare::{PrepareError, Prepared};
 pub use start::StartError;
 pub use trusted::{Added, Standing, TrustError, trust};

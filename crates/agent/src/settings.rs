@@ -284,7 +284,8 @@ impl Reader {
     /// What is said about the sandbox and accepted from every source: it restricts.
     fn sandbox_limits(&mut self, layer: &Layer, members: &Map<String, Value>) {
         let value = |key: &str| member(members, key);
-        let paths = |key: &str| texts(value(key)).map(|path| layer.root.join(path)).collect::<Vec<_>>();
+        let paths =
+            |key: &str| texts(value(key)).map(|path| layer.root.join(path)).collect::<Vec<_>>();
         for key in ["sandbox.filesystem", "sandbox.network", "sandbox.credentials"] {
             if value(key).as_object().is_none() && says_anything(value(key)) {
                 self.stop(layer, key, "it is no object".to_owned());
@@ -330,11 +331,20 @@ impl Reader {
         }
         let unsupported = [
             ("sandbox.excludedCommands", "no command leaves the sandbox without a question"),
-            ("sandbox.network.allowUnixSockets", "single sockets cannot be told apart; `allowAllUnixSockets` allows all"),
+            (
+                "sandbox.network.allowUnixSockets",
+                "single sockets cannot be told apart; `allowAllUnixSockets` allows all",
+            ),
             ("sandbox.network.httpProxyPort", "there is no proxy between commands and the network"),
-            ("sandbox.network.socksProxyPort", "there is no proxy between commands and the network"),
+            (
+                "sandbox.network.socksProxyPort",
+                "there is no proxy between commands and the network",
+            ),
             ("sandbox.filesystem.allowRead", "what is hidden stays hidden"),
-            ("sandbox.enableWeakerNestedSandbox", "the sandbox is as strong as the kernel can make it"),
+            (
+                "sandbox.enableWeakerNestedSandbox",
+                "the sandbox is as strong as the kernel can make it",
+            ),
         ];
         for (key, why) in unsupported.iter().filter(|(key, _)| says_anything(value(key))) {
             self.settings.notes.push(format!("`{}`: `{key}` is refused: {why}", layer.name));
@@ -366,10 +376,15 @@ impl Reader {
         settings.model = text("model").or(settings.model.take());
         settings.mode = text("permissions.defaultMode").or(settings.mode.take());
         for rule in list("permissions.allow") {
-            let parsed = rule.as_str().map(|text| Rule::parse(text, Kind::Allow, &layer.name, layer.root.clone()));
+            let parsed = rule
+                .as_str()
+                .map(|text| Rule::parse(text, Kind::Allow, &layer.name, layer.root.clone()));
             match parsed {
                 Some(Ok(rule)) => settings.rules.push((layer.source, rule)),
-                _ => settings.notes.push(format!("`{}`: the rule {rule} is not understood, and allows nothing", layer.name)),
+                _ => settings.notes.push(format!(
+                    "`{}`: the rule {rule} is not understood, and allows nothing",
+                    layer.name
+                )),
             }
         }
         for key in ["model", "permissions.defaultMode"] {

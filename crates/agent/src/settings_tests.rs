@@ -52,7 +52,10 @@ fn a_folder_that_is_not_trusted_forbids_and_does_not_grant() {
         };
         assert_eq!(found, nothing);
         let found = read(&[(source, generous())], Trust::Trusted);
-        assert_eq!((found.model.as_deref(), names(&found, Kind::Allow)), (Some("opus"), vec!["Bash".to_owned()]));
+        assert_eq!(
+            (found.model.as_deref(), names(&found, Kind::Allow)),
+            (Some("opus"), vec!["Bash".to_owned()])
+        );
         assert_eq!(found.mode.as_deref(), Some("bypassPermissions"));
         assert_eq!((found.env.len(), found.folders.len(), found.left_out.len()), (2, 1, 0));
         assert!(found.key_helper.is_some());
@@ -87,7 +90,10 @@ fn the_administrator_wins_whatever_the_order() {
     });
     let both = [(Source::Managed, hook), (Source::Restricting, more)];
     let found = read(&both, Trust::Trusted);
-    assert_eq!((found.model.clone(), found.env.len(), names(&found, Kind::Allow).len()), (None, 0, 0));
+    assert_eq!(
+        (found.model.clone(), found.env.len(), names(&found, Kind::Allow).len()),
+        (None, 0, 0)
+    );
     assert_eq!((names(&found, Kind::Deny), found.stops.len()), (vec!["Write".to_owned()], 1));
     let only = json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Read"]}});
     let others =
@@ -135,7 +141,12 @@ fn what_restricts_and_cannot_be_honoured_stops_the_run() {
             assert_eq!(is_free, is_lifted, "{source:?} {settings}");
         }
     }
-    let broken = Layer { source: Source::User, name: "a".to_owned(), text: "{".to_owned(), root: PathBuf::new() };
+    let broken = Layer {
+        source: Source::User,
+        name: "a".to_owned(),
+        text: "{".to_owned(),
+        root: PathBuf::new(),
+    };
     let found = Settings::read(&[broken], Trust::Trusted);
     assert!(found.stops[0].why.starts_with("it is no JSON: EOF"), "{found:?}");
     let logins = json!({"forceLoginMethod": "claudeai"});
@@ -154,7 +165,12 @@ fn what_cannot_refuse_is_only_told() {
     assert_eq!(found.stops, []);
     assert_eq!(found.notes, ["hooks do not run here yet: PostToolUse, SessionEnd, Stop"]);
     for text in ["", "  \n", "\u{feff}{}", "{\"sandbox\": {\"enabled\": false}, \"hooks\": null}"] {
-        let layer = Layer { source: Source::User, name: String::new(), text: text.to_owned(), root: PathBuf::new() };
+        let layer = Layer {
+            source: Source::User,
+            name: String::new(),
+            text: text.to_owned(),
+            root: PathBuf::new(),
+        };
         assert_eq!(Settings::read(&[layer], Trust::Trusted), Settings::default(), "{text:?}");
     }
 }
@@ -184,13 +200,24 @@ fn hooks_can_be_switched_off_but_not_the_administrators() {
 
 #[test]
 fn rules_keep_their_words_and_their_source() {
-    for rule in ["Write", "Bash(rm:*)", "Bash(echo \\()", "Read(./.env)", "WebFetch(domain:x.org)", "mcp__x", "Web*"] {
+    for rule in [
+        "Write",
+        "Bash(rm:*)",
+        "Bash(echo \\()",
+        "Read(./.env)",
+        "WebFetch(domain:x.org)",
+        "mcp__x",
+        "Web*",
+    ] {
         for kind in ["deny", "ask", "allow"] {
             let settings = json!({"permissions": {kind: [rule]}});
             let found = read(&[(Source::User, settings)], Trust::Untrusted);
             assert_eq!((found.stops.len(), found.rules.len()), (0, 1), "{rule}");
             let (source, read) = &found.rules[0];
-            assert_eq!((*source, read.text().as_str(), read.source.as_str()), (Source::User, rule, "User"));
+            assert_eq!(
+                (*source, read.text().as_str(), read.source.as_str()),
+                (Source::User, rule, "User")
+            );
         }
     }
     // A rule that allows and is not understood allows nothing, and that is reported.

@@ -443,7 +443,9 @@ impl Group {
         // Ends everything in its sandbox.
         drop(self.shell.stdin.take());
         #[cfg(unix)]
-        if let Some(number) = self.number().filter(|_| self.status == Status::Running || self.has_left()) {
+        if let Some(number) =
+            self.number().filter(|_| self.status == Status::Running || self.has_left())
+        {
             // It may have ended just now.
             let _ = rustix::process::kill_process_group(number, rustix::process::Signal::KILL);
         }

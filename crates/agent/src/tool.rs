@@ -32,9 +32,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use bash::Progress;
-pub use registry::{Registry, Tool};
-pub(crate) use registry::is_parallel;
 pub(crate) use bash::notification;
+pub(crate) use registry::is_parallel;
+pub use registry::{Registry, Tool};
 
 use crate::ambient::Ambient;
 use crate::api::Model;

@@ -371,7 +371,13 @@ impl Turn {
         self.state = State::Running(slots);
     }
 
-    fn decided(&mut self, id: &str, ruling: Ruling, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
+    fn decided(
+        &mut self,
+        id: &str,
+        ruling: Ruling,
+        mut slots: Vec<Slot>,
+        effects: &mut Vec<Effect>,
+    ) {
         let is_open =
             |slot: &&mut Slot| slot.call.id == id && matches!(slot.state, SlotState::Undecided);
         let mut is_end = false;

@@ -76,7 +76,8 @@ fn the_last_block_has_the_final_usage() {
 
 /// Allows calls. Returns what follows.
 fn allow(turn: &mut Turn, ids: &[&str]) -> String {
-    let words = ids.iter().map(|id| in_words(&turn.step(Input::Decided((*id).into(), Ruling::Allow))));
+    let words =
+        ids.iter().map(|id| in_words(&turn.step(Input::Decided((*id).into(), Ruling::Allow))));
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -23,7 +23,7 @@ use agent::permit::{Mode, Permit};
 use agent::resume::{self, Resumed};
 use agent::session::{Parts, Session};
 use agent::tool::{self, Call, Cancel};
-use agent::turn::{Effect, Input, Prompt, Wanted, Ruling};
+use agent::turn::{Effect, Input, Prompt, Ruling, Wanted};
 use serde_json::Value;
 
 const SCRIPT: &str = r#"{"name": "survive", "replies": [

@@ -10,18 +10,88 @@ const HARMLESS: [&str; 3] = ["timeout", "nice", "xargs"];
 
 /// Programs that run what is somewhere among their arguments.
 const WRAPPERS: &[&str] = &[
-    "aa-exec", "bwrap", "builtin", "busybox", "caffeinate", "catchsegv", "chpst", "chroot", "chrt", "command",
-    "coproc", "cpulimit", "daemonize", "dbus-run-session", "direnv", "doas", "docker", "entr", "env", "eval",
-    "exec", "fakeroot", "find", "firejail", "flock", "gdb", "git", "gosu", "hyperfine", "ionice", "linux32",
-    "linux64", "ltrace", "mise", "nice", "nohup", "npx", "nsenter", "numactl", "parallel", "pkexec", "pnpm",
-    "podman", "poetry", "prlimit", "proot", "runuser", "screen", "script", "sem", "setarch", "setpriv",
-    "setsid", "ssh", "sshpass", "start-stop-daemon", "stdbuf", "strace", "su", "sudo", "systemd-inhibit",
-    "systemd-run", "taskset", "time", "timeout", "tmux", "toybox", "trap", "unbuffer", "unshare", "uv", "valgrind",
-    "watch", "watchexec", "xargs", "xvfb-run", "yarn",
+    "aa-exec",
+    "bwrap",
+    "builtin",
+    "busybox",
+    "caffeinate",
+    "catchsegv",
+    "chpst",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "cpulimit",
+    "daemonize",
+    "dbus-run-session",
+    "direnv",
+    "doas",
+    "docker",
+    "entr",
+    "env",
+    "eval",
+    "exec",
+    "fakeroot",
+    "find",
+    "firejail",
+    "flock",
+    "gdb",
+    "git",
+    "gosu",
+    "hyperfine",
+    "ionice",
+    "linux32",
+    "linux64",
+    "ltrace",
+    "mise",
+    "nice",
+    "nohup",
+    "npx",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "pkexec",
+    "pnpm",
+    "podman",
+    "poetry",
+    "prlimit",
+    "proot",
+    "runuser",
+    "screen",
+    "script",
+    "sem",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "ssh",
+    "sshpass",
+    "start-stop-daemon",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-inhibit",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "tmux",
+    "toybox",
+    "trap",
+    "unbuffer",
+    "unshare",
+    "uv",
+    "valgrind",
+    "watch",
+    "watchexec",
+    "xargs",
+    "xvfb-run",
+    "yarn",
 ];
 
 /// Programs that run a text.
-const SHELLS: &[&str] = &["ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh", "busybox"];
+const SHELLS: &[&str] =
+    &["ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh", "busybox"];
 
 /// The last part of a command's name.
 pub(crate) fn base(name: &str) -> &str {
@@ -38,7 +108,8 @@ pub(crate) fn unwrapped(simple: &Simple) -> Simple {
             break;
         }
         let Some(at) = inner(&name, &now) else { break };
-        let (inputs, outputs, assignments) = (now.inputs.clone(), now.outputs.clone(), now.assignments.clone());
+        let (inputs, outputs, assignments) =
+            (now.inputs.clone(), now.outputs.clone(), now.assignments.clone());
         let is_nested = now.is_nested;
         now = Simple { inputs, outputs, assignments, is_nested, ..now.from_word(at) };
     }
@@ -47,7 +118,9 @@ pub(crate) fn unwrapped(simple: &Simple) -> Simple {
 
 /// Where the command of a harmless wrapper begins; None if its options are not known.
 fn inner(name: &str, simple: &Simple) -> Option<usize> {
-    let word = |at: usize| simple.words.get(at).filter(|word| !word.is_unknown).map(|word| word.text.as_str());
+    let word = |at: usize| {
+        simple.words.get(at).filter(|word| !word.is_unknown).map(|word| word.text.as_str())
+    };
     let mut at = 1;
     let is_number = |text: &str| {
         let digits = text.trim_end_matches(['s', 'm', 'h', 'd']);
@@ -102,12 +175,20 @@ pub(crate) fn names(simple: &Simple) -> Vec<Simple> {
             todo.extend((1..one.words.len().min(40)).map(|at| (one.from_word(at), depth + 1)));
         }
         let runs_text = SHELLS.contains(&name.as_str()) || WRAPPERS.contains(&name.as_str());
-        for word in one.words.iter().skip(1).filter(|word| runs_text && word.text.contains(char::is_whitespace)) {
+        for word in one
+            .words
+            .iter()
+            .skip(1)
+            .filter(|word| runs_text && word.text.contains(char::is_whitespace))
+        {
             todo.extend(shell::parse(&word.text).parts.into_iter().map(|part| (part, depth + 1)));
         }
         if name == "eval" || name == "trap" {
-            let words: Vec<&str> = one.words.iter().skip(1).map(|word| word.text.as_str()).collect();
-            todo.extend(shell::parse(&words.join(" ")).parts.into_iter().map(|part| (part, depth + 1)));
+            let words: Vec<&str> =
+                one.words.iter().skip(1).map(|word| word.text.as_str()).collect();
+            todo.extend(
+                shell::parse(&words.join(" ")).parts.into_iter().map(|part| (part, depth + 1)),
+            );
         }
         all.push(one);
     }
@@ -119,7 +200,8 @@ fn without_options(simple: &Simple) -> Option<Simple> {
     let mut at = 1;
     while let Some(word) = simple.words.get(at) {
         match word.text.as_str() {
-            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" | "--config-env" => at += 2,
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path"
+            | "--config-env" => at += 2,
             text if text.starts_with('-') => at += 1,
             _ => break,
         }

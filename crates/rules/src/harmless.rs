@@ -7,8 +7,17 @@ use crate::command::base;
 use crate::shell::{Arg, Simple};
 
 /// Variables that may be set before a command: they change how it prints, not what it does.
-const VARIABLES: [&str; 9] =
-    ["LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM"];
+const VARIABLES: [&str; 9] = [
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "TERM",
+];
 
 /// Whether a variable may be set before a command.
 pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
@@ -18,14 +27,18 @@ pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
 
 /// Commands that only read, whatever their options.
 const READING: [&str; 27] = [
-    "ls", "pwd", "cat", "head", "tail", "wc", "echo", "true", "false", "sleep", "grep", "egrep", "fgrep", "stat",
-    "basename", "dirname", "realpath", "readlink", "cut", "tr", "nl", "cmp", "diff", "test", "[", "whoami", ":",
+    "ls", "pwd", "cat", "head", "tail", "wc", "echo", "true", "false", "sleep", "grep", "egrep",
+    "fgrep", "stat", "basename", "dirname", "realpath", "readlink", "cut", "tr", "nl", "cmp",
+    "diff", "test", "[", "whoami", ":",
 ];
 
 /// What a command reads, if it does nothing else; None if it may do something else.
 pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     let (name, words) = simple.words.split_first()?;
-    if name.is_unknown || name.is_pattern || words.iter().any(|word| word.is_unknown && !is_home(word)) {
+    if name.is_unknown
+        || name.is_pattern
+        || words.iter().any(|word| word.is_unknown && !is_home(word))
+    {
         return None;
     }
     let is = |text: &str| words.iter().any(|word| word.text == text);
@@ -40,7 +53,9 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
             }
         }
         "date" => {
-            let is_plain = |word: &Arg| word.text.starts_with('+') || matches!(word.text.as_str(), "-u" | "-I" | "--utc");
+            let is_plain = |word: &Arg| {
+                word.text.starts_with('+') || matches!(word.text.as_str(), "-u" | "-I" | "--utc")
+            };
             if !words.iter().all(is_plain) {
                 return None;
             }
@@ -48,15 +63,28 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
         "printf" if !has("-v") => {}
         "sort" => {
             let is_plain = |word: &Arg| {
-                !word.text.starts_with('-') || (!word.text.contains(['o', 'T', 'S']) && !word.text.starts_with("--"))
+                !word.text.starts_with('-')
+                    || (!word.text.contains(['o', 'T', 'S']) && !word.text.starts_with("--"))
             };
             if opens || !words.iter().all(is_plain) {
                 return None;
             }
         }
-        "uniq" if !opens && words.iter().filter(|word| !word.text.starts_with('-')).count() <= 1 => {}
+        "uniq"
+            if !opens && words.iter().filter(|word| !word.text.starts_with('-')).count() <= 1 => {}
         "find" => {
-            let acts = ["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fprint0", "-fls", "-files0-from"];
+            let acts = [
+                "-exec",
+                "-execdir",
+                "-ok",
+                "-okdir",
+                "-delete",
+                "-fprint",
+                "-fprintf",
+                "-fprint0",
+                "-fls",
+                "-files0-from",
+            ];
             if opens || words.iter().any(|word| acts.contains(&word.text.as_str())) {
                 return None;
             }
@@ -68,8 +96,9 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
         }
         text if base(text) == text && words.len() == 1 && is("--version") => {
             let known = [
-                "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "cargo", "rustc", "go", "gcc", "clang",
-                "make", "cmake", "java", "ruby", "perl", "php", "deno", "bun", "tsc", "pip", "pip3", "bash",
+                "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "cargo", "rustc", "go",
+                "gcc", "clang", "make", "cmake", "java", "ruby", "perl", "php", "deno", "bun",
+                "tsc", "pip", "pip3", "bash",
             ];
             return known.contains(&text).then(Vec::new);
         }
@@ -77,7 +106,8 @@ pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
     }
     // Their words may all be files, except for texts that are printed or searched for.
     let skipped = match name.text.as_str() {
-        "echo" | "printf" | "sleep" | "true" | "false" | ":" | "tr" | "date" | "test" | "[" | "whoami" | "basename" | "dirname" => words.len(),
+        "echo" | "printf" | "sleep" | "true" | "false" | ":" | "tr" | "date" | "test" | "["
+        | "whoami" | "basename" | "dirname" => words.len(),
         "grep" | "egrep" | "fgrep" if !has("-f") && !has("--file") => {
             let pattern = words.iter().position(|word| !word.text.starts_with('-'));
             if has("-e") { 0 } else { pattern.map_or(words.len(), |at| at + 1) }
@@ -95,14 +125,26 @@ fn is_home(word: &Arg) -> bool {
 fn is_reading_git(words: &[Arg]) -> bool {
     let Some((verb, rest)) = words.split_first() else { return false };
     let has = |start: &str| rest.iter().any(|word| word.text.starts_with(start));
-    if has("--output") || has("--ext-diff") || has("--textconv") || has("--open-files-in-pager") || has("-O") || has("--upload-pack") || has("--exec") {
+    if has("--output")
+        || has("--ext-diff")
+        || has("--textconv")
+        || has("--open-files-in-pager")
+        || has("-O")
+        || has("--upload-pack")
+        || has("--exec")
+    {
         return false;
     }
     match verb.text.as_str() {
-        "status" | "diff" | "log" | "show" | "ls-files" | "rev-parse" | "describe" | "shortlog" => true,
+        "status" | "diff" | "log" | "show" | "ls-files" | "rev-parse" | "describe" | "shortlog" => {
+            true
+        }
         "blame" => !has("--contents"),
         "branch" => rest.iter().all(|word| {
-            matches!(word.text.as_str(), "-a" | "-r" | "-v" | "-vv" | "--list" | "--show-current" | "--all")
+            matches!(
+                word.text.as_str(),
+                "-a" | "-r" | "-v" | "-vv" | "--list" | "--show-current" | "--all"
+            )
         }),
         "remote" | "stash" | "tag" => match rest {
             [] => verb.text != "stash",
@@ -116,13 +158,17 @@ fn is_reading_git(words: &[Arg]) -> bool {
 /// The files that a command changes, if it changes nothing else, in a mode that accepts edits.
 pub(crate) fn changed_by(simple: &Simple) -> Option<Vec<&Arg>> {
     let (name, words) = simple.words.split_first()?;
-    if words.iter().any(|word| word.is_unknown || (word.is_pattern && word.text.starts_with(['*', '?', '[']))) {
+    if words
+        .iter()
+        .any(|word| word.is_unknown || (word.is_pattern && word.text.starts_with(['*', '?', '['])))
+    {
         return None;
     }
     let options = |known: &str| {
-        words.iter().filter(|word| word.text.starts_with('-')).all(|word| {
-            word.text.len() > 1 && word.text[1..].chars().all(|c| known.contains(c))
-        })
+        words
+            .iter()
+            .filter(|word| word.text.starts_with('-'))
+            .all(|word| word.text.len() > 1 && word.text[1..].chars().all(|c| known.contains(c)))
     };
     let files = || words.iter().filter(|word| !word.text.starts_with('-')).collect::<Vec<_>>();
     let is_known = match name.text.as_str() {
@@ -152,7 +198,9 @@ fn edited_by_sed(words: &[Arg]) -> Option<Vec<&Arg>> {
     let mark = text.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
     let parts: Vec<&str> = text[mark.len_utf8()..].split(mark).collect();
     let [_, _, flags] = parts[..] else { return None };
-    let is_plain = flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.text.contains('\n');
+    let is_plain =
+        flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.text.contains('\n');
     let is_known = option.text == "-i" && is_plain && !files.is_empty();
-    (is_known && !files.iter().any(|file| file.text.starts_with('-'))).then(|| files.iter().collect())
+    (is_known && !files.iter().any(|file| file.text.starts_with('-')))
+        .then(|| files.iter().collect())
 }

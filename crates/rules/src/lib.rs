@@ -12,7 +12,7 @@ mod path;
 mod rule;
 mod shell;
 
-pub use judge::{Access, Decision, Judgement, Part, Place, Question, Rulebook};
+pub use judge::{Access, Decision, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
 pub use mode::Mode;
 pub use path::{Pattern, plain};
 pub use rule::{Kind, Rule, RuleError, split};

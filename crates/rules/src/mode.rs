@@ -20,14 +20,8 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 6] = [
-        Mode::Default,
-        Mode::AcceptEdits,
-        Mode::Plan,
-        Mode::DontAsk,
-        Mode::Bypass,
-        Mode::Auto,
-    ];
+    pub const ALL: [Mode; 6] =
+        [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::DontAsk, Mode::Bypass, Mode::Auto];
 
     /// The name of the mode in Claude Code.
     pub fn name(self) -> &'static str {

@@ -35,7 +35,8 @@ impl Pattern {
         let literal = is_literal.then(|| plain(&base.join(stem)));
         let base = globset::escape(&base.to_string_lossy());
         let base = base.trim_end_matches('/');
-        let inner = if is_anywhere { format!("{base}/**/{rest}") } else { format!("{base}/{rest}") };
+        let inner =
+            if is_anywhere { format!("{base}/**/{rest}") } else { format!("{base}/{rest}") };
         let texts = [inner.clone(), format!("{inner}/**")];
         let matcher = |text: &String| {
             let mut builder = GlobBuilder::new(text);
@@ -50,6 +51,15 @@ impl Pattern {
         self.matchers.iter().any(|matcher| matcher.is_match(path))
             || self.literal.as_ref().is_some_and(|literal| path == literal)
     }
+}
+
+/// Whether a path that is a pattern of file names, as in a shell, may mean another path.
+pub(crate) fn glob_fits(pattern: &Path, path: &Path) -> bool {
+    let glob = GlobBuilder::new(&pattern.to_string_lossy())
+        .case_insensitive(true)
+        .literal_separator(true)
+        .build();
+    glob.map_or(true, |glob| glob.compile_matcher().is_match(path))
 }
 
 /// An absolute path without `.` and `..`.

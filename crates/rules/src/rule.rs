@@ -45,7 +45,8 @@ impl Rule {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => {
-                let content = rest.strip_suffix(')').ok_or(RuleError("it does not end with `)`"))?;
+                let content =
+                    rest.strip_suffix(')').ok_or(RuleError("it does not end with `)`"))?;
                 (name, Some(content))
             }
         };

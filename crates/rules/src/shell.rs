@@ -69,7 +69,11 @@ impl Simple {
 
 /// A word in which blanks do not end it.
 fn quoted(word: &str) -> String {
-    if word.is_empty() || word.contains(char::is_whitespace) { format!("'{word}'") } else { word.to_owned() }
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        format!("'{word}'")
+    } else {
+        word.to_owned()
+    }
 }
 
 /// Takes a command apart.
@@ -180,7 +184,9 @@ impl Walk<'_> {
                     self.word(word);
                 }
                 // The variable is set to values that a later part may use.
-                self.nested("it contains a loop with a variable", |walk| walk.list(&clause.body.list));
+                self.nested("it contains a loop with a variable", |walk| {
+                    walk.list(&clause.body.list)
+                });
             }
             CompoundCommand::BraceGroup(group) => {
                 self.nested("it contains a group", |walk| walk.list(&group.list));
@@ -195,7 +201,9 @@ impl Walk<'_> {
                     }
                 });
             }
-            CompoundCommand::Arithmetic(_) | CompoundCommand::ArithmeticForClause(_) | CompoundCommand::Coprocess(_) => {
+            CompoundCommand::Arithmetic(_)
+            | CompoundCommand::ArithmeticForClause(_)
+            | CompoundCommand::Coprocess(_) => {
                 self.doubt("it contains a part that cannot be judged");
             }
         }
@@ -254,9 +262,11 @@ impl Walk<'_> {
                 let word = match target {
                     IoFileRedirectTarget::Fd(_) => return,
                     IoFileRedirectTarget::ProcessSubstitution(_, inner) => {
-                        return self.nested("it contains a substitution", |walk| walk.list(&inner.list));
+                        return self
+                            .nested("it contains a substitution", |walk| walk.list(&inner.list));
                     }
-                    IoFileRedirectTarget::Duplicate(word) | IoFileRedirectTarget::Filename(word) => self.word(word),
+                    IoFileRedirectTarget::Duplicate(word)
+                    | IoFileRedirectTarget::Filename(word) => self.word(word),
                 };
                 let is_descriptor = |text: &str| {
                     let text = text.strip_suffix('-').unwrap_or(text);
@@ -332,10 +342,12 @@ impl Walk<'_> {
                     arg.is_unknown = true;
                 }
             }
-            WordPiece::ParameterExpansion(ParameterExpr::Parameter { parameter, indirect: false })
-                if matches!(parameter, Parameter::Named(_) | Parameter::Special(_)) =>
-            {
-                let is_known = matches!(parameter, Parameter::Named(name) if name == "HOME" || name == "PWD");
+            WordPiece::ParameterExpansion(ParameterExpr::Parameter {
+                parameter,
+                indirect: false,
+            }) if matches!(parameter, Parameter::Named(_) | Parameter::Special(_)) => {
+                let is_known =
+                    matches!(parameter, Parameter::Named(name) if name == "HOME" || name == "PWD");
                 let name = parameter.to_string();
                 arg.text.push_str(&name);
                 arg.is_unknown = true;
@@ -366,7 +378,8 @@ impl Walk<'_> {
 
 /// Blanks that are not blanks to the shell, and characters that change the direction of text.
 fn is_odd_blank(c: char) -> bool {
-    (c.is_whitespace() && !c.is_ascii()) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    (c.is_whitespace() && !c.is_ascii())
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Whether brackets are nested so deep that parsing takes long.

@@ -82,16 +82,24 @@ fn the_table_holds() {
             }
             continue;
         }
-        let Some((expected, rest)) = line.split_once(' ').filter(|_| !line.is_empty()) else { continue };
+        let Some((expected, rest)) = line.split_once(' ').filter(|_| !line.is_empty()) else {
+            continue;
+        };
         let text = unescaped(rest[1..].strip_prefix(' ').unwrap());
         let (tool, input) = match text.strip_prefix('[').and_then(|text| text.split_once("] ")) {
-            Some((tool, input)) if tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => (tool, input),
+            Some((tool, input)) if tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
+                (tool, input)
+            }
             _ => ("Bash", text.as_str()),
         };
         count += 1;
         let found = judged(&book, mode, tool, input);
         if found.decision.name() != expected {
-            wrong.push(format!("{expected} expected, {}: {tool} {input:?} ({})", found.decision.name(), found.why));
+            wrong.push(format!(
+                "{expected} expected, {}: {tool} {input:?} ({})",
+                found.decision.name(),
+                found.why
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -107,10 +115,65 @@ fn lists_of_rules_are_split_outside_brackets() {
 /// Pieces of shell, from which commands are made.
 fn piece() -> impl Strategy<Value = String> {
     let fixed = [
-        "ls", "git diff", "cat README.md", "rm x", "git push", " ", ";", "&&", "||", "|", "&", "\n", "(", ")", "{", "}",
-        "$(", "`", "\"", "'", "\\", "$x", "<(", "<<EOF\n", "EOF\n", ">", "> /dev/null", "2>&1", "#", "if", "then", "fi", "do",
-        "done", "for i in", "!", "time", "xargs", "env", "sh -c", "eval", "timeout 5", "[[", "]]", "$((", "))", "${x", "*", "=",
-        "X=1", "case x in", "esac", "function f", "\t", "~", "{a,b}", "$'a'", "\u{a0}", "\r",
+        "ls",
+        "git diff",
+        "cat README.md",
+        "rm x",
+        "git push",
+        " ",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "\n",
+        "(",
+        ")",
+        "{",
+        "}",
+        "$(",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "$x",
+        "<(",
+        "<<EOF\n",
+        "EOF\n",
+        ">",
+        "> /dev/null",
+        "2>&1",
+        "#",
+        "if",
+        "then",
+        "fi",
+        "do",
+        "done",
+        "for i in",
+        "!",
+        "time",
+        "xargs",
+        "env",
+        "sh -c",
+        "eval",
+        "timeout 5",
+        "[[",
+        "]]",
+        "$((",
+        "))",
+        "${x",
+        "*",
+        "=",
+        "X=1",
+        "case x in",
+        "esac",
+        "function f",
+        "\t",
+        "~",
+        "{a,b}",
+        "$'a'",
+        "\u{a0}",
+        "\r",
     ];
     prop_oneof![4 => prop::sample::select(fixed.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
 }

@@ -1,9 +1,9 @@
 //! Capabilities, Landlock, limits and the loopback.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::fs;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
@@ -57,12 +57,12 @@ pub(crate) fn landlock(spec: &Spec, layers: &Layers) -> io::Result<u32> {
         .and_then(Ruleset::create);
     let mut ruleset = ruleset.map_err(io::Error::other)?;
     // With namespaces, what is hidden is not there; without, everything around it is named.
-    let readable =
-        if layers.namespaces { vec![PathBuf::from("/")] } else { around(&spec.hidden) };
+    let readable = if layers.namespaces { vec![PathBuf::from("/")] } else { around(&spec.hidden) };
     let writable = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let devices = ["null", "zero", "full", "random", "urandom"];
     let devices = devices.iter().map(|name| Path::new("/dev").join(name));
-    let device = AccessFs::from_read(abi) | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+    let device =
+        AccessFs::from_read(abi) | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
     let mut rules: Vec<(PathBuf, BitFlags<AccessFs>)> = Vec::new();
     rules.extend(readable.into_iter().map(|path| (path, reading)));
     rules.extend(spec.writable.iter().map(|path| (path.clone(), writable)));
@@ -86,8 +86,7 @@ pub(crate) fn landlock(spec: &Spec, layers: &Layers) -> io::Result<u32> {
 
 /// The largest folders and files that contain none of these paths.
 fn around(hidden: &[PathBuf]) -> Vec<PathBuf> {
-    let above: BTreeSet<&Path> =
-        hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+    let above: BTreeSet<&Path> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
     let mut found = Vec::new();
     let mut todo = vec![PathBuf::from("/")];
     while let Some(path) = todo.pop() {
@@ -100,7 +99,8 @@ fn around(hidden: &[PathBuf]) -> Vec<PathBuf> {
         }
         let entries = fs::read_dir(&path).into_iter().flatten().flatten();
         // A link is followed to what may be hidden; where it leads is named anyway.
-        let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+        let entries =
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
         todo.extend(entries.map(|entry| entry.path()));
     }
     found

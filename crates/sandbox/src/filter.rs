@@ -25,7 +25,12 @@ pub(crate) fn apply(spec: &Spec, layers: &Layers) -> io::Result<()> {
     };
     apply_filter(&answer(rules, libc::EPERM)?).map_err(io::Error::other)?;
     // Programs try something else where a call does not exist.
-    let missing = [libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+    let missing = [
+        libc::SYS_clone3,
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+    ];
     let missing = missing.into_iter().map(|call| (call, Vec::new())).collect();
     apply_filter(&answer(missing, libc::ENOSYS)?).map_err(io::Error::other)?;
     if cfg!(target_arch = "x86_64") {
@@ -95,7 +100,12 @@ fn refused(spec: &Spec) -> Rules {
         libc::SYS_lookup_dcookie,
     ];
     #[cfg(target_arch = "x86_64")]
-    calls.extend([libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_kexec_file_load]);
+    calls.extend([
+        libc::SYS_iopl,
+        libc::SYS_ioperm,
+        libc::SYS_modify_ldt,
+        libc::SYS_kexec_file_load,
+    ]);
     if spec.metadata == Metadata::Fixed {
         calls.extend([
             libc::SYS_fchmod,
@@ -131,9 +141,11 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
     let when = |argument: u8, op: SeccompCmpOp, value: i32| {
         let value = u64::from(value.cast_unsigned());
-        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value).map_err(io::Error::other)
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value)
+            .map_err(io::Error::other)
     };
-    let all = |conditions: Vec<SeccompCondition>| SeccompRule::new(conditions).map_err(io::Error::other);
+    let all =
+        |conditions: Vec<SeccompCondition>| SeccompRule::new(conditions).map_err(io::Error::other);
     let mut rules = Rules::new();
     // Sockets of families that were not allowed.
     let has_internet = spec.network == Network::On || layers.network;
@@ -147,7 +159,8 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     if families.is_empty() {
         rules.insert(libc::SYS_socket, Vec::new());
     } else {
-        let others = families.iter().map(|family| when(0, Ne, *family)).collect::<io::Result<_>>()?;
+        let others =
+            families.iter().map(|family| when(0, Ne, *family)).collect::<io::Result<_>>()?;
         // Of netlink, only what lists interfaces and addresses.
         let netlink = vec![when(0, Eq, libc::AF_NETLINK)?, when(2, Ne, libc::NETLINK_ROUTE)?];
         rules.insert(libc::SYS_socket, vec![all(others)?, all(netlink)?]);
@@ -183,7 +196,8 @@ fn conditional(spec: &Spec, layers: &Layers) -> io::Result<Rules> {
     rules.insert(libc::SYS_mknod, nodes(1)?);
     // Typing into a terminal.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX];
-    let typing = typing.map(|kind| all(vec![when(1, Eq, i32::try_from(kind).map_err(io::Error::other)?)?]));
+    let typing =
+        typing.map(|kind| all(vec![when(1, Eq, i32::try_from(kind).map_err(io::Error::other)?)?]));
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<io::Result<_>>()?);
     Ok(rules)
 }

@@ -81,7 +81,8 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     if layers.seccomp {
         filter::apply(spec, layers)?;
     }
-    let (program, arguments) = spec.program.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    let (program, arguments) =
+        spec.program.split_first().ok_or_else(|| io::Error::other("no program"))?;
     let mut command = Command::new(program);
     // The standard output is for the exit code.
     command.args(arguments).stdin(Stdio::null()).stdout(io::stderr().as_fd().try_clone_to_owned()?);
@@ -98,7 +99,8 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == child.id().cast_signed() => {
-                let code = status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
+                let code =
+                    status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
                 last = u8::try_from(code.unwrap_or(1)).unwrap_or(1);
                 writeln!(io::stdout(), "exit {last}")?;
             }

@@ -109,7 +109,9 @@ fn devices(stage: &Path) -> io::Result<()> {
 
 /// The folders between a writable folder and a path in it, from the outside in.
 fn between(path: &Path, writable: &[&PathBuf]) -> Vec<PathBuf> {
-    let is_below = |inner: &&Path| writable.iter().any(|outer| inner.starts_with(outer) && *inner != outer.as_path());
+    let is_below = |inner: &&Path| {
+        writable.iter().any(|outer| inner.starts_with(outer) && *inner != outer.as_path())
+    };
     let mut inner: Vec<PathBuf> = path.ancestors().filter(is_below).map(Path::to_owned).collect();
     inner.reverse();
     inner

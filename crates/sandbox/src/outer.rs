@@ -1,10 +1,10 @@
 //! The first process: makes the namespaces, starts the second one in them, and reports the exit
 //! code of the command.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::fs;
 
 use nix::sched::{CloneFlags, unshare};
 
@@ -44,11 +44,11 @@ fn started(file: &Path) -> io::Result<u8> {
         Some(_) => {}
     }
     let mut child = inside.spawn()?;
-    let mut said = String::new();
+    let mut line = String::new();
     if let Some(out) = child.stdout.take() {
-        BufReader::new(out).read_line(&mut said)?;
+        BufReader::new(out).read_line(&mut line)?;
     }
-    match said.trim_end().strip_prefix("exit ").and_then(|code| code.parse().ok()) {
+    match line.trim_end().strip_prefix("exit ").and_then(|code| code.parse().ok()) {
         // What the command left running goes on without this process.
         Some(code) => Ok(code),
         None => Ok(child.wait()?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(137)),
@@ -66,7 +66,20 @@ fn namespaces(network: Network) -> io::Result<()> {
     unshare(flags)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    inherit()
+}
+
+/// Passes the rights in the new namespace on to the second process: a user other than root would
+/// lose them when it starts. They are worth nothing outside the namespace.
+fn inherit() -> io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable = sets.permitted;
+    rustix::thread::set_capabilities(None, sets)?;
+    for capability in sets.permitted.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
 }
 
 /// What the kernel can enforce: found out by doing it.
@@ -76,22 +89,18 @@ pub(crate) fn probe(folder: &Path) -> Layers {
         let file = folder.join("probe");
         let blank = folder.join("blank");
         fs::create_dir_all(&blank)?;
-        let spec = Spec {
-            cwd: "/".into(),
-            blank,
-            writable: vec![folder.to_owned()],
-            ..Spec::default()
-        };
+        let spec =
+            Spec { cwd: "/".into(), blank, writable: vec![folder.to_owned()], ..Spec::default() };
         fs::write(&file, serde_json::to_vec(&spec)?)?;
         let mut command = crate::command(&file);
         command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
-        let mut said = String::new();
+        let mut line = String::new();
         if let Some(out) = child.stdout.take() {
-            out.take(1 << 16).read_to_string(&mut said)?;
+            out.take(1 << 16).read_to_string(&mut line)?;
         }
         child.wait()?;
-        Ok(serde_json::from_str(&said)?)
+        Ok(serde_json::from_str(&line)?)
     };
     // A kernel that cannot even do that enforces nothing.
     found().unwrap_or_default()

@@ -15,11 +15,17 @@ const OVER: &[&str] = &[];
 const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("files", "files", &[]),
     ("transcript", "transcript", &["files"]),
-    ("agent", "agent", &["files", "transcript", "workshop"]),
+    ("rules", "rules", &[]),
+    ("sandbox", "sandbox", &[]),
+    ("agent", "agent", &["files", "rules", "sandbox", "transcript", "workshop"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
-    ("cli", "quipu", &["agent", "export", "files", "index", "transcript", "workshop"]),
+    (
+        "cli",
+        "quipu",
+        &["agent", "export", "files", "index", "rules", "sandbox", "transcript", "workshop"],
+    ),
     ("testkit", "testkit", &[]),
 ];
 

@@ -187,7 +187,9 @@ impl Driver {
 
     /// Does what a host wants to be different from now on.
     fn update(&mut self, update: &Value, face: &mut dyn Host) {
-        let Some(done) = control::updated(update, &self.site.root, self.permit.bypass) else { return };
+        let Some(done) = control::updated(update, &self.site.root, self.permit.bypass) else {
+            return;
+        };
         match done {
             control::Update::Mode(mode) => {
                 // A tool may switch the mode, too; the host's wish wins.
@@ -244,12 +246,18 @@ impl Driver {
     }
 
     /// Takes the result of a call. A command that the sandbox may have made fail is offered again.
-    pub(super) fn answered(&mut self, id: String, answer: Answer, face: &mut dyn Host) -> Option<Input> {
+    pub(super) fn answered(
+        &mut self,
+        id: String,
+        answer: Answer,
+        face: &mut dyn Host,
+    ) -> Option<Input> {
         let next = self.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mode) = next.filter(|mode| *mode != self.permit.mode) {
             self.set_mode(mode, face);
         }
-        let is_hampered = self.site.hampered.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let is_hampered =
+            self.site.hampered.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         if !is_hampered {
             return Some(Input::Answered(id, answer));
         }
@@ -274,7 +282,8 @@ impl Driver {
 
 /// The result, with the reason for which the command may have failed.
 fn hinted(mut answer: Answer, may_leave: bool) -> Answer {
-    let end = if may_leave { "nobody can be asked to run it outside" } else { "it does not run outside" };
+    let end =
+        if may_leave { "nobody can be asked to run it outside" } else { "it does not run outside" };
     if let tool::Content::Text(text) = &mut answer.content {
         text.push_str(&format!("\n[sandbox] The sandbox may have made this fail, and {end}."));
     }

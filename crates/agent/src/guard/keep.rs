@@ -19,7 +19,15 @@ const SKIPPED: [&str; 6] = ["node_modules", "target", ".venv", "venv", "__pycach
 /// What git obeys in a repository, in a folder that may otherwise be written.
 const OF_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "info", "commondir"];
 /// Settings of a repository that run nothing.
-const HARMLESS: [&str; 7] = ["core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode", "core.symlinks"];
+const HARMLESS: [&str; 7] = [
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+];
 
 /// What was there before a command.
 #[derive(Debug, Default)]
@@ -41,8 +49,12 @@ impl Taken {
     /// The same in words.
     pub fn in_words(&self) -> String {
         match self {
-            Taken::Made(path) => format!("`{}` was made by the command and taken away again", path.display()),
-            Taken::Changed(path) => format!("`{}` was changed by the command and put back", path.display()),
+            Taken::Made(path) => {
+                format!("`{}` was made by the command and taken away again", path.display())
+            }
+            Taken::Changed(path) => {
+                format!("`{}` was changed by the command and put back", path.display())
+            }
         }
     }
 }
@@ -68,7 +80,10 @@ pub(crate) fn sensitive_in(folder: &Path) -> Vec<PathBuf> {
                 if !kind.is_symlink() {
                     found.push(path);
                 }
-            } else if kind.is_dir() && depth < DEEPEST && !SKIPPED.iter().any(|skipped| name == *skipped) {
+            } else if kind.is_dir()
+                && depth < DEEPEST
+                && !SKIPPED.iter().any(|skipped| name == *skipped)
+            {
                 todo.push((path, depth + 1));
             }
         }
@@ -78,7 +93,8 @@ pub(crate) fn sensitive_in(folder: &Path) -> Vec<PathBuf> {
 
 /// What git obeys in a repository's folder.
 pub(crate) fn of_repository(git: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = OF_GIT.iter().map(|name| git.join(name)).filter(|path| path.exists()).collect();
+    let mut found: Vec<PathBuf> =
+        OF_GIT.iter().map(|name| git.join(name)).filter(|path| path.exists()).collect();
     for module in fs::read_dir(git.join("modules")).into_iter().flatten().flatten().take(100) {
         found.extend(of_repository(&module.path()));
     }
@@ -88,11 +104,13 @@ pub(crate) fn of_repository(git: &Path) -> Vec<PathBuf> {
 /// The repository's folder of a worktree, if it names the worktree as its own.
 pub(crate) fn worktree_of(folder: &Path) -> Option<PathBuf> {
     let text = files::read_text(folder.join(".git"), 4_096).ok()?;
-    let own = fs::canonicalize(text.strip_prefix("gitdir:")?.trim()).ok()?;
-    let back = files::read_text(own.join("gitdir"), 4_096).ok()?;
-    let is_mine = fs::canonicalize(back.trim()).ok()? == fs::canonicalize(folder.join(".git")).ok()?;
-    let git = own.parent()?.parent()?;
-    let is_git = git.file_name()? == ".git" && git.join("objects").is_dir() && git.join("HEAD").is_file();
+    let entry = fs::canonicalize(text.strip_prefix("gitdir:")?.trim()).ok()?;
+    let back = files::read_text(entry.join("gitdir"), 4_096).ok()?;
+    let is_mine =
+        fs::canonicalize(back.trim()).ok()? == fs::canonicalize(folder.join(".git")).ok()?;
+    let git = entry.parent()?.parent()?;
+    let is_git =
+        git.file_name()? == ".git" && git.join("objects").is_dir() && git.join("HEAD").is_file();
     (is_mine && is_git).then(|| git.to_owned())
 }
 
@@ -158,7 +176,9 @@ fn is_harmless(path: &Path) -> bool {
     }
     let name = names.last().map(String::as_str).unwrap_or_default();
     match name {
-        "config" => content(path).is_some_and(|text| is_harmless_config(&String::from_utf8_lossy(&text))),
+        "config" => {
+            content(path).is_some_and(|text| is_harmless_config(&String::from_utf8_lossy(&text)))
+        }
         "exclude" | "commondir" => true,
         _ => name.ends_with(".sample"),
     }
@@ -167,23 +187,32 @@ fn is_harmless(path: &Path) -> bool {
 /// Whether a configuration of git runs nothing.
 fn is_harmless_config(text: &str) -> bool {
     let mut section = String::new();
-    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])).all(|line| {
-        if let Some(head) = line.strip_prefix('[') {
-            let name = head.trim_end_matches(']').split_whitespace().next().unwrap_or_default();
-            section = name.to_ascii_lowercase();
-            return line.ends_with(']') && matches!(section.as_str(), "core" | "remote" | "branch" | "user" | "init" | "extensions");
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let key = key.trim().to_ascii_lowercase();
-        let is_address = !value.contains("ext::") && !value.trim_start().starts_with('-');
-        match section.as_str() {
-            "core" => HARMLESS.contains(&format!("core.{key}").as_str()),
-            "remote" => matches!(key.as_str(), "url" | "fetch" | "pushurl") && is_address,
-            "branch" => matches!(key.as_str(), "remote" | "merge" | "rebase" | "vscode-merge-base"),
-            "user" => matches!(key.as_str(), "name" | "email"),
-            "init" => key == "defaultbranch",
-            "extensions" => matches!(key.as_str(), "objectformat" | "refstorage"),
-            _ => false,
-        }
-    })
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', ';']))
+        .all(|line| {
+            if let Some(head) = line.strip_prefix('[') {
+                let name = head.trim_end_matches(']').split_whitespace().next().unwrap_or_default();
+                section = name.to_ascii_lowercase();
+                return line.ends_with(']')
+                    && matches!(
+                        section.as_str(),
+                        "core" | "remote" | "branch" | "user" | "init" | "extensions"
+                    );
+            }
+            let (key, value) = line.split_once('=').unwrap_or((line, ""));
+            let key = key.trim().to_ascii_lowercase();
+            let is_address = !value.contains("ext::") && !value.trim_start().starts_with('-');
+            match section.as_str() {
+                "core" => HARMLESS.contains(&format!("core.{key}").as_str()),
+                "remote" => matches!(key.as_str(), "url" | "fetch" | "pushurl") && is_address,
+                "branch" => {
+                    matches!(key.as_str(), "remote" | "merge" | "rebase" | "vscode-merge-base")
+                }
+                "user" => matches!(key.as_str(), "name" | "email"),
+                "init" => key == "defaultbranch",
+                "extensions" => matches!(key.as_str(), "objectformat" | "refstorage"),
+                _ => false,
+            }
+        })
 }

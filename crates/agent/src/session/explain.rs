@@ -35,7 +35,13 @@ impl Prepared {
         let Some(script) = script.map(Arc::new) else {
             return Explained { judgement: nothing(), mode: self.permit.mode.name() };
         };
-        let mut site = Site::new(&folders.cwd, &folders.project, None, (script, String::new()), Arc::new(Real));
+        let mut site = Site::new(
+            &folders.cwd,
+            &folders.project,
+            None,
+            (script, String::new()),
+            Arc::new(Real),
+        );
         site.home.clone_from(&folders.user);
         let more = self.config.permissions.folders.iter().chain(&self.settings.folders);
         site.folders = more.map(|folder| folders.cwd.join(folder)).collect();
@@ -44,16 +50,23 @@ impl Prepared {
             let all: Vec<_> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
             site.guard = self.guard(&all, &site.shells, &mut |_| {}).ok().flatten();
         }
-        let known = site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());
+        let known =
+            site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());
         let members = match serde_json::from_str::<Value>(input) {
             Ok(Value::Object(members)) => members,
             _ => {
-                let is_known = |name: &&&str| known.as_ref().is_some_and(|known| known.get(**name).is_some());
+                let is_known =
+                    |name: &&&str| known.as_ref().is_some_and(|known| known.get(**name).is_some());
                 let main = MAIN.iter().find(is_known).copied().unwrap_or("input");
                 Map::from_iter([(main.to_owned(), Value::from(input))])
             }
         };
-        let call = Call { id: String::new(), name: tool.to_owned(), input: members, cancel: Cancel::default() };
+        let call = Call {
+            id: String::new(),
+            name: tool.to_owned(),
+            input: members,
+            cancel: Cancel::default(),
+        };
         Explained { judgement: self.permit.judge(&call, &site), mode: self.permit.mode.name() }
     }
 

@@ -87,15 +87,25 @@ impl Prepared {
         if !gaps.is_empty() {
             notify(Notice::Gaps(gaps));
         }
-        let by_settings = settings.network.map(|is_on| if is_on { Network::On } else { Network::Off });
+        let by_settings =
+            settings.network.map(|is_on| if is_on { Network::On } else { Network::Off });
         Ok(Some(Guard {
             hidden: always.into_iter().chain(asked).collect(),
             writable: settings.writable.clone(),
-            protected: settings.protected.iter().cloned().chain(unwritten).filter_map(there).collect(),
+            protected: settings
+                .protected
+                .iter()
+                .cloned()
+                .chain(unwritten)
+                .filter_map(there)
+                .collect(),
             limits: wishes.limits.unwrap_or_default(),
             sockets: if settings.all_sockets { Sockets::All } else { Sockets::Pairs },
             // A list of domains closes it, whatever the user wants.
-            network: by_settings.filter(|network| *network == Network::Off).or(wishes.network).or(by_settings),
+            network: by_settings
+                .filter(|network| *network == Network::Off)
+                .or(wishes.network)
+                .or(by_settings),
             removed: settings.variables.clone(),
             may_leave: !settings.is_closed && wishes.wish != SandboxWish::Require,
             layers,

@@ -16,9 +16,9 @@ use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
 use crate::drive::Event;
+use crate::guard::SandboxWish;
 use crate::log::Log;
 use crate::model;
-use crate::guard::SandboxWish;
 use crate::prompt;
 use crate::scratch;
 use crate::settings::Environment;
@@ -69,7 +69,8 @@ impl Prepared {
             kept::learn(&self, (&folder, old_folder.as_deref()), &model_name, key.as_deref());
         let key_source = endpoint::key_source(&self, environment);
         let folders = self.config.permissions.folders.iter().chain(&self.settings.folders);
-        let folders: Vec<PathBuf> = folders.map(|folder| self.config.folders.cwd.join(folder)).collect();
+        let folders: Vec<PathBuf> =
+            folders.map(|folder| self.config.folders.cwd.join(folder)).collect();
         let all: Vec<PathBuf> =
             std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
         let shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));

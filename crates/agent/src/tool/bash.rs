@@ -80,7 +80,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
     let failed = |error| Trouble::failed(format!("The command could not be started: {error}"));
     let is_outside = site.outside.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
-    let (hold, kept) = if is_outside { (None, None) } else { hold(&id, &cwd, site).map_err(failed)? };
+    let (hold, kept) =
+        if is_outside { (None, None) } else { hold(&id, &cwd, site).map_err(failed)? };
     let is_held = hold.is_some();
     let started = site.shells.start(&id, command, text(call, "description"), &cwd, hold);
     started.map_err(failed)?;
@@ -111,8 +112,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         }
         tell_taken(&mut trouble.text, &taken);
     }
-    if let Ok(Answer { content: Content::Text(told), .. }) = &mut answer {
-        tell_taken(told, &taken);
+    if let Ok(Answer { content: Content::Text(message), .. }) = &mut answer {
+        tell_taken(message, &taken);
     }
     answer
 }
@@ -121,7 +122,10 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
     for one in taken {
         let newline = if text.is_empty() { "" } else { "\n" };
-        text.push_str(&format!("{newline}[sandbox] {}: it decides what programs do later.", one.in_words()));
+        text.push_str(&format!(
+            "{newline}[sandbox] {}: it decides what programs do later.",
+            one.in_words()
+        ));
     }
 }
 

@@ -20,6 +20,6 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     site.next_mode.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Mode::Default);
     let plan = text(call, "plan");
     let detail = json!({"plan": plan, "isAgent": false});
-    let told = format!("The plan was approved. You may change files now. The plan:\n{plan}");
-    Ok(Answer::text(told, &detail))
+    let message = format!("The plan was approved. You may change files now. The plan:\n{plan}");
+    Ok(Answer::text(message, &detail))
 }

@@ -165,10 +165,10 @@ fn reaches(call: &Call, _: &Site) -> Access {
 fn read_with_context(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let mut answer = read::run(call, site)?;
     if answer.is_error != Some(true)
-        && let Content::Text(told) = &mut answer.content
+        && let Content::Text(text) = &mut answer.content
     {
-        let path = site.path(text(call, "file_path"));
-        told.extend(context::nested(&path, &site.root, &site.told_folders));
+        let path = site.path(super::text(call, "file_path"));
+        text.extend(context::nested(&path, &site.root, &site.told_folders));
     }
     Ok(answer)
 }

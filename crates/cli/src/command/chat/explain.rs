@@ -43,7 +43,13 @@ fn decision(world: &mut World, args: &ChatArgs, explained: &Explained) -> Result
         world.out.json(&Versioned::new(value))?;
         return Ok(());
     }
-    writeln!(world.out, "{} in mode {}: {}", found.decision.name(), explained.mode, printable(&found.why))?;
+    writeln!(
+        world.out,
+        "{} in mode {}: {}",
+        found.decision.name(),
+        explained.mode,
+        printable(&found.why)
+    )?;
     for part in found.parts.iter().filter(|_| found.parts.len() > 1) {
         let (text, why) = (printable(&part.text), printable(&part.why));
         writeln!(world.out, "  {:5}  {text}  ({why})", part.decision.name())?;
@@ -64,7 +70,9 @@ fn settings(world: &mut World, args: &ChatArgs, prepared: &Prepared) -> Result<(
         values.push((format!("permissions.{kind}"), rule.text().into(), rule.source.clone()));
     }
     let (sandbox, all) = (&found.sandbox, "all settings".to_owned());
-    let paths = |list: &[std::path::PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+    let paths = |list: &[std::path::PathBuf]| {
+        list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()
+    };
     for (key, value) in [
         ("sandbox.failIfUnavailable", json!(sandbox.is_required)),
         ("sandbox.autoAllowBashIfSandboxed", json!(sandbox.allows_commands)),

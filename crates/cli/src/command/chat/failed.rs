@@ -3,7 +3,8 @@
 //! Invariant: the library says what is wrong; which flag helps is said here.
 
 use agent::session::{
-    FileError, GuardError, PermitError, PlaceError, PrepareError, SettingsError, StartError, TrustError,
+    FileError, GuardError, PermitError, PlaceError, PrepareError, SettingsError, StartError,
+    TrustError,
 };
 use agent::settings::Stop;
 

@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use ::sandbox::{Limits, Network};
 use agent::ambient::{Ambient, Real, Stopped};
 use agent::drive::Event;
+use agent::guard::SandboxWish;
 use agent::prompt::Wishes;
 use agent::session::{
     Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
     RootRule, SandboxWishes, SettingsWishes,
 };
-use agent::guard::SandboxWish;
-use ::sandbox::{Limits, Network};
 use agent::settings::{Environment, Hooks};
 use agent::{Session, SessionConfig};
 
-use super::{ChatArgs, SandboxArg, Switch};
 use super::demo::{self, Lab};
 use super::notices::tell;
+use super::{ChatArgs, SandboxArg, Switch};
 use crate::failure::Failure;
 use crate::select;
 use crate::world::World;
@@ -170,7 +170,7 @@ fn sandbox(world: &World, args: &ChatArgs) -> Result<SandboxWishes, Failure> {
         }
     }
     let parent = |path: PathBuf| path.parent().map(Path::to_owned);
-    let own = [world.config_file("trusted").ok(), world.seal_file().ok()];
+    let files = [world.config_file("trusted").ok(), world.seal_file().ok()];
     Ok(SandboxWishes {
         wish: match args.sandbox {
             SandboxArg::On => SandboxWish::On,
@@ -182,7 +182,7 @@ fn sandbox(world: &World, args: &ChatArgs) -> Result<SandboxWishes, Failure> {
             Switch::On => Network::On,
             Switch::Off => Network::Off,
         }),
-        hidden: own.into_iter().flatten().filter_map(parent).collect(),
+        hidden: files.into_iter().flatten().filter_map(parent).collect(),
     })
 }
 

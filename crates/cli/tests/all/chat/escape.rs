@@ -35,7 +35,10 @@ fn attacks() -> Vec<Attack> {
         .map(|(number, (sign, command))| Attack {
             number,
             sign: sign.to_owned(),
-            command: command.replace("\\nx", "\nx").replace("x\\nEOF", "x\nEOF").replace("\\nq", "\nq"),
+            command: command
+                .replace("\\nx", "\nx")
+                .replace("x\\nEOF", "x\nEOF")
+                .replace("\\nq", "\nq"),
         })
         .collect()
 }
@@ -53,28 +56,53 @@ impl Field {
         let port = tcp.local_addr().unwrap().port();
         let mut lab = Lab::says(&[]);
         for name in [
-            ".ssh/id_rsa", ".aws/credentials", ".claude/.credentials.json", ".config/gh/hosts.yml", ".npmrc",
-            ".config/quipu/secret", ".config/google-chrome/Cookies", ".gnupg/key",
+            ".ssh/id_rsa",
+            ".aws/credentials",
+            ".claude/.credentials.json",
+            ".config/gh/hosts.yml",
+            ".npmrc",
+            ".config/quipu/secret",
+            ".config/google-chrome/Cookies",
+            ".gnupg/key",
         ] {
             lab.env.put(name, format!("{SECRET}\n"));
         }
         lab.env.put("outside/folder", "");
         let git = |args: &[&str]| {
             let mut command = Command::new("git");
-            command.args(args).current_dir(lab.cwd()).env("HOME", "/nonexistent").stdout(Stdio::null());
+            command
+                .args(args)
+                .current_dir(lab.cwd())
+                .env("HOME", "/nonexistent")
+                .stdout(Stdio::null());
             assert!(command.status().unwrap().success());
         };
         git(&["init", "-q"]);
-        git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"]);
+        git(&[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "a",
+        ]);
         lab.env.put("demo/.claude/settings.json", "{}");
         let say = |mut stream: Box<dyn Write + Send>| drop(stream.write_all(SECRET.as_bytes()));
         thread::spawn(move || tcp.incoming().flatten().for_each(|stream| say(Box::new(stream))));
         let listeners = [
             UnixListener::bind(lab.env.path("sock")).unwrap(),
-            UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("quipu-{port}")).unwrap()).unwrap(),
+            UnixListener::bind_addr(
+                &SocketAddr::from_abstract_name(format!("quipu-{port}")).unwrap(),
+            )
+            .unwrap(),
         ];
         for listener in listeners {
-            thread::spawn(move || listener.incoming().flatten().for_each(|stream| say(Box::new(stream))));
+            thread::spawn(move || {
+                listener.incoming().flatten().for_each(|stream| say(Box::new(stream)))
+            });
         }
         let mut victims = Vec::new();
         for attack in attacks {
@@ -94,12 +122,19 @@ impl Field {
                 let home = lab.env.path("").display().to_string();
                 let command = attack
                     .command
-                    .replace("{o}", &lab.env.path(&format!("outside/{}", attack.number)).display().to_string())
+                    .replace(
+                        "{o}",
+                        &lab.env.path(&format!("outside/{}", attack.number)).display().to_string(),
+                    )
                     .replace("{n}", &attack.number.to_string())
                     .replace("{h}", home.trim_end_matches('/'))
                     .replace("{port}", &port.to_string())
                     .replace("{pid}", &pid.map_or(0, |(_, child)| child.id()).to_string());
-                call(&format!("toolu_{}", attack.number), "Bash", &json!({"command": command, "timeout": 20_000}))
+                call(
+                    &format!("toolu_{}", attack.number),
+                    "Bash",
+                    &json!({"command": command, "timeout": 20_000}),
+                )
             })
             .collect();
         lab.server = testkit::api::Server::play(vec![
@@ -119,30 +154,42 @@ impl Field {
 
     /// Runs all attacks. Returns those that succeeded, and what was printed on the standard error.
     fn run(mut self, attacks: &[Attack], flags: &[&str]) -> (Vec<usize>, String) {
-        let before: HashMap<usize, _> = attacks.iter().map(|one| (one.number, self.print(one))).collect();
+        let before: HashMap<usize, _> =
+            attacks.iter().map(|one| (one.number, self.print(one))).collect();
         let args = [&["Go.", "--output-format", "stream-json", "--verbose"], flags].concat();
         let output = self.lab.command(&args).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
-        let events: Vec<Value> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let events: Vec<Value> =
+            printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let result = |number: usize| {
             let id = format!("toolu_{number}");
             let results = events.iter().filter(|event| event["type"] == "user");
-            let mut blocks = results.flat_map(|event| event["message"]["content"].as_array().unwrap().iter());
-            blocks.find(|block| block["tool_use_id"] == id.as_str()).map(|block| block["content"].to_string())
+            let mut blocks =
+                results.flat_map(|event| event["message"]["content"].as_array().unwrap().iter());
+            blocks
+                .find(|block| block["tool_use_id"] == id.as_str())
+                .map(|block| block["content"].to_string())
         };
-        assert!(result(attacks.last().unwrap().number).is_some(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            result(attacks.last().unwrap().number).is_some(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         thread::sleep(Duration::from_millis(2_500));
         let project: PathBuf = self.lab.cwd();
         let mut succeeded = Vec::new();
         for attack in attacks {
             let is_told = || result(attack.number).is_some_and(|text| text.contains(SECRET));
             let found = match attack.sign.split_once(' ') {
-                Some((_, path)) => fs::read_to_string(project.join(path)).is_ok_and(|text| text.contains("evil")),
+                Some((_, path)) => {
+                    fs::read_to_string(project.join(path)).is_ok_and(|text| text.contains("evil"))
+                }
                 None => match attack.sign.as_str() {
                     "made" | "late" => self.print(attack).is_some(),
                     "kept" => self.print(attack) != before[&attack.number],
                     "died" => {
-                        let victim = self.victims.iter_mut().find(|(number, _)| *number == attack.number);
+                        let victim =
+                            self.victims.iter_mut().find(|(number, _)| *number == attack.number);
                         victim.is_some_and(|(_, child)| child.try_wait().unwrap().is_some())
                     }
                     _ => is_told(),
@@ -182,16 +229,26 @@ fn no_attack_succeeds_in_the_sandbox_and_each_does_without() {
     assert!(attacks.len() >= 80, "{}", attacks.len());
     let bypass = "--dangerously-skip-permissions";
     let (open, _) = Field::new(&attacks).run(&attacks, &[bypass, "--sandbox", "off"]);
-    let weak: Vec<&str> =
-        attacks.iter().filter(|one| !open.contains(&one.number)).map(|one| one.command.as_str()).collect();
+    let weak: Vec<&str> = attacks
+        .iter()
+        .filter(|one| !open.contains(&one.number))
+        .map(|one| one.command.as_str())
+        .collect();
     // A later row of the same file finds it made already; what a tool that is not here would do is
     // not counted either.
-    assert!(weak.len() <= attacks.len() - 80, "{} do nothing without a sandbox: {weak:#?}", weak.len());
+    assert!(
+        weak.len() <= attacks.len() - 80,
+        "{} do nothing without a sandbox: {weak:#?}",
+        weak.len()
+    );
     for mode in ["bypassPermissions", "default", "acceptEdits", "dontAsk", "auto", "plan"] {
-        let (done, _) = Field::new(&attacks).run(&attacks, &["--permission-mode", mode, "--allowedTools", "Bash"]);
+        let (done, _) = Field::new(&attacks)
+            .run(&attacks, &["--permission-mode", mode, "--allowedTools", "Bash"]);
         let escapes: Vec<&str> = attacks
             .iter()
-            .filter(|one| done.contains(&one.number) && !(mode == "bypassPermissions" && one.sign == "net"))
+            .filter(|one| {
+                done.contains(&one.number) && !(mode == "bypassPermissions" && one.sign == "net")
+            })
             .map(|one| one.command.as_str())
             .collect();
         assert!(escapes.is_empty(), "{mode}: {escapes:#?}");
