@@ -366,7 +366,7 @@ impl Driver {
                     let _ = notes.send(Event::Of(number, Input::Waited));
                 });
             }
-            Effect::Decide(wanted) => return self.decide(wanted, face),
+            Effect::Decide(wanted) => return self.decide(&wanted, face),
             Effect::Run(wanted) => return self.start(wanted),
             Effect::Stop => {
                 self.number += 1;

@@ -106,6 +106,7 @@ pub struct Settings {
 
 /// What settings say about the sandbox; lists are joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are settings, named as in Claude Code")]
 pub struct SandboxSettings {
     /// Whether a session needs all of it.
     pub is_required: bool,

@@ -42,8 +42,6 @@ pub struct Shells {
     pub(crate) folder: PathBuf,
     /// Variables that commands see in addition to the program's own.
     pub env: Vec<(String, String)>,
-    /// The value of `PATH` that commands see; None for the program's own.
-    pub path: Mutex<Option<String>>,
     state: Arc<Mutex<ShellState>>,
 }
 
@@ -123,7 +121,7 @@ impl Known {
 impl Shells {
     /// Output goes into files in this folder.
     pub fn new(folder: PathBuf) -> Shells {
-        Shells { folder, env: Vec::new(), path: Mutex::default(), state: Arc::default() }
+        Shells { folder, env: Vec::new(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, ShellState> {
@@ -208,9 +206,6 @@ impl Shells {
             }
             Some(hold) => self.held(id, cwd, &script, hold)?,
         };
-        if let Some(path) = &*self.path.lock().unwrap_or_else(PoisonError::into_inner) {
-            shell.env("PATH", path);
-        }
         let env = self.env.iter().filter(|(name, value)| !secret::is_secret(name, value));
         shell.envs(env.map(|(name, value)| (name, value)));
         for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {

@@ -111,7 +111,7 @@ pub(crate) fn unwrapped(simple: &Simple) -> Simple {
         let (inputs, outputs, assignments) =
             (now.inputs.clone(), now.outputs.clone(), now.assignments.clone());
         let is_nested = now.is_nested;
-        now = Simple { inputs, outputs, assignments, is_nested, ..now.from_word(at) };
+        now = Simple { assignments, inputs, outputs, is_nested, ..now.since_word(at) };
     }
     now
 }
@@ -172,7 +172,7 @@ pub(crate) fn names(simple: &Simple) -> Vec<Simple> {
             all.extend(without_options(&one));
         }
         if WRAPPERS.contains(&name.as_str()) {
-            todo.extend((1..one.words.len().min(40)).map(|at| (one.from_word(at), depth + 1)));
+            todo.extend((1..one.words.len().min(40)).map(|at| (one.since_word(at), depth + 1)));
         }
         let runs_text = SHELLS.contains(&name.as_str()) || WRAPPERS.contains(&name.as_str());
         for word in one
@@ -206,7 +206,7 @@ fn without_options(simple: &Simple) -> Option<Simple> {
             _ => break,
         }
     }
-    let mut plain = simple.from_word(at);
+    let mut plain = simple.since_word(at);
     plain.words.insert(0, simple.words.first()?.clone());
     (at > 1).then_some(plain)
 }

@@ -173,9 +173,8 @@ pub(crate) fn changed_by(simple: &Simple) -> Option<Vec<&Arg>> {
     let files = || words.iter().filter(|word| !word.text.starts_with('-')).collect::<Vec<_>>();
     let is_known = match name.text.as_str() {
         "touch" => options("acm"),
-        "mkdir" => options("pv"),
+        "mkdir" | "rmdir" => options("pv"),
         "rm" => options("rfRvi"),
-        "rmdir" => options("pv"),
         "mv" => options("fvin"),
         "cp" => options("rRfvinpa"),
         "sed" => return edited_by_sed(words),

@@ -126,13 +126,11 @@ impl Rulebook {
     /// Decides about a call.
     pub fn judge(&self, question: &Question<'_>, mode: Mode, place: &Place<'_>) -> Judgement {
         let judge = Judge { book: self, mode, place, tool: question.tool };
-        match &question.access.runs {
-            Some(command) => judge.command(command),
-            None => {
-                let (decision, rule, why) = judge.call(question.access);
-                judgement((decision, rule, why), Vec::new())
-            }
+        if let Some(command) = &question.access.runs {
+            return judge.command(command);
         }
+        let (decision, rule, why) = judge.call(question.access);
+        judgement((decision, rule, why), Vec::new())
     }
 
     /// Whether a tool is offered: no rule denies it as a whole.

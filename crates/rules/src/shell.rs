@@ -61,7 +61,7 @@ impl Simple {
     }
 
     /// The command from a word on.
-    pub(crate) fn from_word(&self, at: usize) -> Simple {
+    pub(crate) fn since_word(&self, at: usize) -> Simple {
         let words = self.words.get(at..).unwrap_or_default().to_vec();
         Simple { words, is_nested: true, ..Simple::default() }
     }
@@ -148,8 +148,8 @@ impl Walk<'_> {
                 }
                 Command::ExtendedTest(test, redirects) => {
                     // Its words may contain substitutions.
-                    let text = test.to_string();
-                    if text.contains(['$', '`', '<']) {
+                    let inner = test.to_string();
+                    if inner.contains(['$', '`', '<']) {
                         self.doubt("it contains a test that cannot be judged");
                     }
                     self.redirects(redirects.as_ref());
@@ -171,7 +171,9 @@ impl Walk<'_> {
                 self.list(&clause.condition);
                 self.list(&clause.then);
                 for ElseClause { condition, body } in clause.elses.iter().flatten() {
-                    condition.iter().for_each(|list| self.list(list));
+                    for list in condition {
+                        self.list(list);
+                    }
                     self.list(body);
                 }
             }
@@ -185,7 +187,7 @@ impl Walk<'_> {
                 }
                 // The variable is set to values that a later part may use.
                 self.nested("it contains a loop with a variable", |walk| {
-                    walk.list(&clause.body.list)
+                    walk.list(&clause.body.list);
                 });
             }
             CompoundCommand::BraceGroup(group) => {
@@ -303,12 +305,11 @@ impl Walk<'_> {
     }
 
     fn pieces(&mut self, text: &str, arg: &mut Arg) {
-        match brush_parser::word::parse(text, &ParserOptions::default()) {
-            Ok(pieces) => self.sequence(&pieces, arg, true),
-            Err(_) => {
-                self.doubt("it cannot be parsed");
-                arg.is_unknown = true;
-            }
+        if let Ok(pieces) = brush_parser::word::parse(text, &ParserOptions::default()) {
+            self.sequence(&pieces, arg, true);
+        } else {
+            self.doubt("it cannot be parsed");
+            arg.is_unknown = true;
         }
     }
 

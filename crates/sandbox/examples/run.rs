@@ -1,5 +1,11 @@
 //! Runs a command in the sandbox: the writable folder, then the program and its arguments.
-#![allow(clippy::unwrap_used, clippy::exit, clippy::print_stdout, reason = "an example")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::exit,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example"
+)]
 
 use std::path::PathBuf;
 use std::process::Stdio;

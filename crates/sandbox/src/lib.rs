@@ -6,6 +6,10 @@
 //! must work when a command starts, or the command does not start; nothing is read from the
 //! environment; the second process, and with it everything in its PID namespace, ends when the
 //! writing end of its standard input is closed, however the agent ended.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it reads and writes what the kernel keeps in /proc, and its specification"
+)]
 
 mod spec;
 

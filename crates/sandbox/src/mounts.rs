@@ -155,15 +155,12 @@ fn unescaped(text: &[u8]) -> PathBuf {
     while let Some((first, more)) = rest.split_first() {
         let number = rest.get(1..4).and_then(|digits| std::str::from_utf8(digits).ok());
         let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match number.filter(|_| *first == b'\\') {
-            Some(number) => {
-                bytes.push(number);
-                rest = &rest[4..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = more;
-            }
+        if let Some(number) = number.filter(|_| *first == b'\\') {
+            bytes.push(number);
+            rest = &rest[4..];
+        } else {
+            bytes.push(*first);
+            rest = more;
         }
     }
     OsString::from_vec(bytes).into()

@@ -92,6 +92,7 @@ fn usual_memory() -> u64 {
 
 /// What the kernel enforces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a layer that is there or not")]
 pub struct Layers {
     /// User, mount and PID namespaces: all but the writable folders is read-only, what is hidden is
     /// not there, other processes cannot be seen.

@@ -49,10 +49,10 @@ fn call(wanted: &Wanted) -> Call {
 
 impl Driver {
     /// Decides about a call, or asks somebody.
-    pub(super) fn decide(&mut self, wanted: Wanted, face: &mut dyn Host) -> Carried {
+    pub(super) fn decide(&mut self, wanted: &Wanted, face: &mut dyn Host) -> Carried {
         let id = wanted.id.clone();
         let decided = |ruling| Carried::Next(Input::Decided(id.clone(), ruling));
-        let call = call(&wanted);
+        let call = call(wanted);
         self.calls.insert(id.clone(), (wanted.clone(), call.cancel.clone()));
         // An invalid call needs no permission.
         if let Err(trouble) = self.valid(&call) {
@@ -97,7 +97,8 @@ impl Driver {
         }));
         let access = self.site.tools.find(&call.name).map(|tool| tool.access(call, &self.site));
         let rule = suggestion(&call.name, &access.unwrap_or_default(), judgement);
-        let is_open = judgement.decision == Decision::Ask;
+        // A rule that asks wins over one that allows.
+        let is_open = judgement.decision == Decision::Ask && judgement.rule.is_none();
         face.denied(&call.name, &judgement.why, is_open.then_some(rule.as_str()));
     }
 
@@ -141,7 +142,7 @@ impl Driver {
                 Reply::Allow { .. } => {
                     let id = wanted.id.clone();
                     self.site.outside.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                    self.spawn(wanted);
+                    self.spawn(&wanted);
                     None
                 }
                 Reply::Deny { .. } => Some(Input::Answered(wanted.id, answer)),
@@ -229,12 +230,12 @@ impl Driver {
                 return Carried::Next(Input::Answered(wanted.id, answer));
             }
         }
-        self.spawn(wanted);
+        self.spawn(&wanted);
         Carried::On
     }
 
-    fn spawn(&mut self, wanted: Wanted) {
-        let mut call = call(&wanted);
+    fn spawn(&mut self, wanted: &Wanted) {
+        let mut call = call(wanted);
         if let Some((_, cancel)) = self.calls.get(&wanted.id) {
             call.cancel = cancel.clone();
         }
@@ -285,7 +286,7 @@ fn hinted(mut answer: Answer, may_leave: bool) -> Answer {
     let end =
         if may_leave { "nobody can be asked to run it outside" } else { "it does not run outside" };
     if let tool::Content::Text(text) = &mut answer.content {
-        text.push_str(&format!("\n[sandbox] The sandbox may have made this fail, and {end}."));
+        *text += &format!("\n[sandbox] The sandbox may have made this fail, and {end}.");
     }
     answer
 }

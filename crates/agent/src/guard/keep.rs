@@ -132,7 +132,7 @@ fn leaves(path: &Path) -> Vec<PathBuf> {
 
 fn content(path: &Path) -> Option<Vec<u8>> {
     let found = fs::symlink_metadata(path).ok()?;
-    (found.is_file() && found.len() <= LONGEST).then(|| fs::read(path).ok()).flatten()
+    (found.is_file() && found.len() <= LONGEST).then(|| files::read(path, LONGEST).ok()).flatten()
 }
 
 impl Kept {

@@ -52,14 +52,13 @@ impl Prepared {
         }
         let known =
             site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());
-        let members = match serde_json::from_str::<Value>(input) {
-            Ok(Value::Object(members)) => members,
-            _ => {
-                let is_known =
-                    |name: &&&str| known.as_ref().is_some_and(|known| known.get(**name).is_some());
-                let main = MAIN.iter().find(is_known).copied().unwrap_or("input");
-                Map::from_iter([(main.to_owned(), Value::from(input))])
-            }
+        let members = if let Ok(Value::Object(members)) = serde_json::from_str(input) {
+            members
+        } else {
+            let is_known =
+                |name: &&&str| known.as_ref().is_some_and(|known| known.get(**name).is_some());
+            let main = MAIN.iter().find(is_known).copied().unwrap_or("input");
+            Map::from_iter([(main.to_owned(), Value::from(input))])
         };
         let call = Call {
             id: String::new(),

@@ -122,10 +122,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
 fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
     for one in taken {
         let newline = if text.is_empty() { "" } else { "\n" };
-        text.push_str(&format!(
-            "{newline}[sandbox] {}: it decides what programs do later.",
-            one.in_words()
-        ));
+        *text +=
+            &format!("{newline}[sandbox] {}: it decides what programs do later.", one.in_words());
     }
 }
 

@@ -201,8 +201,8 @@ impl<'a> Judge<'a> {
             let outside = |file: &&&Arg| {
                 let text = file.text.split_once('=').map_or(file.text.as_str(), |(_, value)| value);
                 let text = if file.text.starts_with('-') { text } else { &file.text };
-                let named = Arg { text: text.to_owned(), ..(**file).clone() };
-                !self.is_readable(&self.named(&named, cwd))
+                let word = Arg { text: text.to_owned(), ..(**file).clone() };
+                !self.is_readable(&self.named(&word, cwd))
             };
             return match files.iter().filter(is_path).find(outside) {
                 None => (Decision::Allow, None, "it only reads".to_owned()),

@@ -43,9 +43,6 @@ pub(super) fn start(
     if args.trust {
         add(world, &folders)?;
     }
-    if args.sandbox == SandboxArg::Off {
-        world.out.note("the sandbox is off: commands can do what you can")?;
-    }
     let config = config(world, args, demo, folders)?;
     let prepared = reported(world, |world, notify| config.prepare(world, notify))?;
     let origin = origin(world, args)?;

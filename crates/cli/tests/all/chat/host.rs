@@ -79,8 +79,9 @@ fn every_request_is_answered() {
         json!({"subtype": "initialize", "hooks": null}),
         json!({"subtype": "mcp_status"}),
         json!({"subtype": "interrupt"}),
-        json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
         json!({"subtype": "set_permission_mode", "mode": "plan"}),
+        json!({"subtype": "set_permission_mode", "mode": "odd"}),
+        json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
         json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2_000}),
         json!({"subtype": "odd"}),
     ] {
@@ -151,7 +152,8 @@ fn messages_come_on_lines() {
         vec![text("Second.")],
     ])
     .unwrap();
-    let all: Vec<&str> = FORMAT.into_iter().chain(["--dangerously-skip-permissions"]).collect();
+    let all: Vec<&str> =
+        FORMAT.into_iter().chain(["--dangerously-skip-permissions", "--sandbox", "off"]).collect();
     let mut child = lab.command(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let line = |text: &str| {
