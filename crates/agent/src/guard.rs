@@ -201,7 +201,8 @@ pub fn too_wide(
 }
 
 /// Signs that the kernel has refused something to a command.
-const SIGNS: [&str; 14] = [
+const SIGNS: [&str; 15] = [
+    "Device or resource busy",
     "Read-only file system",
     "Operation not permitted",
     "Permission denied",

@@ -43,7 +43,7 @@ fn found_out(spec: &Spec) -> io::Result<u8> {
     };
     let _ = rustix::process::setsid();
     if layers.namespaces {
-        layers.processes = mounts::own_processes().is_ok();
+        layers.processes = mounts::own_processes(spec.limits.processes).is_ok();
         layers.namespaces = mounts::arrange(spec, layers.processes).is_ok();
     }
     layers.network = layers.network && layers.namespaces && confine::loopback().is_ok();
@@ -61,7 +61,7 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     if layers.namespaces {
         mounts::arrange(spec, layers.processes)?;
         if layers.processes {
-            mounts::own_processes()?;
+            mounts::own_processes(spec.limits.processes)?;
         }
     } else {
         processes::adopt()?;

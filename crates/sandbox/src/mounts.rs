@@ -21,6 +21,8 @@ use crate::Spec;
 
 /// The devices that commands see.
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+/// The kernel accepts no lower limit of processes.
+const LEAST: u64 = 301;
 /// The size of `/dev/shm`.
 const SHARED: &str = "size=1g,mode=1777";
 
@@ -76,11 +78,24 @@ pub(crate) fn arrange(spec: &Spec, has_processes: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// A `/proc` that shows only the processes of this namespace. It is read-only: the user may be
-/// root, and settings of the kernel belong to root.
-pub(crate) fn own_processes() -> io::Result<()> {
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    Ok(mount("proc", "/proc", "proc", flags, None)?)
+/// A `/proc` that shows only the processes of this namespace, of which there can be this many. It
+/// is read-only: the user may be root, and settings of the kernel belong to root.
+pub(crate) fn own_processes(most: u64) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None)?;
+    if counts_by_namespace() {
+        // The limit of processes by user does not hold for root; this one does.
+        let _ = fs::write("/proc/sys/kernel/pid_max", most.max(LEAST).to_string());
+    }
+    Ok(mount_remount("/proc", MountFlags::BIND | MountFlags::RDONLY | flags, "")?)
+}
+
+/// Whether the largest number of a process is a setting of the namespace: since Linux 6.14. Before,
+/// it is that of the machine, and must not be changed.
+fn counts_by_namespace() -> bool {
+    let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = text.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(14))
 }
 
 fn devices(stage: &Path) -> io::Result<()> {
