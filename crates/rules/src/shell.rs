@@ -171,7 +171,7 @@ impl Walk<'_> {
                 self.list(&clause.condition);
                 self.list(&clause.then);
                 for ElseClause { condition, body } in clause.elses.iter().flatten() {
-                    for list in condition {
+                    if let Some(list) = condition {
                         self.list(list);
                     }
                     self.list(body);
