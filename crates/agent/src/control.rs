@@ -1,8 +1,8 @@
 //! Requests from the program that hosts a session, apart from prompts: the control protocol of
 //! Claude Code.
 //!
-//! Every request is answered, an unknown one with an error. Hooks and servers are not supported yet:
-//! a host that relies on them is refused when it says so, and the session ends. A host that
+//! Every request is answered, an unknown one with an error. Hooks and servers are not supported
+//! yet: a host that relies on them is refused when it says so, and the session ends. A host that
 //! continued would rely on hooks that are never called. In the other direction a host is asked
 //! whether calls may run ([`question`]), and answers ([`reply`]).
 

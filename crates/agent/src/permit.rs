@@ -78,8 +78,8 @@ impl Permit {
 fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let folders: Vec<PathBuf> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
-    // Files that tools stored aside belong to the session. A link in their place leads elsewhere and
-    // is not followed.
+    // Files that tools stored aside belong to the session. A link in their place leads elsewhere
+    // and is not followed.
     let mut readable = vec![real(&site.shells.folder)];
     if site.is_own_folder {
         readable.push(real(&site.folder).join("tool-results"));

@@ -2,10 +2,10 @@
 //! (`data/tools.json`).
 //!
 //! Each stands behind the trait [`Tool`] in a [`Registry`]; nothing else looks at their names. A
-//! tool says what a call would read, change, run and reach ([`Tool::access`]), gets a [`Call`] and the [`Site`] where it works, and returns an [`Answer`] or a
-//! [`Trouble`]. Invariants: a tool never panics and never waits for a person; what it tells the
-//! model is bounded, and what is cut off is on disk; nothing is changed before a copy was made
-//! (`Site::backups`).
+//! tool says what a call would read, change, run and reach ([`Tool::access`]), gets a [`Call`] and
+//! the [`Site`] where it works, and returns an [`Answer`] or a [`Trouble`]. Invariants: a tool
+//! never panics and never waits for a person; what it tells the model is bounded, and what is cut
+//! off is on disk; nothing is changed before a copy was made (`Site::backups`).
 
 mod bash;
 mod edit;

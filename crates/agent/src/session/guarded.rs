@@ -1,7 +1,7 @@
 //! What holds the commands of a session: what the user and settings want, as far as the kernel can.
 //!
-//! Invariants: a sandbox that is wanted is never silently missing; settings that restrict count from
-//! every source, those that grant only from the user and the administrator.
+//! Invariants: a sandbox that is wanted is never silently missing; settings that restrict count
+//! from every source, those that grant only from the user and the administrator.
 
 use std::path::PathBuf;
 

@@ -31,8 +31,8 @@ use crate::world::World;
 /// Commands run in a sandbox: they write only in the session's folders, see no keys and tokens, and
 /// have no network (docs/sandbox.md). Until you trust a folder (`--trust`), its
 /// `.claude/settings.json` and `.claude/settings.local.json` can forbid but not allow, and git does
-/// not run there. A setting that restricts and cannot be honoured here (hooks that can refuse, rules
-/// that cannot be parsed) ends the run with exit code 2.
+/// not run there. A setting that restricts and cannot be honoured here (hooks that can refuse,
+/// rules that cannot be parsed) ends the run with exit code 2.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags, named as in Claude Code")]
 pub(crate) struct ChatArgs {
@@ -123,7 +123,8 @@ pub(crate) struct ChatArgs {
     /// example `memory=16g`
     #[arg(long, value_name = "NAME=NUMBER", num_args = 1..)]
     sandbox_limit: Vec<String>,
-    /// Say what would be decided about a command, or the input of another tool, and why; run nothing
+    /// Say what would be decided about a command, or the input of another tool, and why; run
+    /// nothing
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     explain: Option<String>,
     /// With `--explain`: the tool
