@@ -1,12 +1,17 @@
 //! Requests from the program that hosts a session, apart from prompts: the control protocol of
 //! Claude Code.
 //!
-//! Every request is answered, an unknown one with an error. Rules, hooks and servers are not
-//! supported yet: a host that relies on them is refused when it says so, and the session ends. A
-//! host that continued would rely on hooks that are never called.
+//! Every request is answered, an unknown one with an error. Hooks and servers are not supported
+//! yet: a host that relies on them is refused when it says so, and the session ends. A host that
+//! continued would rely on hooks that are never called. In the other direction a host is asked
+//! whether calls may run ([`question`]), and answers ([`reply`]).
 
+use std::path::Path;
+
+use rules::{Kind, Rule};
 use serde_json::{Map, Value, json};
 
+use crate::host::Asked;
 use crate::model;
 use crate::permit::{Bypass, Mode};
 
@@ -132,6 +137,117 @@ fn initialized() -> Value {
     json!({
         "commands": [], "output_style": "default", "available_output_styles": ["default"],
         "models": models.collect::<Vec<_>>(), "account": {}, "pid": std::process::id(),
+    })
+}
+
+/// The question whether a call may run, as an event.
+pub fn question(asked: &Asked) -> Value {
+    let mut suggestions = Vec::new();
+    if let Some(rule) = &asked.rule {
+        let (tool, content) = rule.split_once('(').unwrap_or((rule, ""));
+        let mut one = json!({"toolName": tool});
+        if let Some(content) = content.strip_suffix(')') {
+            one["ruleContent"] = content.into();
+        }
+        suggestions.push(json!({
+            "type": "addRules", "rules": [one], "behavior": "allow", "destination": "session",
+        }));
+    }
+    let mut input = asked.input.clone();
+    if asked.is_outside {
+        input["dangerouslyDisableSandbox"] = true.into();
+    }
+    let mut request = json!({
+        "subtype": "can_use_tool", "tool_name": asked.tool, "input": input,
+        "permission_suggestions": suggestions, "decision_reason": asked.why, "tool_use_id": asked.call,
+    });
+    if let Some(path) = &asked.path {
+        request["blocked_path"] = path.as_str().into();
+    }
+    json!({"type": "control_request", "request_id": asked.request, "request": request})
+}
+
+/// A host's answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The call may run.
+    Allow {
+        /// With this input, if it is another one.
+        input: Option<Value>,
+        /// What is different from now on.
+        updates: Vec<Value>,
+    },
+    /// The call may not run.
+    Deny {
+        /// What the model is told.
+        message: String,
+        /// Whether the turn ends.
+        is_interrupt: bool,
+    },
+}
+
+/// Reads a host's answer. What is not understood is a refusal.
+pub fn reply(response: &Value) -> Reply {
+    let body = &response["response"];
+    let is_success = response["subtype"] == "success";
+    if is_success && body["behavior"] == "allow" {
+        let input =
+            body.get("updatedInput").filter(|input| input.is_object()).cloned().map(|mut input| {
+                if let Some(members) = input.as_object_mut() {
+                    members.shift_remove("dangerouslyDisableSandbox");
+                }
+                input
+            });
+        let updates = body["updatedPermissions"].as_array().cloned().unwrap_or_default();
+        return Reply::Allow { input, updates };
+    }
+    let text =
+        body["message"].as_str().or(response["error"].as_str()).filter(|text| !text.is_empty());
+    let message = text.unwrap_or("This was not permitted.").to_owned();
+    Reply::Deny { message, is_interrupt: is_success && body["interrupt"] == true }
+}
+
+/// What a host wants to be different from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// Another mode.
+    Mode(Mode),
+    /// Other rules.
+    Rules {
+        /// Rules that are added.
+        add: Vec<Rule>,
+        /// Rules that are removed, as users write them.
+        remove: Vec<String>,
+    },
+}
+
+/// Reads what a host wants to be different; None if it is not understood, or not possible. It holds
+/// for the session.
+pub fn updated(update: &Value, root: &Path, bypass: Bypass) -> Option<Update> {
+    let kind = update["type"].as_str()?;
+    if kind == "setMode" {
+        let mode = Mode::named(update["mode"].as_str()?)?;
+        let is_possible = mode != Mode::Bypass || bypass == Bypass::Offered;
+        return is_possible.then_some(Update::Mode(mode));
+    }
+    let behavior = match update["behavior"].as_str()? {
+        "allow" => Kind::Allow,
+        "ask" => Kind::Ask,
+        "deny" => Kind::Deny,
+        _ => return None,
+    };
+    let text = |rule: &Value| {
+        let tool = rule["toolName"].as_str()?;
+        let content = rule["ruleContent"].as_str().filter(|content| !content.is_empty());
+        Some(content.map_or(tool.to_owned(), |content| format!("{tool}({content})")))
+    };
+    let texts: Vec<String> = update["rules"].as_array()?.iter().filter_map(text).collect();
+    let parse = |text: &String| Rule::parse(text, behavior, "the host", root.to_owned()).ok();
+    let rules = texts.iter().filter_map(parse).collect();
+    Some(match kind {
+        "addRules" => Update::Rules { add: rules, remove: Vec::new() },
+        "removeRules" => Update::Rules { add: Vec::new(), remove: texts },
+        _ => return None,
     })
 }
 

@@ -4,6 +4,8 @@
 //! Invariants: an event of an answer or a wait that was given up is dropped (it has an old number);
 //! once something could not be recorded, nothing more is done.
 
+mod decide;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender};
@@ -11,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::ambient::Ambient;
 use crate::api::Model;
@@ -24,7 +26,7 @@ use crate::permit::Permit;
 use crate::reader::{Hearing, listen};
 use crate::record::{Recorder, Snapshot};
 use crate::tally::Tally;
-use crate::tool::{self, Call, Cancel, Site, Trouble};
+use crate::tool::{self, Cancel, Site};
 use crate::turn::{Effect, Entry, Input, Outcome, Prompt, Turn, Wanted};
 
 pub use crate::inbox::{Event, Said};
@@ -74,6 +76,8 @@ pub struct Driver {
     /// The answer that is being received.
     hearing: Hearing,
     prompt: Option<String>,
+    /// What was asked and not answered yet.
+    questions: decide::Questions,
     /// The model of the next turn, if it is another one.
     next_model: Option<String>,
     count: Tally,
@@ -114,6 +118,7 @@ impl Driver {
             calls: HashMap::new(),
             hearing: Hearing::default(),
             prompt: None,
+            questions: decide::Questions::default(),
             next_model: None,
             count: Tally::default(),
             end: None,
@@ -211,7 +216,14 @@ impl Driver {
                     continue;
                 }
                 Event::Of(..) | Event::Event(..) => continue,
-                Event::Answered(call, answer) => Input::Answered(call, answer),
+                Event::Answered(call, answer) => match self.answered(call, answer, face) {
+                    Some(input) => input,
+                    None => continue,
+                },
+                Event::Reply(reply) => match self.replied(&reply, face) {
+                    Some(input) => input,
+                    None => continue,
+                },
                 Event::Progress(call, progress, number) => {
                     if self.calls.contains_key(&call)
                         && let Err(error) = self.recorder.progress(&call, &progress, number)
@@ -287,10 +299,7 @@ impl Driver {
     fn control(&mut self, line: &Value, face: &mut dyn Host) -> Wish {
         let (wish, answer) = control::asked(&line["request"], self.permit.bypass);
         match &wish {
-            Wish::Mode(mode) => {
-                self.permit.mode = *mode;
-                self.recorder.set_mode(mode.name());
-            }
+            Wish::Mode(mode) => self.set_mode(*mode, face),
             Wish::Model(model) => self.next_model = Some(model.clone()),
             Wish::Thinking(tokens) => {
                 self.asking.thinking = model::thinking_tokens(*tokens, self.asking.max_tokens);
@@ -357,6 +366,7 @@ impl Driver {
                     let _ = notes.send(Event::Of(number, Input::Waited));
                 });
             }
+            Effect::Decide(wanted) => return self.decide(&wanted, face),
             Effect::Run(wanted) => return self.start(wanted),
             Effect::Stop => {
                 self.number += 1;
@@ -365,6 +375,9 @@ impl Driver {
                     cancel.set();
                 }
                 self.calls.clear();
+                for id in self.questions.withdraw() {
+                    face.withdraw(&id);
+                }
             }
             Effect::Done(outcome) => return Carried::Done(outcome),
         }
@@ -434,42 +447,6 @@ impl Driver {
                 let _ = notes.send(Event::Of(number, Input::Failed(error, chance)));
             }
         });
-    }
-
-    fn start(&mut self, wanted: Wanted) -> Carried {
-        let cancel = Cancel::default();
-        let input: Map<String, Value> = serde_json::from_str(&wanted.input).unwrap_or_default();
-        let (id, name) = (wanted.id.clone(), wanted.name.clone());
-        let call = Call { id: id.clone(), name, input, cancel: cancel.clone() };
-        self.calls.insert(id.clone(), (wanted, cancel));
-        // An invalid call needs no permission.
-        let is_offered = self.permit.offers(&call.name);
-        let checked =
-            if is_offered { tool::checked(&call) } else { Err(tool::unknown(&call.name)) };
-        if let Err(trouble) = checked {
-            return Carried::Next(self.refused(id, trouble));
-        }
-        if let Err(trouble) = self.permit.check(&call, &self.site) {
-            let mut input = Value::Object(call.input);
-            self.site.secrets.clean_value(&mut input);
-            self.count.denials.push(serde_json::json!({
-                "tool_name": call.name, "tool_use_id": call.id, "tool_input": input,
-            }));
-            return Carried::Next(self.refused(id, trouble));
-        }
-        let (site, notes) = (self.site.clone(), self.notes.clone());
-        thread::spawn(move || {
-            let answer = tool::run(&call, &site);
-            let _ = notes.send(Event::Answered(id, answer));
-        });
-        Carried::On
-    }
-
-    /// The result of a call that does not run.
-    fn refused(&self, id: String, trouble: Trouble) -> Input {
-        let mut answer = trouble.answer();
-        self.site.secrets.clean(&mut answer);
-        Input::Answered(id, answer)
     }
 
     fn finish(&mut self, outcome: Outcome, face: &mut dyn Host) -> u8 {

@@ -50,6 +50,47 @@ pub trait Host {
     fn finish(&mut self);
     /// Whether the output is no longer read.
     fn is_gone(&self) -> bool;
+    /// Asks whether a call may run. Returns whether anybody is asked; the answer comes as an event.
+    fn ask(&mut self, _: &Asked) -> bool {
+        false
+    }
+    /// A question is not asked any more.
+    fn withdraw(&mut self, _: &str) {}
+    /// A call does not run; why, and the rule that would allow it.
+    fn denied(&mut self, _tool: &str, _why: &str, _rule: Option<&str>) {}
+    /// Something that a user should know.
+    fn notice(&mut self, _: &str) {}
+}
+
+/// A question whether a call may run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The id of the request.
+    pub request: String,
+    /// The id of the call.
+    pub call: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The input of the call.
+    pub input: Value,
+    /// Why it is asked.
+    pub why: String,
+    /// The file that it is about.
+    pub path: Option<String>,
+    /// The rule that would allow it.
+    pub rule: Option<String>,
+    /// Whether it is about running outside the sandbox.
+    pub is_outside: bool,
+}
+
+/// Who is asked whether calls may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asking {
+    /// Nobody: what would be a question is refused.
+    #[default]
+    Nobody,
+    /// The program that hosts the session, by control requests.
+    Host,
 }
 
 /// The outcome of a turn.
@@ -134,6 +175,8 @@ pub struct Init {
     pub tools: Vec<String>,
     /// The source of the API key.
     pub key: &'static str,
+    /// Whether commands run in a sandbox, and in how much of one.
+    pub sandbox: &'static str,
 }
 
 /// A host without a user interface, for programs.
@@ -148,6 +191,8 @@ pub struct Headless {
     result: Option<String>,
     /// Whether the output is no longer read.
     is_closed: bool,
+    /// Who is asked.
+    asking: Asking,
 }
 
 impl std::fmt::Debug for Headless {
@@ -198,6 +243,7 @@ struct Result<'a> {
     #[serde(rename = "modelUsage")]
     model_usage: BTreeMap<&'a str, Value>,
     permission_denials: &'a [Value],
+    sandbox: &'static str,
     uuid: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<Vec<String>>,
@@ -211,7 +257,22 @@ impl Headless {
         out: Box<dyn Write>,
         nature: Arc<dyn Ambient>,
     ) -> Headless {
-        Headless { format, init, out, nature, events: Vec::new(), result: None, is_closed: false }
+        Headless {
+            format,
+            init,
+            out,
+            nature,
+            events: Vec::new(),
+            result: None,
+            is_closed: false,
+            asking: Asking::Nobody,
+        }
+    }
+
+    /// Asks somebody.
+    #[must_use]
+    pub fn asking(self, asking: Asking) -> Headless {
+        Headless { asking, ..self }
     }
 
     fn line(&mut self, text: &str) {
@@ -259,7 +320,7 @@ impl Host for Headless {
             "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
             "model": model, "permissionMode": mode.name(), "slash_commands": [], "apiKeySource": init.key,
             "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": [], "skills": [], "plugins": [],
-            "uuid": self.nature.id(), "fast_mode_state": "off",
+            "uuid": self.nature.id(), "fast_mode_state": "off", "sandbox": init.sandbox,
         });
         self.tell(&event);
     }
@@ -347,6 +408,31 @@ impl Host for Headless {
         self.is_closed
     }
 
+    fn ask(&mut self, asked: &Asked) -> bool {
+        if self.asking == Asking::Nobody || !matches!(self.format, Format::Stream { .. }) {
+            return false;
+        }
+        self.tell(&crate::control::question(asked));
+        true
+    }
+
+    fn withdraw(&mut self, id: &str) {
+        self.tell(&json!({"type": "control_cancel_request", "request_id": id}));
+    }
+
+    fn denied(&mut self, tool: &str, why: &str, rule: Option<&str>) {
+        let way = rule
+            .map_or(String::new(), |rule| format!("; `--allowedTools '{rule}'` would allow it"));
+        self.notice(&format!("{tool} was refused: {why}{way}"));
+    }
+
+    fn notice(&mut self, text: &str) {
+        // What the model wrote must not steer a terminal. If stderr cannot be written, there is no
+        // other place to report to.
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = writeln!(io::stderr(), "note: {text}");
+    }
+
     fn finish(&mut self) {
         if let Format::Json { all: true } = self.format {
             self.result = Some(format!("[{}]", std::mem::take(&mut self.events).join(",")));
@@ -395,6 +481,7 @@ impl Host for Headless {
                 .map(|(model, usage)| (model.as_str(), of_model(model, *usage)))
                 .collect(),
             permission_denials: &summary.denials,
+            sandbox: self.init.sandbox,
             uuid,
             errors,
         };

@@ -21,6 +21,8 @@ pub enum Event {
     Say(Said),
     /// A request of the host: a line of the control protocol.
     Control(Value),
+    /// An answer of the host: a line of the control protocol.
+    Reply(Value),
     /// The program is to end: the turn is stopped, with this exit code.
     End(u8),
     /// There will be no more prompts.

@@ -16,6 +16,7 @@ mod dialect;
 pub mod drive;
 pub mod freshness;
 mod git;
+pub mod guard;
 pub mod host;
 mod inbox;
 pub mod log;

@@ -1,53 +1,26 @@
-//! What a session may do without asking. If the user cannot be asked, what would need a question is
-//! refused.
+//! What a session may do, and in what words that is said.
 //!
-//! Decided by mode and by tool name; rules about commands and paths will be added here. Invariant:
-//! a tool that was switched off is neither offered nor run, in any mode.
+//! The rules themselves are in the crate `rules`; here they meet the tools and folders of a
+//! session. Invariant: a tool that was switched off is neither offered nor run, in any mode.
 
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+pub use rules::Mode;
+use rules::{Access, Judgement, Place, Question, Rulebook};
 
 use crate::sensitive::is_sensitive;
-use crate::tool::{Call, Site, Trouble, glob, text};
-
-/// How much is allowed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Reading in the session's folders.
-    #[default]
-    Default,
-    /// Also changing files there.
-    AcceptEdits,
-    /// Everything.
-    Bypass,
-}
-
-impl Mode {
-    /// The name of the mode in Claude Code.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Default => "default",
-            Mode::AcceptEdits => "acceptEdits",
-            Mode::Bypass => "bypassPermissions",
-        }
-    }
-
-    /// The mode with this name.
-    pub fn named(name: &str) -> Option<Mode> {
-        [Mode::Default, Mode::AcceptEdits, Mode::Bypass]
-            .into_iter()
-            .find(|mode| mode.name() == name)
-    }
-}
+use crate::tool::{Call, Site, Trouble};
 
 /// What is allowed in a session.
 #[derive(Clone, Debug, Default)]
 pub struct Permit {
     /// The permission mode.
     pub mode: Mode,
-    /// Tools that may do anything.
-    pub allowed: Vec<String>,
-    /// Tools that are switched off.
-    pub refused: Vec<String>,
+    /// The rules.
+    pub book: Rulebook,
+    /// Whether commands in a sandbox that holds need no question, in every mode.
+    pub allows_sandboxed: bool,
     /// Whether a host may have everything permitted later.
     pub bypass: Bypass,
 }
@@ -67,63 +40,100 @@ pub enum Bypass {
 impl Permit {
     /// Whether a tool is offered at all.
     pub fn offers(&self, tool: &str) -> bool {
-        !self.refused.iter().any(|refused| refused == tool)
+        self.book.offers(tool)
     }
 
-    /// Whether a call may run; if not, the message for the model.
-    pub(crate) fn check(&self, call: &Call, site: &Site) -> Result<(), Trouble> {
-        let is_there = crate::tool::all().iter().any(|tool| tool.name == call.name);
-        if !is_there || !self.offers(&call.name) {
-            return Err(crate::tool::unknown(&call.name));
-        }
-        if self.mode == Mode::Bypass || self.allowed.contains(&call.name) {
-            return Ok(());
-        }
-        let path = |name: &str| site.path(text(call, name));
-        let (is_allowed, what) = match call.name.as_str() {
-            "TodoWrite" | "TaskOutput" | "TaskStop" => return Ok(()),
-            "Read" => Permit::reads(&path("file_path"), site),
-            "Glob" => Permit::reads(&glob::folder(call, site), site),
-            "Grep" => Permit::reads(&path("path"), site),
-            "Write" | "Edit" => self.writes(&path("file_path"), site),
-            "NotebookEdit" => self.writes(&path("notebook_path"), site),
-            _ => (false, String::new()),
+    /// Decides about a call, by rules and mode.
+    pub fn judge(&self, call: &Call, site: &Site) -> Judgement {
+        let access = site.tools.find(&call.name).map(|tool| tool.access(call, site));
+        self.judge_access(&call.name, &access.unwrap_or_default(), site)
+    }
+
+    /// Decides about what a tool would do.
+    pub fn judge_access(&self, tool: &str, access: &Access, site: &Site) -> Judgement {
+        let has_sandbox = site.guard.as_ref().is_some_and(crate::guard::Guard::holds);
+        let mode = match self.mode {
+            Mode::Auto if !has_sandbox => Mode::Default,
+            mode => mode,
         };
-        if is_allowed {
-            return Ok(());
-        }
-        let what = if what.is_empty() { String::new() } else { format!(" on {what}") };
-        Err(Trouble::failed(format!(
-            "{} was not permitted{what}: this session may not do it without asking, and nobody can be asked.",
-            call.name
-        )))
+        let is_free = has_sandbox && (mode == Mode::Auto || self.allows_sandboxed);
+        let book = Rulebook { rules: self.book.rules.clone(), allows_sandboxed: is_free };
+        with_place(site, |place| book.judge(&Question { tool, access }, mode, place))
     }
 
-    fn reads(path: &Path, site: &Site) -> (bool, String) {
-        let found = real(path);
-        // Files that tools stored aside belong to the session. A link in their place leads
-        // elsewhere and is not followed.
-        let mut aside = vec![real(&site.shells.folder)];
-        if site.is_own_folder {
-            aside.push(real(&site.folder).join("tool-results"));
-        }
-        let is_allowed = below(&found, site).is_some()
-            || aside.into_iter().any(|folder| found.starts_with(folder));
-        (is_allowed, path.display().to_string())
+    /// Why a call does not run, in words for the model.
+    pub(crate) fn refusal(call: &Call, judgement: &Judgement) -> Trouble {
+        let why = &judgement.why;
+        Trouble::failed(match judgement.decision {
+            rules::Decision::Deny => format!("{} was not permitted: {why}.", call.name),
+            _ => format!(
+                "{} was not permitted: {why}. This needs a question, and nobody can be asked.",
+                call.name
+            ),
+        })
     }
+}
 
-    fn writes(&self, path: &Path, site: &Site) -> (bool, String) {
-        // A link may have a harmless name, or lead from a sensitive name to a harmless one.
-        let home = site.home.as_deref().map(real);
-        let is_plain = |(folder, rest): (PathBuf, PathBuf)| {
-            !is_sensitive(&folder, &rest, site.home.as_deref())
-                && !is_sensitive(&folder, &rest, home.as_deref())
-        };
-        let is_allowed = self.mode == Mode::AcceptEdits
-            && below(&real(path), site).is_some_and(is_plain)
-            && below(path, site).is_none_or(is_plain);
-        (is_allowed, path.display().to_string())
+/// Where a session works, for rules.
+fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
+    let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let folders: Vec<PathBuf> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
+    // Files that tools stored aside belong to the session. A link in their place leads elsewhere
+    // and is not followed.
+    let mut readable = vec![real(&site.shells.folder)];
+    if site.is_own_folder {
+        readable.push(real(&site.folder).join("tool-results"));
     }
+    readable.retain(|folder| real(folder) == *folder);
+    let home = site.home.as_deref().map(real);
+    let sensitive = |path: &Path| {
+        below(path, site).is_some_and(|(folder, rest)| {
+            is_sensitive(&folder, &rest, site.home.as_deref())
+                || is_sensitive(&folder, &rest, home.as_deref())
+        })
+    };
+    judge(&Place {
+        cwd: &cwd,
+        root: &site.root,
+        folders: &folders,
+        readable: &readable,
+        home: site.home.as_deref(),
+        real: &real,
+        is_sensitive: &sensitive,
+        has_other_names: &has_other_names,
+    })
+}
+
+/// The rule that would have allowed a call.
+pub(crate) fn suggestion(tool: &str, access: &Access, judgement: &Judgement) -> String {
+    if judgement.why.ends_with(rules::UNDECIDED) {
+        return tool.to_owned();
+    }
+    let first = judgement.parts.iter().find(|part| part.decision != rules::Decision::Allow);
+    if let Some(part) = first.or(judgement.parts.first()) {
+        let is_word =
+            |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:".contains(c));
+        let words: Vec<&str> = part.text.split(' ').take(2).take_while(is_word).collect();
+        if !words.is_empty() {
+            return format!("{tool}({}:*)", words.join(" "));
+        }
+    }
+    match (access.reads.first(), access.reaches.first()) {
+        (Some(path), _) if tool == "Read" => format!("Read(/{})", path.display()),
+        (_, Some(host)) => format!("{tool}(domain:{host})"),
+        _ => tool.to_owned(),
+    }
+}
+
+#[cfg(unix)]
+fn has_other_names(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
+#[cfg(not(unix))]
+fn has_other_names(_: &Path) -> bool {
+    false
 }
 
 /// The innermost of the session's folders that contains a path, and the path below it; None if no

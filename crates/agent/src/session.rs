@@ -13,6 +13,8 @@
 mod config;
 mod endpoint;
 mod error;
+mod explain;
+mod guarded;
 mod kept;
 mod layers;
 mod permits;
@@ -22,8 +24,8 @@ mod start;
 mod trusted;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
 
 use tempfile::TempDir;
 
@@ -32,17 +34,20 @@ use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::context::LeftOut;
 use crate::drive::{Asking, Driver, Event};
+use crate::guard::SandboxWish;
 use crate::host::Init;
 use crate::log::Log;
 use crate::model;
 use crate::permit::Permit;
 use crate::record::{Pending, Recorder};
 use crate::resume::Resumed;
-use crate::tool::{self, Site, Tool};
+use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
 pub use config::{Continues, Folders, Keeping, ModelSource, SessionConfig};
 pub use error::FileError;
+pub use explain::Explained;
+pub use guarded::{GuardError, SandboxWishes};
 pub use layers::{SettingsError, SettingsWishes, managed_settings};
 pub use permits::{BypassWish, PermitError, PermitWishes, RootRule};
 pub use place::{Origin, PlaceError, SessionPlace};
@@ -84,6 +89,8 @@ pub struct Parts {
     pub max_turns: Option<u32>,
     /// What tools may do.
     pub permit: Permit,
+    /// How much of a sandbox there is.
+    pub sandbox: SandboxWish,
 }
 
 impl Parts {
@@ -100,7 +107,7 @@ impl Parts {
             max_tokens: model::output_tokens(name),
             thinking: None,
             system: Vec::new(),
-            tools: offered(&permit).map(Tool::json).collect(),
+            tools: offered(&Registry::built_in(), &permit).map(|tool| tool.spec().json()).collect(),
             reminder: String::new(),
             news: None,
             kept: None,
@@ -118,6 +125,7 @@ impl Parts {
             retry: Retry::default(),
             max_turns: None,
             permit,
+            sandbox: SandboxWish::Off,
         }
     }
 }
@@ -131,12 +139,14 @@ impl Session {
         let init = Init {
             session: parts.id.clone(),
             cwd: cwd.display().to_string(),
-            tools: offered(&permit).map(|tool| tool.name.clone()).collect(),
+            tools: offered(&site.tools, &permit).map(|tool| tool.spec().name.clone()).collect(),
             key: parts.key_source,
+            sandbox: parts.sandbox.name(),
         };
         let mut point = resumed.point;
         point.pending.extend(parts.title.map(Pending::Title));
         let mode = permit.mode.name();
+        *site.mode.lock().unwrap_or_else(PoisonError::into_inner) = permit.mode;
         let recorder = Recorder::new(nature.clone(), parts.log, &parts.id, cwd, mode, point);
         for (path, print) in &resumed.seen {
             site.seen.restore(&cwd.join(path), *print);
@@ -151,8 +161,8 @@ impl Session {
 }
 
 /// The tools that a session may use.
-fn offered(permit: &Permit) -> impl Iterator<Item = &'static Tool> {
-    tool::all().iter().filter(|tool| permit.offers(&tool.name))
+fn offered<'a>(tools: &'a Registry, permit: &'a Permit) -> impl Iterator<Item = &'a Arc<dyn Tool>> {
+    tools.iter().filter(|tool| permit.offers(&tool.spec().name) && tool.is_offered(permit.mode))
 }
 
 /// What a user should know about a session that is about to begin.
@@ -162,6 +172,8 @@ pub enum Notice {
     NothingTrusted(TrustError),
     /// A message about settings, in words.
     Settings(String),
+    /// What the sandbox does not enforce here.
+    Gaps(Vec<sandbox::Gap>),
     /// The session could not be locked, so another process could write to it, too.
     Unlocked(workshop::Error),
     /// Something about a repair.

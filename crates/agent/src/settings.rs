@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use rules::{Kind, Rule};
 use serde_json::{Map, Value};
 
-use crate::tool;
 use crate::trust::Trust;
 
 /// Who wrote settings, from lowest to highest precedence.
@@ -47,15 +47,8 @@ pub struct Layer {
     pub name: String,
     /// The JSON text.
     pub text: String,
-}
-
-/// A tool that a rule is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// The name of the tool.
-    pub tool: String,
-    /// Who wrote the rule.
-    pub source: Source,
+    /// Where paths in its rules start that begin with `/`.
+    pub root: PathBuf,
 }
 
 /// A setting that restricts and cannot be honoured.
@@ -86,12 +79,13 @@ pub struct Settings {
     pub model: Option<String>,
     /// The name of the permission mode.
     pub mode: Option<String>,
-    /// Tools that may do anything.
-    pub allowed: Vec<Rule>,
-    /// Tools that are switched off.
-    pub refused: Vec<Rule>,
-    /// Tools that need a question to the user.
-    pub asked: Vec<Rule>,
+    /// Rules about calls, and who wrote them.
+    pub rules: Vec<(Source, Rule)>,
+    /// What is said about the sandbox.
+    pub sandbox: SandboxSettings,
+    /// Where each value comes from that only one source decides: the key, the value, the settings'
+    /// name.
+    pub origins: Vec<(String, Value, String)>,
     /// Additional folders that the session may work in.
     pub folders: Vec<PathBuf>,
     /// Variables, for the client itself and for commands.
@@ -110,10 +104,34 @@ pub struct Settings {
     pub notes: Vec<String>,
 }
 
+/// What settings say about the sandbox; lists are joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are settings, named as in Claude Code")]
+pub struct SandboxSettings {
+    /// Whether a session needs all of it.
+    pub is_required: bool,
+    /// Whether commands in it need no question.
+    pub allows_commands: bool,
+    /// Whether commands are never offered outside.
+    pub is_closed: bool,
+    /// What commands may write in addition.
+    pub writable: Vec<PathBuf>,
+    /// What they may not write.
+    pub protected: Vec<PathBuf>,
+    /// What they may not read.
+    pub hidden: Vec<PathBuf>,
+    /// Variables that they do not see.
+    pub variables: Vec<String>,
+    /// Whether they may use sockets of other programs.
+    pub all_sockets: bool,
+    /// Whether the network is on or off in every mode.
+    pub network: Option<bool>,
+}
+
 /// Hooks that can refuse what the model or the user wants.
 const REFUSING: [&str; 3] = ["PreToolUse", "PermissionRequest", "UserPromptSubmit"];
 /// Keys that are accepted only from sources that may grant.
-const GRANTING: [&str; 7] = [
+const GRANTING: [&str; 10] = [
     "model",
     "permissions.allow",
     "permissions.defaultMode",
@@ -121,6 +139,9 @@ const GRANTING: [&str; 7] = [
     "env",
     "apiKeyHelper",
     "disableAllHooks",
+    "sandbox.autoAllowBashIfSandboxed",
+    "sandbox.excludedCommands",
+    "sandbox.filesystem.allowWrite",
 ];
 
 impl Settings {
@@ -166,8 +187,6 @@ struct Reader {
     /// The highest source that switches hooks off.
     no_hooks: Option<Source>,
     only_managed_hooks: bool,
-    /// The number of rules that would allow some commands or paths.
-    narrow: usize,
 }
 
 impl Reader {
@@ -222,10 +241,7 @@ impl Reader {
         if says_anything(member(members, key)) {
             self.settings.no_bypass = Some(layer.name.clone());
         }
-        if says_anything(member(members, "sandbox.enabled")) {
-            let why = "there is no sandbox here yet".to_owned();
-            self.stop(layer, "sandbox.enabled", why);
-        }
+        self.sandbox_limits(layer, members);
         if says_anything(member(members, "availableModels")) {
             let why = "models are not held to a list here yet".to_owned();
             self.stop(layer, "availableModels", why);
@@ -256,28 +272,83 @@ impl Reader {
                 self.stop(layer, &key, format!("`{one}` is no rule"));
                 continue;
             };
-            let (name, content) = match parse(text) {
-                Ok(rule) => rule,
+            let kind = if kind == "deny" { Kind::Deny } else { Kind::Ask };
+            match Rule::parse(text, kind, &layer.name, layer.root.clone()) {
+                Ok(rule) => self.settings.rules.push((layer.source, rule)),
                 Err(why) => {
                     self.stop(layer, &key, format!("the rule `{text}` is not understood: {why}"));
-                    continue;
                 }
-            };
-            let tools = reach(name, content);
-            if content.is_some() {
-                self.settings.notes.push(format!(
-                    "the {kind} rule `{text}` is not understood yet: {} switched off",
-                    match &tools[..] {
-                        [tool] => format!("{tool} is"),
-                        tools => format!("{} are", tools.join(", ")),
-                    }
-                ));
             }
-            let rules = tools.into_iter().map(|tool| Rule { tool, source: layer.source });
-            match kind {
-                "deny" => self.settings.refused.extend(rules),
-                _ => self.settings.asked.extend(rules),
+        }
+    }
+
+    /// What is said about the sandbox and accepted from every source: it restricts.
+    fn sandbox_limits(&mut self, layer: &Layer, members: &Map<String, Value>) {
+        let value = |key: &str| member(members, key);
+        let paths =
+            |key: &str| texts(value(key)).map(|path| layer.root.join(path)).collect::<Vec<_>>();
+        for key in ["sandbox.filesystem", "sandbox.network", "sandbox.credentials"] {
+            if value(key).as_object().is_none() && says_anything(value(key)) {
+                self.stop(layer, key, "it is no object".to_owned());
             }
+        }
+        for key in ["sandbox.enabled", "sandbox.failIfUnavailable"] {
+            if !value(key).is_null() && !value(key).is_boolean() {
+                self.stop(layer, key, "it is neither true nor false".to_owned());
+            }
+        }
+        let sandbox = &mut self.settings.sandbox;
+        sandbox.is_required |= value("sandbox.failIfUnavailable") == true;
+        sandbox.is_closed |= value("sandbox.allowUnsandboxedCommands") == &Value::Bool(false);
+        sandbox.protected.extend(paths("sandbox.filesystem.denyWrite"));
+        sandbox.hidden.extend(paths("sandbox.filesystem.denyRead"));
+        sandbox.hidden.extend(paths("sandbox.credentials.files"));
+        sandbox.variables.extend(texts(value("sandbox.credentials.envVars")).map(str::to_owned));
+        let domains: Vec<&str> = texts(value("sandbox.network.allowedDomains")).collect();
+        let refused = says_anything(value("sandbox.network.deniedDomains"));
+        if refused || (!domains.is_empty() && !domains.contains(&"*")) {
+            sandbox.network = Some(false);
+            self.settings.notes.push(format!(
+                "`{}`: commands have the whole network or none; because `sandbox.network` lists domains, they have none",
+                layer.name
+            ));
+        }
+    }
+
+    /// The same of sources that may grant.
+    fn sandbox_grants(&mut self, layer: &Layer, members: &Map<String, Value>) {
+        let value = |key: &str| member(members, key);
+        let is_users = !matches!(layer.source, Source::Project | Source::Local);
+        let sandbox = &mut self.settings.sandbox;
+        if !is_users {
+            return;
+        }
+        sandbox.allows_commands |= value("sandbox.autoAllowBashIfSandboxed") == true;
+        let paths = texts(value("sandbox.filesystem.allowWrite")).map(|path| layer.root.join(path));
+        sandbox.writable.extend(paths);
+        sandbox.all_sockets |= value("sandbox.network.allowAllUnixSockets") == true;
+        if texts(value("sandbox.network.allowedDomains")).any(|domain| domain == "*") {
+            sandbox.network.get_or_insert(true);
+        }
+        let unsupported = [
+            ("sandbox.excludedCommands", "no command leaves the sandbox without a question"),
+            (
+                "sandbox.network.allowUnixSockets",
+                "single sockets cannot be told apart; `allowAllUnixSockets` allows all",
+            ),
+            ("sandbox.network.httpProxyPort", "there is no proxy between commands and the network"),
+            (
+                "sandbox.network.socksProxyPort",
+                "there is no proxy between commands and the network",
+            ),
+            ("sandbox.filesystem.allowRead", "what is hidden stays hidden"),
+            (
+                "sandbox.enableWeakerNestedSandbox",
+                "the sandbox is as strong as the kernel can make it",
+            ),
+        ];
+        for (key, why) in unsupported.iter().filter(|(key, _)| says_anything(value(key))) {
+            self.settings.notes.push(format!("`{}`: `{key}` is refused: {why}", layer.name));
         }
     }
 
@@ -306,12 +377,21 @@ impl Reader {
         settings.model = text("model").or(settings.model.take());
         settings.mode = text("permissions.defaultMode").or(settings.mode.take());
         for rule in list("permissions.allow") {
-            match rule.as_str().and_then(|text| parse(text).ok()) {
-                Some((name, None)) => {
-                    let tool = name.to_owned();
-                    settings.allowed.push(Rule { tool, source: layer.source });
-                }
-                _ => self.narrow += 1,
+            let parsed = rule
+                .as_str()
+                .map(|text| Rule::parse(text, Kind::Allow, &layer.name, layer.root.clone()));
+            match parsed {
+                Some(Ok(rule)) => settings.rules.push((layer.source, rule)),
+                _ => settings.notes.push(format!(
+                    "`{}`: the rule {rule} is not understood, and allows nothing",
+                    layer.name
+                )),
+            }
+        }
+        for key in ["model", "permissions.defaultMode"] {
+            if let Some(value) = text(key) {
+                settings.origins.retain(|(known, ..)| known != key);
+                settings.origins.push((key.to_owned(), value.into(), layer.name.clone()));
             }
         }
         let folders = list("permissions.additionalDirectories");
@@ -329,6 +409,7 @@ impl Reader {
         if says_anything(member(members, "disableAllHooks")) {
             self.no_hooks = self.no_hooks.max(Some(layer.source));
         }
+        self.sandbox_grants(layer, members);
     }
 
     fn finish(mut self) -> Settings {
@@ -354,13 +435,8 @@ impl Reader {
             self.settings.notes.push(note);
         }
         if self.settings.only_managed_rules {
-            self.settings.allowed.retain(|rule| rule.source == Source::Managed);
-        }
-        if self.narrow > 0 {
-            self.settings.notes.push(format!(
-                "rules that allow some commands or paths are not understood yet, and allow nothing: {}",
-                self.narrow
-            ));
+            let rules = &mut self.settings.rules;
+            rules.retain(|(source, rule)| rule.kind != Kind::Allow || *source == Source::Managed);
         }
         self.settings
     }
@@ -368,10 +444,9 @@ impl Reader {
 
 /// A member of settings, or of an object in them.
 fn member<'a>(members: &'a Map<String, Value>, key: &str) -> &'a Value {
-    let found = match key.split_once('.') {
-        Some((outer, inner)) => members.get(outer).and_then(|outer| outer.get(inner)),
-        None => members.get(key),
-    };
+    let mut names = key.split('.');
+    let first = names.next().and_then(|name| members.get(name)).unwrap_or(&Value::Null);
+    let found = names.try_fold(first, |value, name| value.get(name));
     found.unwrap_or(&Value::Null)
 }
 
@@ -397,78 +472,9 @@ fn has_hooks(matchers: &Value) -> bool {
     }
 }
 
-/// The tools that a rule on the command line forbids.
-pub fn tools_named(rule: &str) -> Result<Vec<String>, &'static str> {
-    parse(rule).map(|(name, content)| reach(name, content))
-}
-
-/// The tool of a rule, and the rule's content if it does not apply to everything that the tool
-/// does.
-fn parse(rule: &str) -> Result<(&str, Option<&str>), &'static str> {
-    let rule = rule.trim();
-    let (name, content) = match rule.split_once('(') {
-        None => (rule, None),
-        Some((name, rest)) => {
-            let content = rest.strip_suffix(')').ok_or("it does not end with `)`")?;
-            (name, Some(content))
-        }
-    };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.*".contains(c);
-    if name.is_empty() || !name.chars().all(is_plain) {
-        return Err("it does not begin with the name of a tool");
-    }
-    let mut open = 0_usize;
-    let mut is_escaped = false;
-    for c in content.unwrap_or_default().chars() {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '(' => open += 1,
-            ')' => open = open.checked_sub(1).ok_or("its brackets do not match")?,
-            _ => {}
-        }
-    }
-    // After a backslash, the last bracket is not its end.
-    if open > 0 || is_escaped {
-        return Err("its brackets do not match");
-    }
-    let is_whole = |content: &&str| matches!(content.trim(), "" | "*");
-    Ok((name, content.filter(|content| !is_whole(content))))
-}
-
-/// The tools that a rule applies to. A rule about paths applies to every tool that could access
-/// them: it forbids more than it says, until such rules are supported.
-fn reach(name: &str, content: Option<&str>) -> Vec<String> {
-    let names: Vec<&str> = match (name, content) {
-        ("Read", Some(_)) => vec!["Read", "Grep", "Glob", "Bash"],
-        ("Edit" | "Write" | "NotebookEdit" | "MultiEdit", Some(_)) => {
-            vec!["Edit", "Write", "NotebookEdit", "Bash"]
-        }
-        _ if name.contains('*') => {
-            let all = tool::all().iter().map(|tool| tool.name.as_str());
-            return all.filter(|tool| fits(name, tool)).map(str::to_owned).collect();
-        }
-        // Earlier names of tools.
-        ("BashOutput" | "AgentOutputTool", _) => vec!["TaskOutput"],
-        ("KillShell" | "KillBash", _) => vec!["TaskStop"],
-        _ => vec![name],
-    };
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// Whether a name matches a pattern in which `*` matches anything.
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(last) = pattern.rsplit('*').next() else { return false };
-    for part in parts {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    name.ends_with(last)
+/// The texts in a list.
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -9,13 +9,15 @@ fn read(layers: &[(Source, Value)], trust: Trust) -> Settings {
             source: *source,
             name: format!("{source:?}"),
             text: value.to_string(),
+            root: PathBuf::new(),
         })
         .collect();
     Settings::read(&layers, trust)
 }
 
-fn names(rules: &[Rule]) -> Vec<&str> {
-    rules.iter().map(|rule| rule.tool.as_str()).collect()
+fn names(settings: &Settings, kind: Kind) -> Vec<String> {
+    let rules = settings.rules.iter().filter(|(_, rule)| rule.kind == kind);
+    rules.map(|(_, rule)| rule.text()).collect()
 }
 
 /// What stops a run, as `file key`.
@@ -40,18 +42,20 @@ fn generous() -> Value {
 fn a_folder_that_is_not_trusted_forbids_and_does_not_grant() {
     for source in [Source::Project, Source::Local] {
         let found = read(&[(source, generous())], Trust::Untrusted);
-        assert_eq!(names(&found.refused), ["Write"]);
-        assert_eq!(names(&found.asked), ["WebFetch"]);
-        assert_eq!(found.left_out, [(format!("{source:?}"), GRANTING.to_vec())]);
+        assert_eq!(names(&found, Kind::Deny), ["Write"]);
+        assert_eq!(names(&found, Kind::Ask), ["WebFetch"]);
+        assert_eq!(found.left_out, [(format!("{source:?}"), GRANTING[..7].to_vec())]);
         let nothing = Settings {
-            refused: found.refused.clone(),
-            asked: found.asked.clone(),
+            rules: found.rules.clone(),
             left_out: found.left_out.clone(),
             ..Settings::default()
         };
         assert_eq!(found, nothing);
         let found = read(&[(source, generous())], Trust::Trusted);
-        assert_eq!((found.model.as_deref(), names(&found.allowed)), (Some("opus"), vec!["Bash"]));
+        assert_eq!(
+            (found.model.as_deref(), names(&found, Kind::Allow)),
+            (Some("opus"), vec!["Bash".to_owned()])
+        );
         assert_eq!(found.mode.as_deref(), Some("bypassPermissions"));
         assert_eq!((found.env.len(), found.folders.len(), found.left_out.len()), (2, 1, 0));
         assert!(found.key_helper.is_some());
@@ -86,14 +90,18 @@ fn the_administrator_wins_whatever_the_order() {
     });
     let both = [(Source::Managed, hook), (Source::Restricting, more)];
     let found = read(&both, Trust::Trusted);
-    assert_eq!((found.model, found.env.len(), found.allowed.len()), (None, 0, 0));
-    assert_eq!((names(&found.refused), found.stops.len()), (vec!["Write"], 1));
+    assert_eq!(
+        (found.model.clone(), found.env.len(), names(&found, Kind::Allow).len()),
+        (None, 0, 0)
+    );
+    assert_eq!((names(&found, Kind::Deny), found.stops.len()), (vec!["Write".to_owned()], 1));
     let only = json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Read"]}});
     let others =
         json!({"allowManagedPermissionRulesOnly": true, "permissions": {"allow": ["Bash"]}});
     let found = read(&[(Source::User, others.clone()), (Source::Managed, only)], Trust::Trusted);
-    assert_eq!(names(&found.allowed), ["Read"]);
-    assert_eq!(names(&read(&[(Source::User, others)], Trust::Trusted).allowed), ["Bash"]);
+    assert_eq!(names(&found, Kind::Allow), ["Read"]);
+    let found = read(&[(Source::User, others)], Trust::Trusted);
+    assert_eq!(names(&found, Kind::Allow), ["Bash"]);
 }
 
 #[test]
@@ -106,8 +114,9 @@ fn what_restricts_and_cannot_be_honoured_stops_the_run() {
         (json!({"hooks": {"PreToolUse": "odd"}}), "hooks.PreToolUse"),
         (json!({"hooks": {"PreToolUse": [{"matcher": "*"}]}}), "hooks.PreToolUse"),
         (json!({"hooks": ["odd"]}), "hooks"),
-        (json!({"sandbox": {"enabled": true}}), "sandbox.enabled"),
         (json!({"sandbox": {"enabled": "yes"}}), "sandbox.enabled"),
+        (json!({"sandbox": {"failIfUnavailable": 1}}), "sandbox.failIfUnavailable"),
+        (json!({"sandbox": {"filesystem": ["x"]}}), "sandbox.filesystem"),
         (json!({"sandbox": true}), "sandbox"),
         (json!({"availableModels": ["haiku"]}), "availableModels"),
         (json!({"permissions": []}), "permissions"),
@@ -132,7 +141,12 @@ fn what_restricts_and_cannot_be_honoured_stops_the_run() {
             assert_eq!(is_free, is_lifted, "{source:?} {settings}");
         }
     }
-    let broken = Layer { source: Source::User, name: "a".to_owned(), text: "{".to_owned() };
+    let broken = Layer {
+        source: Source::User,
+        name: "a".to_owned(),
+        text: "{".to_owned(),
+        root: PathBuf::new(),
+    };
     let found = Settings::read(&[broken], Trust::Trusted);
     assert!(found.stops[0].why.starts_with("it is no JSON: EOF"), "{found:?}");
     let logins = json!({"forceLoginMethod": "claudeai"});
@@ -151,7 +165,12 @@ fn what_cannot_refuse_is_only_told() {
     assert_eq!(found.stops, []);
     assert_eq!(found.notes, ["hooks do not run here yet: PostToolUse, SessionEnd, Stop"]);
     for text in ["", "  \n", "\u{feff}{}", "{\"sandbox\": {\"enabled\": false}, \"hooks\": null}"] {
-        let layer = Layer { source: Source::User, name: String::new(), text: text.to_owned() };
+        let layer = Layer {
+            source: Source::User,
+            name: String::new(),
+            text: text.to_owned(),
+            root: PathBuf::new(),
+        };
         assert_eq!(Settings::read(&[layer], Trust::Trusted), Settings::default(), "{text:?}");
     }
 }
@@ -180,35 +199,66 @@ fn hooks_can_be_switched_off_but_not_the_administrators() {
 }
 
 #[test]
-fn rules_forbid_at_least_what_they_say() {
-    for (rule, expected) in [
-        ("Write", &["Write"][..]),
-        (" Bash ", &["Bash"]),
-        ("Bash(*)", &["Bash"]),
-        ("Bash()", &["Bash"]),
-        ("Bash(rm:*)", &["Bash"]),
-        ("Bash(echo \\()", &["Bash"]),
-        ("Read(./.env)", &["Read", "Grep", "Glob", "Bash"]),
-        ("Edit(/etc/**)", &["Edit", "Write", "NotebookEdit", "Bash"]),
-        ("WebFetch(domain:example.com)", &["WebFetch"]),
-        ("mcp__x", &["mcp__x"]),
-        ("Web*", &["WebFetch", "WebSearch"]),
-        ("KillShell", &["TaskStop"]),
+fn rules_keep_their_words_and_their_source() {
+    for rule in [
+        "Write",
+        "Bash(rm:*)",
+        "Bash(echo \\()",
+        "Read(./.env)",
+        "WebFetch(domain:x.org)",
+        "mcp__x",
+        "Web*",
     ] {
-        for (kind, is_deny) in [("deny", true), ("ask", false)] {
+        for kind in ["deny", "ask", "allow"] {
             let settings = json!({"permissions": {kind: [rule]}});
-            let found = read(&[(Source::Project, settings)], Trust::Untrusted);
-            assert_eq!(found.stops, [], "{rule}");
-            let list = if is_deny { &found.refused } else { &found.asked };
-            assert_eq!(names(list), expected, "{rule}");
+            let found = read(&[(Source::User, settings)], Trust::Untrusted);
+            assert_eq!((found.stops.len(), found.rules.len()), (0, 1), "{rule}");
+            let (source, read) = &found.rules[0];
+            assert_eq!(
+                (*source, read.text().as_str(), read.source.as_str()),
+                (Source::User, rule, "User")
+            );
         }
     }
-    let all = json!({"permissions": {"deny": ["*"]}});
-    let found = read(&[(Source::User, all)], Trust::Untrusted);
-    assert_eq!(found.refused.len(), tool::all().len());
-    // A rule that allows some commands allows nothing, and that is reported once.
-    let some = json!({"permissions": {"allow": ["Bash(ls:*)", "Bash(*)", "Read(x)", 1]}});
+    // A rule that allows and is not understood allows nothing, and that is reported.
+    let some = json!({"permissions": {"allow": ["Bash(ls:*)", "Bash(*)", "Read(x", 1]}});
     let found = read(&[(Source::User, some)], Trust::Untrusted);
-    assert_eq!(names(&found.allowed), ["Bash"]);
-    assert!(found.notes[0].ends_with("allow nothing: 3"), "{found:?}");
+    assert_eq!(names(&found, Kind::Allow), ["Bash(ls:*)", "Bash"]);
+    assert_eq!(found.notes.len(), 2, "{found:?}");
+}
+
+#[test]
+fn a_project_can_only_narrow_the_sandbox() {
+    let settings = json!({"sandbox": {
+        "enabled": false, "failIfUnavailable": true, "autoAllowBashIfSandboxed": true,
+        "allowUnsandboxedCommands": false, "excludedCommands": ["docker"],
+        "filesystem": {"allowWrite": ["/a"], "denyWrite": ["/b"], "denyRead": ["/c"]},
+        "network": {"allowAllUnixSockets": true, "allowedDomains": ["*"]},
+        "credentials": {"files": ["/d"], "envVars": ["TOKEN"]},
+    }});
+    let narrow = SandboxSettings {
+        is_required: true,
+        is_closed: true,
+        protected: vec!["/b".into()],
+        hidden: vec!["/c".into(), "/d".into()],
+        variables: vec!["TOKEN".to_owned()],
+        ..SandboxSettings::default()
+    };
+    for trust in [Trust::Trusted, Trust::Untrusted] {
+        for source in [Source::Project, Source::Local] {
+            assert_eq!(read(&[(source, settings.clone())], trust).sandbox, narrow);
+        }
+    }
+    let wide = SandboxSettings {
+        allows_commands: true,
+        writable: vec!["/a".into()],
+        all_sockets: true,
+        network: Some(true),
+        ..narrow
+    };
+    let found = read(&[(Source::User, settings)], Trust::Untrusted);
+    assert_eq!(found.sandbox, wide);
+    assert!(found.notes[0].contains("excludedCommands"), "{found:?}");
+    let some = json!({"sandbox": {"network": {"allowedDomains": ["x.org"]}}});
+    assert_eq!(read(&[(Source::User, some)], Trust::Untrusted).sandbox.network, Some(false));
 }

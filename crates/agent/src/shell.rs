@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 use files::{Held, Lock};
 
+use sandbox::Spec;
+
 use crate::scratch::{LOCK, sweep};
 use crate::secret::{self, Extent, Secrets};
 use crate::watcher::Watcher;
@@ -56,6 +58,17 @@ struct ShellState {
     watcher: Option<Watcher>,
     /// Held while the output folder is in use.
     lock: Option<Held>,
+}
+
+/// How a command is held.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    /// What it may do.
+    pub(crate) spec: Spec,
+    /// Variables that it sees in addition.
+    pub(crate) variables: Vec<(String, PathBuf)>,
+    /// Variables that it does not see.
+    pub(crate) removed: Vec<String>,
 }
 
 /// One command.
@@ -132,6 +145,7 @@ impl Shells {
         command: &str,
         description: &str,
         cwd: &Path,
+        hold: Option<Hold>,
     ) -> io::Result<()> {
         // Locked until the command is registered: it starts before the session ends and is then
         // killed, or it does not start.
@@ -148,7 +162,7 @@ impl Shells {
             thread::Builder::new().spawn(move || watch(&watched))?;
             state.is_watched = true;
         }
-        let mut shell = self.command(id)?;
+        let mut shell = self.command(id, cwd, hold)?;
         shell.current_dir(cwd).stdout(output.try_clone()?).stderr(output.try_clone()?);
         let shell = shell.spawn()?;
         if let Some(watcher) = &mut state.watcher {
@@ -179,14 +193,21 @@ impl Shells {
     }
 
     /// The shell. The command is in a file: it can have any length, and its children do not see it.
-    fn command(&self, id: &str) -> io::Result<Command> {
+    fn command(&self, id: &str, cwd: &Path, hold: Option<Hold>) -> io::Result<Command> {
         // A deleted folder has no name. `>|` overwrites even if the shell was told not to.
         let last = format!("pwd -P 2>/dev/null >| {}", quoted(&self.beside(id, "cwd"))?);
         let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
-        let mut shell = Command::new("bash");
-        shell.args(["-c", &format!(r#"trap {last} EXIT; eval "$(<{command})""#)]);
+        let script = format!(r#"trap {last} EXIT; eval "$(<{command})""#);
+        let mut shell = match hold {
+            None => {
+                let mut shell = Command::new("bash");
+                shell.args(["-c", &script]).stdin(Stdio::null());
+                shell
+            }
+            Some(hold) => self.held(id, cwd, &script, hold)?,
+        };
         let env = self.env.iter().filter(|(name, value)| !secret::is_secret(name, value));
-        shell.stdin(Stdio::null()).envs(env.map(|(name, value)| (name, value)));
+        shell.envs(env.map(|(name, value)| (name, value)));
         for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {
             shell.env_remove(name);
         }
@@ -204,6 +225,58 @@ impl Shells {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         Ok(shell)
+    }
+
+    /// The shell in the sandbox. Its standard input is a pipe: when that is closed, everything that
+    /// the command started ends.
+    fn held(&self, id: &str, cwd: &Path, script: &str, hold: Hold) -> io::Result<Command> {
+        let path = self.beside(id, "sandbox");
+        let mut spec = hold.spec;
+        spec.program = ["bash", "-c", script].map(str::to_owned).to_vec();
+        cwd.clone_into(&mut spec.cwd);
+        file(&path)?.write_all(&serde_json::to_vec(&spec)?)?;
+        let mut shell = sandbox::command(&path);
+        shell.stdin(Stdio::piped()).envs(hold.variables);
+        for name in hold.removed {
+            shell.env_remove(name);
+        }
+        Ok(shell)
+    }
+
+    /// The files of a command that its shell writes.
+    pub(crate) fn written(&self, id: &str) -> Vec<PathBuf> {
+        vec![self.beside(id, "cwd"), self.output(id)]
+    }
+
+    /// A folder for what commands write aside; a fresh one for a single command.
+    pub(crate) fn temp(&self, id: Option<&str>) -> io::Result<PathBuf> {
+        let path = self.folder.join(id.map_or("tmp".to_owned(), |id| format!("{id}.tmp")));
+        folder(&path)?;
+        Ok(path)
+    }
+
+    /// An empty folder for the sandbox.
+    pub(crate) fn blank(&self) -> io::Result<PathBuf> {
+        let path = self.folder.join("blank");
+        folder(&path)?;
+        Ok(path)
+    }
+
+    /// Kills all commands that run. Returns their names.
+    pub(crate) fn kill_all(&self) -> Vec<String> {
+        let mut state = self.state();
+        let mut names = Vec::new();
+        for shell in state.all.values_mut() {
+            let known = shell.known();
+            if known.status == Status::Running {
+                names.push(known.name().to_owned());
+            }
+            shell.group.kill(Status::Killed);
+        }
+        for group in &mut state.left {
+            group.kill(Status::Killed);
+        }
+        names
     }
 
     /// What is known of a command now.
@@ -289,9 +362,10 @@ impl Shells {
         if let Some(shell) = state.all.remove(id) {
             state.left.push(shell.group);
         }
-        for what in ["output", "cwd", "sh"] {
+        for what in ["output", "cwd", "sh", "sandbox"] {
             let _ = fs::remove_file(self.beside(id, what));
         }
+        let _ = fs::remove_dir_all(self.beside(id, "tmp"));
     }
 }
 
@@ -361,8 +435,12 @@ impl Group {
         if !self.is_alive() {
             return;
         }
+        // Ends everything in its sandbox.
+        drop(self.shell.stdin.take());
         #[cfg(unix)]
-        if let Some(number) = self.number() {
+        if let Some(number) =
+            self.number().filter(|_| self.status == Status::Running || self.has_left())
+        {
             // It may have ended just now.
             let _ = rustix::process::kill_process_group(number, rustix::process::Signal::KILL);
         }
@@ -375,7 +453,22 @@ impl Group {
 
     /// Whether anything in the group runs: the shell, or what it left running.
     fn is_alive(&self) -> bool {
-        self.status == Status::Running || self.has_left()
+        self.status == Status::Running || self.has_left() || self.is_held()
+    }
+
+    /// Whether anything runs in the sandbox of the command: then the pipe to it has a reader.
+    #[cfg(unix)]
+    fn is_held(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Some(pipe) = &self.shell.stdin else { return false };
+        let mut watched = [PollFd::new(pipe, PollFlags::empty())];
+        let _ = poll(&mut watched, Some(&Timespec::default()));
+        !watched[0].revents().contains(PollFlags::ERR)
+    }
+
+    #[cfg(not(unix))]
+    fn is_held(&self) -> bool {
+        false
     }
 
     /// Whether the shell was waited for and its group still has processes.

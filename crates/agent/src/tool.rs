@@ -1,17 +1,20 @@
 //! What the model can do: one file per tool; names, descriptions and schemas are data
 //! (`data/tools.json`).
 //!
-//! A tool gets a [`Call`] and the [`Site`] where it works, and returns an [`Answer`] or a
-//! [`Trouble`]. Invariants: a tool never panics and never waits for a person; what it tells the
-//! model is bounded, and what is cut off is on disk; nothing is changed before a copy was made
-//! (`Site::backups`).
+//! Each stands behind the trait [`Tool`] in a [`Registry`]; nothing else looks at their names. A
+//! tool says what a call would read, change, run and reach ([`Tool::access`]), gets a [`Call`] and
+//! the [`Site`] where it works, and returns an [`Answer`] or a [`Trouble`]. Invariants: a tool
+//! never panics and never waits for a person; what it tells the model is bounded, and what is cut
+//! off is on disk; nothing is changed before a copy was made (`Site::backups`).
 
 mod bash;
 mod edit;
+mod exit_plan_mode;
 pub(crate) mod glob;
 mod grep;
 mod notebook_edit;
 mod read;
+mod registry;
 mod task_output;
 mod task_stop;
 mod todo_write;
@@ -30,14 +33,16 @@ use serde_json::{Map, Value};
 
 pub use bash::Progress;
 pub(crate) use bash::notification;
+pub(crate) use registry::is_parallel;
+pub use registry::{Registry, Tool};
 
 use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::backup::{Backup, Backups};
-use crate::context;
 use crate::freshness::Freshness;
+use crate::guard::Guard;
 use crate::model::Usage;
-use crate::permit;
+use crate::permit::{self, Mode};
 use crate::scratch;
 use crate::secret::Secrets;
 use crate::shell::Shells;
@@ -134,7 +139,7 @@ impl Trouble {
 
 /// A tool as it is described to the model.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Tool {
+pub struct ToolSpec {
     /// The name of the tool.
     pub name: String,
     /// What it is for.
@@ -143,15 +148,15 @@ pub struct Tool {
     pub input_schema: Value,
 }
 
-static TOOLS: LazyLock<Vec<Tool>> =
+static TOOLS: LazyLock<Vec<ToolSpec>> =
     LazyLock::new(|| serde_json::from_str(include_str!("../data/tools.json")).unwrap_or_default());
 
 /// All tools, in the order in which they are described to the model.
-pub fn all() -> &'static [Tool] {
+pub fn all() -> &'static [ToolSpec] {
     &TOOLS
 }
 
-impl Tool {
+impl ToolSpec {
     /// The description as the API wants it.
     pub fn json(&self) -> String {
         let encode = |value: &Value| value.to_string();
@@ -164,36 +169,14 @@ impl Tool {
     }
 }
 
-/// Whether calls of a tool may run in parallel with others: they change nothing.
-pub(crate) fn is_safe(name: &str) -> bool {
-    matches!(name, "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "TaskOutput")
-}
-
 /// Runs a call.
 pub fn run(call: &Call, site: &Site) -> Answer {
-    let done = checked(call).and_then(|()| match call.name.as_str() {
-        "Bash" => bash::run(call, site),
-        "Edit" => edit::run(call, site),
-        "Glob" => glob::run(call, site),
-        "Grep" => grep::run(call, site),
-        "NotebookEdit" => notebook_edit::run(call, site),
-        "Read" => read::run(call, site),
-        "TaskOutput" => task_output::run(call, site),
-        "TaskStop" => task_stop::run(call, site),
-        "TodoWrite" => todo_write::run(call, site),
-        "WebFetch" => web_fetch::run(call, site),
-        "WebSearch" => web_search::run(call, site),
-        "Write" => write::run(call, site),
-        name => Err(unknown(name)),
+    let tool = site.tools.find(&call.name).ok_or_else(|| unknown(&call.name));
+    let done = tool.and_then(|tool| {
+        checked(call, tool.spec())?;
+        tool.run(call, site)
     });
     let mut answer = done.unwrap_or_else(Trouble::answer);
-    if call.name == "Read"
-        && answer.is_error != Some(true)
-        && let Content::Text(text) = &mut answer.content
-    {
-        let path = site.path(self::text(call, "file_path"));
-        text.extend(context::nested(&path, &site.root, &site.told_folders));
-    }
     site.secrets.clean(&mut answer);
     answer
 }
@@ -210,10 +193,7 @@ fn offline() -> Trouble {
 }
 
 /// Checks the input of a call against the tool's schema.
-pub(crate) fn checked(call: &Call) -> Result<(), Trouble> {
-    let Some(tool) = all().iter().find(|tool| tool.name == call.name) else {
-        return Err(unknown(&call.name));
-    };
+pub(crate) fn checked(call: &Call, tool: &ToolSpec) -> Result<(), Trouble> {
     let known = &tool.input_schema["properties"];
     let required = tool.input_schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut issues = Vec::new();
@@ -268,6 +248,18 @@ fn kind(value: &Value) -> &'static str {
 
 /// Where the tools of a session work.
 pub struct Site {
+    /// The tools of the session.
+    pub tools: Registry,
+    /// The permission mode.
+    pub mode: Mutex<Mode>,
+    /// A mode that a tool has switched to.
+    pub next_mode: Mutex<Option<Mode>>,
+    /// What holds commands; None without a sandbox.
+    pub guard: Option<Guard>,
+    /// The calls whose commands run outside the sandbox.
+    pub outside: Mutex<HashSet<String>>,
+    /// The calls that the sandbox may have made fail.
+    pub hampered: Mutex<HashSet<String>>,
     /// Where the session was started: the project's folder.
     pub root: PathBuf,
     /// Additional folders that the session may work in.
@@ -332,6 +324,12 @@ impl Site {
         nature: Arc<dyn Ambient>,
     ) -> Site {
         Site {
+            tools: Registry::built_in(),
+            mode: Mutex::default(),
+            next_mode: Mutex::default(),
+            guard: None,
+            outside: Mutex::default(),
+            hampered: Mutex::default(),
             root: root.to_owned(),
             folders: Vec::new(),
             cwd: Mutex::new(root.to_owned()),

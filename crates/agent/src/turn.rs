@@ -1,8 +1,9 @@
 //! The turn as a pure state machine: inputs in, effects out; no clock, no files, no network.
 //!
 //! The driver carries out the effects and returns their outcome as inputs. Invariants: no request
-//! is made while a call has no result; every call gets exactly one result: its own, an error or an
-//! interruption; what was not recorded is not sent.
+//! is made while a call has no result; no call runs before it was decided that it may, and one that
+//! waits for a decision holds up no other; every call gets exactly one result: its own, an error or
+//! an interruption; what was not recorded is not sent.
 
 mod kind;
 
@@ -17,7 +18,7 @@ use crate::api::{ApiError, Why};
 use crate::block::{is_text, is_thinking, result_block, sent, text_of, with_usage};
 use crate::tool::{Answer, Trouble};
 
-pub use kind::{Block, Effect, Entry, Input, Outcome, Prompt, Wanted};
+pub use kind::{Block, Effect, Entry, Input, Outcome, Prompt, Ruling, Wanted};
 
 /// What a client records when the user stops it. Other clients recognize it by this text.
 pub const INTERRUPTED: &str = "[Request interrupted by user]";
@@ -97,6 +98,10 @@ impl Slot {
 #[derive(Debug)]
 enum SlotState {
     Waiting,
+    /// It is being decided whether it may run.
+    Undecided,
+    /// It may run.
+    Ready,
     Running,
     /// It has its result, but an earlier call does not.
     Held(Answer),
@@ -152,6 +157,9 @@ impl Turn {
             (Input::Waited, State::Waiting) => {
                 self.state = State::Asking(Coming::default());
                 effects.push(Effect::Ask);
+            }
+            (Input::Decided(id, ruling), State::Running(slots)) => {
+                self.decided(&id, ruling, slots, &mut effects);
             }
             (Input::Answered(id, answer), State::Running(slots)) => {
                 self.answer(&id, answer, slots, &mut effects);
@@ -331,28 +339,67 @@ impl Turn {
         effects.push(Effect::Done(Outcome::Failed(error)));
     }
 
-    /// Starts the calls that may run now: the next one, and later ones that are safe to run in
-    /// parallel.
+    /// Has the calls decided about, and starts those that may run now: the next one, and later ones
+    /// that are safe to run in parallel.
     fn run(&mut self, mut slots: Vec<Slot>, effects: &mut Vec<Effect>) {
-        if !slots.iter().any(|slot| matches!(slot.state, SlotState::Running)) {
-            let mut is_first = true;
+        for slot in &mut slots {
+            if matches!(slot.state, SlotState::Waiting) {
+                slot.state = SlotState::Undecided;
+                effects.push(Effect::Decide(slot.call.clone()));
+            }
+        }
+        let is_running = |slot: &&Slot| matches!(slot.state, SlotState::Running);
+        let is_shared = |slot: &Slot| crate::tool::is_parallel(&slot.call.name);
+        if slots.iter().filter(is_running).all(is_shared) {
+            let mut is_free = !slots.iter().any(|slot| is_running(&slot));
             for slot in &mut slots {
+                let is_shared = is_shared(slot);
                 match slot.state {
-                    SlotState::Waiting if is_first || crate::tool::is_safe(&slot.call.name) => {
-                        let is_alone = !crate::tool::is_safe(&slot.call.name);
+                    SlotState::Ready if is_free || is_shared => {
                         slot.state = SlotState::Running;
                         effects.push(Effect::Run(slot.call.clone()));
-                        is_first = false;
-                        if is_alone {
+                        is_free = false;
+                        if !is_shared {
                             break;
                         }
                     }
-                    SlotState::Waiting => break,
+                    SlotState::Ready => break,
                     _ => {}
                 }
             }
         }
         self.state = State::Running(slots);
+    }
+
+    fn decided(
+        &mut self,
+        id: &str,
+        ruling: Ruling,
+        mut slots: Vec<Slot>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let is_open =
+            |slot: &&mut Slot| slot.call.id == id && matches!(slot.state, SlotState::Undecided);
+        let mut is_end = false;
+        // What was decided stays decided.
+        if let Some(slot) = slots.iter_mut().find(is_open) {
+            slot.state = match ruling {
+                Ruling::Allow => SlotState::Ready,
+                Ruling::Change(input) => {
+                    slot.call.input = input;
+                    SlotState::Ready
+                }
+                Ruling::Deny(answer) => SlotState::Held(answer),
+                Ruling::Interrupt(answer) => {
+                    is_end = true;
+                    SlotState::Held(answer)
+                }
+            };
+        }
+        if is_end {
+            return self.interrupt(State::Running(slots), effects);
+        }
+        self.go_on(slots, effects);
     }
 
     fn answer(
@@ -416,7 +463,7 @@ impl Turn {
         let text = if slots.is_empty() { INTERRUPTED } else { INTERRUPTED_TOOL };
         let mut slots = slots;
         for slot in &mut slots {
-            if matches!(slot.state, SlotState::Waiting | SlotState::Running) {
+            if !matches!(slot.state, SlotState::Held(_) | SlotState::Recorded) {
                 slot.state = SlotState::Held(Trouble::failed(STOPPED).answer());
             }
         }

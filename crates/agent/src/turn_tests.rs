@@ -34,6 +34,7 @@ fn in_words(effects: &[Effect]) -> String {
         Effect::Rewind => "rewind".to_owned(),
         Effect::Ask => "ask".to_owned(),
         Effect::Wait(..) => "wait".to_owned(),
+        Effect::Decide(call) => format!("decide:{}", call.id),
         Effect::Run(call) => format!("run:{}", call.id),
         Effect::Stop => "stop".to_owned(),
         Effect::Done(outcome) => {
@@ -73,6 +74,39 @@ fn the_last_block_has_the_final_usage() {
     assert!(matches!(turn.state, State::Idle));
 }
 
+/// Allows calls. Returns what follows.
+fn allow(turn: &mut Turn, ids: &[&str]) -> String {
+    let words =
+        ids.iter().map(|id| in_words(&turn.step(Input::Decided((*id).into(), Ruling::Allow))));
+    words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_call_that_waits_for_a_decision_holds_up_no_other() {
+    let mut turn = turn();
+    start(&mut turn);
+    for (id, name) in [("a", "Bash"), ("b", "Write"), ("c", "Read"), ("d", "Edit")] {
+        turn.step(Input::Block(call(id, name)));
+    }
+    ended(&mut turn, "tool_use");
+    assert_eq!(allow(&mut turn, &["c"]), "run:c");
+    assert_eq!(in_words(&turn.step(Input::Answered("c".into(), answer("3")))), "");
+    // Another input runs; the record of the call stays as it was.
+    let changed = Ruling::Change(r#"{"b":2}"#.to_owned());
+    let effects = turn.step(Input::Decided("b".into(), changed));
+    assert!(matches!(&effects[..], [Effect::Run(wanted)] if wanted.input == r#"{"b":2}"#));
+    let denied = Ruling::Deny(answer("no"));
+    assert_eq!(in_words(&turn.step(Input::Decided("a".into(), denied))), "result:a");
+    assert_eq!(in_words(&turn.step(Input::Decided("a".into(), Ruling::Allow))), "");
+    assert_eq!(in_words(&turn.step(Input::Answered("b".into(), answer("2")))), "result:b result:c");
+    let end = Ruling::Interrupt(answer("stop"));
+    assert_eq!(
+        in_words(&turn.step(Input::Decided("d".into(), end))),
+        "stop result:d [Request interrupted by user for tool use] Interrupted"
+    );
+    assert!(turn.messages()[2].blocks[3].contains("stop"));
+}
+
 #[test]
 fn calls_that_get_in_nobodys_way_run_together_and_answers_keep_their_order() {
     let mut turn = turn();
@@ -80,7 +114,11 @@ fn calls_that_get_in_nobodys_way_run_together_and_answers_keep_their_order() {
     for (id, name) in [("a", "Read"), ("b", "Grep"), ("c", "Bash"), ("d", "Read"), ("e", "Write")] {
         turn.step(Input::Block(call(id, name)));
     }
-    assert_eq!(in_words(&ended(&mut turn, "tool_use")), "block5 run:a run:b");
+    assert_eq!(
+        in_words(&ended(&mut turn, "tool_use")),
+        "block5 decide:a decide:b decide:c decide:d decide:e"
+    );
+    assert_eq!(allow(&mut turn, &["a", "b", "c", "d", "e"]), "run:a run:b");
     assert_eq!(in_words(&turn.step(Input::Answered("b".into(), answer("2")))), "");
     assert_eq!(in_words(&turn.step(Input::Answered("b".into(), answer("again")))), "");
     assert_eq!(
@@ -139,6 +177,7 @@ fn limits_end_a_turn() {
     start(&mut turn);
     turn.step(Input::Block(call("a", "Read")));
     ended(&mut turn, "tool_use");
+    assert_eq!(allow(&mut turn, &["a"]), "run:a");
     assert_eq!(in_words(&turn.step(Input::Answered("a".into(), answer("1")))), "result:a MaxTurns");
     let mut turn = Turn::new(Vec::new(), Retry::default(), None);
     start(&mut turn);
@@ -160,7 +199,8 @@ fn a_call_that_was_cut_off_is_not_run() {
     start(&mut turn);
     turn.step(Input::Block(call("a", "Read")));
     turn.step(Input::Block(call("b", "Write").replace(r#"{"a":1}"#, "{}")));
-    assert_eq!(in_words(&ended(&mut turn, "max_tokens")), "block2 run:a");
+    assert_eq!(in_words(&ended(&mut turn, "max_tokens")), "block2 decide:a");
+    assert_eq!(allow(&mut turn, &["a"]), "run:a");
     let effects = turn.step(Input::Answered("a".into(), answer("1")));
     assert_eq!(in_words(&effects), "result:a result:b ask");
     assert!(turn.messages()[2].blocks[1].contains("limit of its length"));
@@ -219,9 +259,10 @@ proptest! {
     /// Whatever happens in whatever order: no request is made while a call is open, and each call
     /// has one result.
     #[test]
-    fn no_call_stays_open(choices in prop::collection::vec((0..12_u8, 0..6_u8), 1..80)) {
+    fn no_call_stays_open(choices in prop::collection::vec((0..14_u8, 0..6_u8), 1..80)) {
         let mut turn = Turn::new(Vec::new(), Retry { most: 1 }, Some(4));
         let mut answers: HashMap<String, u32> = HashMap::new();
+        let mut allowed = std::collections::HashSet::new();
         let mut recorded_calls = Vec::new();
         let mut number = 0;
         for (choice, which) in choices {
@@ -239,13 +280,23 @@ proptest! {
                 7 => Input::Failed(ApiError::new([Why::Cut, Why::Status(400)][usize::from(which % 2)], "x"), 0.5),
                 8 => Input::Waited,
                 9 | 10 => Input::Answered(id, answer("done")),
+                12 | 13 => Input::Decided(id, match which {
+                    0 => Ruling::Change("{}".to_owned()),
+                    1 => Ruling::Deny(answer("no")),
+                    2 if choice == 13 => Ruling::Interrupt(answer("no")),
+                    _ => Ruling::Allow,
+                }),
                 _ if which == 0 => Input::Unwritable("full".to_owned()),
                 _ => Input::Interrupt,
             };
+            if let Input::Decided(id, Ruling::Allow | Ruling::Change(_)) = &input {
+                allowed.insert(id.clone());
+            }
             let effects = turn.step(input);
             let is_lost = effects.iter().any(|effect| matches!(effect, Effect::Done(Outcome::Unwritable(_))));
             for effect in &effects {
                 match effect {
+                    Effect::Run(wanted) => prop_assert!(allowed.contains(&wanted.id), "{}", wanted.id),
                     Effect::Ask => prop_assert!(is_paired(turn.messages()), "{:?}", turn.messages()),
                     Effect::Record(Entry::Result(call, _)) => *answers.entry(call.clone()).or_default() += 1,
                     Effect::Record(Entry::Block(block)) => recorded_calls.extend(block.call.clone()),

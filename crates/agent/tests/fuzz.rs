@@ -32,10 +32,15 @@ fn settings_of_strangers_are_only_text() {
     mutate::run(&settings(), COUNT, |bytes| {
         let text = String::from_utf8_lossy(bytes).into_owned();
         for source in [Source::Project, Source::Local] {
-            let layer = Layer { source, name: "a".to_owned(), text: text.clone() };
+            let layer =
+                Layer { source, name: "a".to_owned(), text: text.clone(), root: "/".into() };
             let found = Settings::read(&[layer], Trust::Untrusted);
             assert!(found.model.is_none() && found.mode.is_none() && found.key_helper.is_none());
-            assert!(found.allowed.is_empty() && found.folders.is_empty() && found.env.is_empty());
+            assert!(
+                found.rules.iter().all(|(_, rule)| rule.kind != rules::Kind::Allow)
+                    && found.folders.is_empty()
+                    && found.env.is_empty()
+            );
             assert!(!found.only_managed_rules);
             // What is not a JSON object does not count as empty settings.
             let is_object =
@@ -45,7 +50,8 @@ fn settings_of_strangers_are_only_text() {
             assert!(is_object || is_blank || found.refusal(Hooks::Ignored).is_some());
         }
         for source in [Source::User, Source::Managed] {
-            let layer = Layer { source, name: "a".to_owned(), text: text.clone() };
+            let layer =
+                Layer { source, name: "a".to_owned(), text: text.clone(), root: "/".into() };
             let found = Settings::read(&[layer], Trust::Trusted);
             // An administrator's settings cannot be ignored.
             let stays = found.refusal(Hooks::Ignored).is_some() != found.stops.is_empty();

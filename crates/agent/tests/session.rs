@@ -158,7 +158,7 @@ fn what_cannot_be_honoured_ends_it_before_anything_is_written() {
         fs::write(&settings, text).unwrap();
         config.prepare(&lab.variables, &mut |_| {}).unwrap_err()
     };
-    let error = refused(r#"{"sandbox": {"enabled": true}}"#, lab.config(1));
+    let error = refused(r#"{"sandbox": {"enabled": "yes"}}"#, lab.config(1));
     assert!(matches!(error, PrepareError::Settings(SettingsError::Refused(_))), "{error}");
     let mut config = lab.config(1);
     config.permissions.mode = Some("none".to_owned());

@@ -23,7 +23,7 @@ use agent::permit::{Mode, Permit};
 use agent::resume::{self, Resumed};
 use agent::session::{Parts, Session};
 use agent::tool::{self, Call, Cancel};
-use agent::turn::{Effect, Input, Prompt, Wanted};
+use agent::turn::{Effect, Input, Prompt, Ruling, Wanted};
 use serde_json::Value;
 
 const SCRIPT: &str = r#"{"name": "survive", "replies": [
@@ -341,6 +341,9 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
                             std::ops::ControlFlow::Continue(())
                         })
                         .unwrap();
+                }
+                Effect::Decide(wanted) => {
+                    inputs.push_back(Input::Decided(wanted.id, Ruling::Allow));
                 }
                 Effect::Run(wanted) => {
                     let input = serde_json::from_str(&wanted.input).unwrap();

@@ -163,6 +163,10 @@ fn hook_failed(args: &[OsString]) -> ExitCode {
 }
 
 fn main() -> ExitCode {
+    // The sandbox of a command: the program starts itself in it.
+    if let Some(code) = sandbox::entered() {
+        return ExitCode::from(code);
+    }
     let given: Vec<OsString> = std::env::args_os().collect();
     let args = match named(given.clone()) {
         Ok(args) => args,

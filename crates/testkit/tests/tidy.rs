@@ -15,12 +15,28 @@ const OVER: &[&str] = &[];
 const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("files", "files", &[]),
     ("transcript", "transcript", &["files"]),
-    ("agent", "agent", &["files", "transcript", "workshop"]),
+    ("rules", "rules", &[]),
+    ("sandbox", "sandbox", &[]),
+    ("agent", "agent", &["files", "rules", "sandbox", "transcript", "workshop"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
     ("viewer", "viewer", &["files", "index", "transcript"]),
-    ("cli", "quipu", &["agent", "export", "files", "index", "transcript", "viewer", "workshop"]),
+    (
+        "cli",
+        "quipu",
+        &[
+            "agent",
+            "export",
+            "files",
+            "index",
+            "rules",
+            "sandbox",
+            "transcript",
+            "viewer",
+            "workshop",
+        ],
+    ),
     ("testkit", "testkit", &[]),
 ];
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use transcript::conversation::place::slug;
 
-use super::{PermitWishes, SettingsWishes};
+use super::{PermitWishes, SandboxWishes, SettingsWishes};
 use crate::ambient::Ambient;
 use crate::prompt;
 
@@ -82,6 +82,8 @@ pub struct SessionConfig {
     pub settings: SettingsWishes,
     /// What the user wants to allow and to forbid.
     pub permissions: PermitWishes,
+    /// What the user wants of the sandbox.
+    pub sandbox: SandboxWishes,
     /// The name of the model; without one, it is that of variables, of settings, of the session
     /// that is resumed, or the usual one.
     pub model: Option<String>,
@@ -121,6 +123,7 @@ impl SessionConfig {
             seal_file: None,
             settings: SettingsWishes::default(),
             permissions: PermitWishes::default(),
+            sandbox: SandboxWishes::default(),
             model: None,
             source: ModelSource::Api,
             prompt: prompt::Wishes::default(),

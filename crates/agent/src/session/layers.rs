@@ -70,21 +70,22 @@ pub(super) fn read(
     environment: &dyn Environment,
 ) -> Result<Settings, SettingsError> {
     let mut layers = managed(environment)?;
-    layers.extend(file(Source::User, &folders.home.join("settings.json"))?);
+    layers.extend(file(Source::User, &folders.home.join("settings.json"), &folders.home)?);
     let folder = folders.cwd.join(".claude");
     // In the user's home there is no project: `~/.claude` contains the user's own settings.
     let is_home = is_same(&folder, &folders.home);
     let is_users = |user: &PathBuf| is_same(&folder, &user.join(".claude"));
     let is_own = is_home || folders.user.as_ref().is_some_and(is_users);
     if !is_home {
-        layers.extend(file(Source::Project, &folder.join("settings.json"))?);
+        layers.extend(file(Source::Project, &folder.join("settings.json"), &folders.cwd)?);
     }
-    layers.extend(file(Source::Local, &folder.join("settings.local.json"))?);
+    layers.extend(file(Source::Local, &folder.join("settings.local.json"), &folders.cwd)?);
     if let Some(given) = &wishes.given {
         let is_text = given.trim_start().starts_with('{');
         let text = if is_text { Ok(given.clone()) } else { files::read_text(given, LONGEST) };
         let text = text.map_err(|source| SettingsError::Given { path: given.into(), source })?;
-        layers.push(Layer { source: Source::Flag, name: "--settings".to_owned(), text });
+        let root = folders.cwd.clone();
+        layers.push(Layer { source: Source::Flag, name: "--settings".to_owned(), text, root });
     }
     let settings = Settings::read(&layers, if is_own { Trust::Trusted } else { trust });
     match settings.refusal(wishes.hooks) {
@@ -122,21 +123,25 @@ pub fn managed_settings() -> Result<Vec<PathBuf>, SettingsError> {
 fn managed(environment: &dyn Environment) -> Result<Vec<Layer>, SettingsError> {
     let mut layers = Vec::new();
     for path in managed_settings()? {
-        layers.extend(file(Source::Managed, &path)?);
+        layers.extend(file(Source::Managed, &path, Path::new("/"))?);
     }
     if let Some(path) = environment.variable(MANAGED) {
         let path = PathBuf::from(path);
         let text = files::read_text(&path, LONGEST).map_err(|error| unreadable(&path, error))?;
         let name = path.display().to_string();
-        layers.push(Layer { source: Source::Restricting, name, text });
+        let root = PathBuf::from("/");
+        layers.push(Layer { source: Source::Restricting, name, text, root });
     }
     Ok(layers)
 }
 
 /// A settings file, if it exists.
-fn file(source: Source, path: &Path) -> Result<Option<Layer>, SettingsError> {
+fn file(source: Source, path: &Path, root: &Path) -> Result<Option<Layer>, SettingsError> {
     match files::read_text(path, LONGEST) {
-        Ok(text) => Ok(Some(Layer { source, name: path.display().to_string(), text })),
+        Ok(text) => {
+            let name = path.display().to_string();
+            Ok(Some(Layer { source, name, text, root: root.to_owned() }))
+        }
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(unreadable(path, error)),
     }

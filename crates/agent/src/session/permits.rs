@@ -4,10 +4,12 @@
 //! allow everything unless nothing can be broken; a wish that cannot be honoured is an error, not
 //! ignored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rules::{Kind, Rule, Rulebook};
 
 use crate::permit::{Bypass, Mode, Permit};
-use crate::settings::{Environment, Rule, Settings, tools_named};
+use crate::settings::{Environment, Settings};
 
 /// What the user wants to allow and to forbid.
 #[derive(Clone, Debug, Default)]
@@ -18,9 +20,9 @@ pub struct PermitWishes {
     pub bypass: BypassWish,
     /// Whether root may allow everything.
     pub root: RootRule,
-    /// Tools that may do anything.
+    /// Rules that allow; each may hold several.
     pub allowed: Vec<String>,
-    /// Tools to disable.
+    /// Rules that deny.
     pub refused: Vec<String>,
     /// Additional folders that tools may work in.
     pub folders: Vec<PathBuf>,
@@ -62,16 +64,13 @@ pub enum PermitError {
     /// Root may not allow everything.
     #[error("root cannot use `bypassPermissions`")]
     Root,
-    /// A rule about some uses of a tool.
-    #[error("rules like `{0}` are not supported yet")]
-    Narrow(String),
     /// A rule that cannot be read.
     #[error("the rule `{rule}`: {why}")]
     Rule {
         /// The rule.
         rule: String,
         /// What is wrong with it.
-        why: &'static str,
+        why: rules::RuleError,
     },
     /// An additional folder does not exist.
     #[error("`{}` is not a folder", .0.display())]
@@ -85,6 +84,7 @@ pub enum PermitError {
 pub(super) fn permit(
     wishes: &PermitWishes,
     settings: &Settings,
+    cwd: &Path,
     environment: &dyn Environment,
 ) -> Result<Permit, PermitError> {
     let named = match &wishes.mode {
@@ -92,35 +92,28 @@ pub(super) fn permit(
         None => None,
         Some(name) => Some(Mode::named(name).ok_or_else(|| PermitError::Mode(name.clone()))?),
     };
-    let by_settings = settings.mode.as_deref();
-    // Modes that are not supported yet count as `default`, which allows less than any other; in
-    // `plan`, rules allow nothing.
-    let mode = named.or_else(|| by_settings.and_then(Mode::named)).unwrap_or_default();
-    let is_plan = named.is_none() && by_settings == Some("plan");
+    let mode = named.or_else(|| settings.mode.as_deref().and_then(Mode::named)).unwrap_or_default();
     let bypass = bypass(wishes, settings, mode, environment)?;
-    let mut rules = wishes.allowed.iter().chain(&wishes.refused);
-    if let Some(rule) = rules.find(|rule| rule.contains('(')) {
-        return Err(PermitError::Narrow(rule.clone()));
-    }
-    let named = |rule: &String| {
-        tools_named(rule).map_err(|why| PermitError::Rule { rule: rule.clone(), why })
-    };
-    let refused: Vec<Vec<String>> = wishes.refused.iter().map(named).collect::<Result<_, _>>()?;
-    let (mut allowed, mut refused) = (wishes.allowed.clone(), refused.concat());
     if let Some(folder) = wishes.folders.iter().find(|folder| !folder.is_dir()) {
         return Err(PermitError::NotFolder(folder.clone()));
     }
+    let parsed = |list: &[String], kind: Kind, flag: &str| -> Result<Vec<Rule>, PermitError> {
+        let all = rules::split(list.iter().map(String::as_str)).into_iter();
+        let parse = |text: String| {
+            Rule::parse(&text, kind, flag, cwd.to_owned())
+                .map_err(|why| PermitError::Rule { rule: text, why })
+        };
+        all.map(parse).collect()
+    };
+    let allowed = parsed(&wishes.allowed, Kind::Allow, "--allowedTools")?;
+    let refused = parsed(&wishes.refused, Kind::Deny, "--disallowedTools")?;
     if settings.only_managed_rules && !allowed.is_empty() {
         return Err(PermitError::OnlyManaged);
     }
-    let tools = |rules: &[Rule]| rules.iter().map(|rule| rule.tool.clone()).collect::<Vec<_>>();
-    if !is_plan {
-        allowed.extend(tools(&settings.allowed));
-    }
-    refused.extend(tools(&settings.refused));
-    // Questions are not possible, so these are refused, in every mode, as in the newest client.
-    refused.extend(tools(&settings.asked));
-    Ok(Permit { mode, allowed, refused, bypass })
+    let by_settings = settings.rules.iter().map(|(_, rule)| rule.clone());
+    let rules = by_settings.chain(allowed).chain(refused).collect();
+    let book = Rulebook { rules, allows_sandboxed: false };
+    Ok(Permit { mode, book, bypass, allows_sandboxed: settings.sandbox.allows_commands })
 }
 
 /// Whether everything may be allowed, now or when a host asks for it.

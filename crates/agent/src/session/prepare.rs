@@ -54,7 +54,7 @@ impl SessionConfig {
     ) -> Result<Prepared, PrepareError> {
         let standing = trusted::standing(self.trust_list.as_deref(), &self.folders, notify);
         let settings = layers::read(&self.settings, &self.folders, standing.folder, environment)?;
-        let permit = permit(&self.permissions, &settings, environment)?;
+        let permit = permit(&self.permissions, &settings, &self.folders.cwd, environment)?;
         refuse_promises(&self.source, &settings, environment)?;
         for note in &settings.notes {
             notify(Notice::Settings(note.clone()));

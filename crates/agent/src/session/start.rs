@@ -9,16 +9,20 @@ use std::sync::mpsc::Sender;
 
 use super::error::{FileError, unwritable};
 use super::{
-    Folders, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace, endpoint, kept,
+    Folders, GuardError, Keeping, ModelSource, Notice, Parts, Prepared, Session, SessionPlace,
+    endpoint, kept,
 };
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
 use crate::drive::Event;
+use crate::guard::SandboxWish;
 use crate::log::Log;
 use crate::model;
 use crate::prompt;
+use crate::scratch;
 use crate::settings::Environment;
+use crate::shell::Shells;
 
 /// Why a session cannot be put together.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +30,9 @@ pub enum StartError {
     /// The script, the key of the seal, or a folder for what is not kept.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Commands cannot be held.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     /// The script cannot be played.
     #[error("cannot play the script `{}`: {why}", path.display())]
     Script {
@@ -61,6 +68,13 @@ impl Prepared {
         let learned =
             kept::learn(&self, (&folder, old_folder.as_deref()), &model_name, key.as_deref());
         let key_source = endpoint::key_source(&self, environment);
+        let folders = self.config.permissions.folders.iter().chain(&self.settings.folders);
+        let folders: Vec<PathBuf> =
+            folders.map(|folder| self.config.folders.cwd.join(folder)).collect();
+        let all: Vec<PathBuf> =
+            std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
+        let shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));
+        let guard = self.guard(&all, &shells, notify)?;
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
         let variable = |name: &str| settings.variable(environment, name);
@@ -75,8 +89,14 @@ impl Prepared {
         (asking.news, asking.kept) = (learned.news, learned.kept);
         asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
         let site = &mut parts.site;
-        let folders = config.permissions.folders.iter().chain(&settings.folders);
-        site.folders = folders.map(|folder| cwd.join(folder)).collect();
+        site.folders = folders;
+        site.shells = shells;
+        parts.sandbox = match &guard {
+            None => SandboxWish::Off,
+            Some(guard) if guard.holds() && !guard.may_leave => SandboxWish::Require,
+            Some(_) => SandboxWish::On,
+        };
+        site.guard = guard;
         site.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
         site.folder = folder;
         if is_kept {

@@ -14,7 +14,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Answer, Call, Content, Site, Trouble, number, raw, text};
-use crate::shell::{self, Status, head};
+use crate::guard::{self, Kept};
+use crate::permit::{Mode, real};
+use crate::shell::{self, Hold, Status, head};
 
 /// How long a command may run by default and at most, in milliseconds.
 const USUAL: u64 = 120_000;
@@ -76,9 +78,13 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let id = site.task_id();
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
-    let started = site.shells.start(&id, command, text(call, "description"), &cwd);
-    started
-        .map_err(|error| Trouble::failed(format!("The command could not be started: {error}")))?;
+    let failed = |error| Trouble::failed(format!("The command could not be started: {error}"));
+    let is_outside = site.outside.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
+    let (hold, kept) =
+        if is_outside { (None, None) } else { hold(&id, &cwd, site).map_err(failed)? };
+    let is_held = hold.is_some();
+    let started = site.shells.start(&id, command, text(call, "description"), &cwd, hold);
+    started.map_err(failed)?;
     if call.input.get("run_in_background").and_then(Value::as_bool) == Some(true) {
         return Ok(in_background(&id, site));
     }
@@ -97,8 +103,44 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if status == Status::Running {
         site.shells.kill(&id);
     }
+    let taken = kept.map(|kept| kept.restore()).unwrap_or_default();
     let ended = Ended { id, status, most, is_cancelled: call.cancel.is_set() };
-    ended.answer(site)
+    let mut answer = ended.answer(site);
+    if let Err(trouble) = &mut answer {
+        if is_held && guard::looks_refused(&trouble.text) {
+            site.hampered.lock().unwrap_or_else(PoisonError::into_inner).insert(call.id.clone());
+        }
+        tell_taken(&mut trouble.text, &taken);
+    }
+    if let Ok(Answer { content: Content::Text(message), .. }) = &mut answer {
+        tell_taken(message, &taken);
+    }
+    answer
+}
+
+/// Tells what a command had no right to make or to change.
+fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
+    for one in taken {
+        let newline = if text.is_empty() { "" } else { "\n" };
+        let what = one.in_words();
+        let more = format!("{newline}[sandbox] {what}: it decides what programs do later.");
+        text.push_str(&more);
+    }
+}
+
+/// How a command is held, and what is compared afterwards; nothing without a sandbox.
+fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<(Option<Hold>, Option<Kept>)> {
+    let Some(guard) = &site.guard else { return Ok((None, None)) };
+    let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
+    let folders: Vec<PathBuf> =
+        std::iter::once(&site.root).chain(&site.folders).map(|folder| real(folder)).collect();
+    let shells = &site.shells;
+    let temp = shells.temp((mode == Mode::Plan).then_some(id))?;
+    let blank = shells.blank()?;
+    let spec = guard.spec(&folders, mode, (cwd, &temp, &blank), shells.written(id));
+    let (variables, removed) = guard.variables(&temp);
+    let kept = (mode != Mode::Plan).then(|| guard::keep(&folders));
+    Ok((Some(Hold { spec, variables, removed }), kept))
 }
 
 fn in_background(id: &str, site: &Site) -> Answer {

@@ -26,6 +26,8 @@ pub enum Input {
     Failed(ApiError, f64),
     /// The time to wait is over.
     Waited,
+    /// What was decided about a call.
+    Decided(String, Ruling),
     /// A call has its result.
     Answered(String, Answer),
     /// The user wants the turn to stop.
@@ -47,6 +49,8 @@ pub enum Effect {
     Ask,
     /// Wait this long because of this error; the number of failures so far.
     Wait(Duration, ApiError, u32),
+    /// Decide whether a call may run.
+    Decide(Wanted),
     /// Run a call.
     Run(Wanted),
     /// Stop what runs: the answer that is being received, and every call.
@@ -105,6 +109,19 @@ pub struct Wanted {
     pub name: String,
     /// The input, as JSON.
     pub input: String,
+}
+
+/// What was decided about a call.
+#[derive(Clone, Debug)]
+pub enum Ruling {
+    /// It may run.
+    Allow,
+    /// It may run with this input, as JSON; the record keeps the input that the model gave.
+    Change(String),
+    /// It does not run; what the model gets instead.
+    Deny(Answer),
+    /// The same, and the turn ends.
+    Interrupt(Answer),
 }
 
 /// How a turn ended.

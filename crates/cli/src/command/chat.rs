@@ -1,6 +1,7 @@
 //! `quipu chat`: the agent.
 
 mod demo;
+mod explain;
 mod failed;
 mod input;
 mod notices;
@@ -12,7 +13,7 @@ use std::sync::mpsc;
 
 use agent::Session;
 use agent::drive::NOBODY;
-use agent::host::{Format, Headless, Host};
+use agent::host::{Asking, Format, Headless, Host};
 
 use crate::failure::Failure;
 use crate::out::Visible;
@@ -24,13 +25,14 @@ use crate::world::World;
 /// An independent client of the Messages API. It needs its own key (`ANTHROPIC_API_KEY` or
 /// `ANTHROPIC_AUTH_TOKEN`); `--offline` needs none. It writes sessions as Claude Code 2.1.45 does,
 /// and resumes sessions of every version. There is no interactive mode yet: `-p` prints the answer
-/// to one prompt, or to a stream of prompts. Without `--dangerously-skip-permissions` or another
-/// permission mode, calls that would need a question are refused.
+/// to one prompt, or to a stream of prompts. Calls that would need a question are put to the host
+/// (`--permission-prompt-tool stdio`), and refused where there is none.
 ///
-/// Until you trust a folder (`--trust`), its `.claude/settings.json` and
-/// `.claude/settings.local.json` can forbid but not allow, and git does not run there. A setting
-/// that restricts and cannot be honoured here (hooks that can refuse, a sandbox, rules that cannot
-/// be parsed) ends the run with exit code 2.
+/// Commands run in a sandbox: they write only in the session's folders, see no keys and tokens, and
+/// have no network (docs/sandbox.md). Until you trust a folder (`--trust`), its
+/// `.claude/settings.json` and `.claude/settings.local.json` can forbid but not allow, and git does
+/// not run there. A setting that restricts and cannot be honoured here (hooks that can refuse,
+/// rules that cannot be parsed) ends the run with exit code 2.
 #[derive(clap::Args, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags, named as in Claude Code")]
 pub(crate) struct ChatArgs {
@@ -88,14 +90,15 @@ pub(crate) struct ChatArgs {
     /// Settings: a file, or JSON
     #[arg(long, value_name = "SETTINGS")]
     settings: Option<String>,
-    /// Tools that may do anything
-    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "TOOL", num_args = 1..)]
+    /// What needs no question: `Bash(git diff:*)`, `Edit(src/**)`, `WebFetch(domain:x.org)`, `Bash`
+    #[arg(long = "allowedTools", alias = "allowed-tools", value_name = "RULE", num_args = 1..)]
     allowed_tools: Vec<String>,
-    /// Tools to disable
-    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "TOOL", num_args = 1..)]
+    /// What is refused, in every mode; a tool without brackets is not offered at all
+    #[arg(long = "disallowedTools", alias = "disallowed-tools", value_name = "RULE", num_args = 1..)]
     disallowed_tools: Vec<String>,
-    /// `default`, `acceptEdits` (files in this folder may be changed) or `bypassPermissions`
-    /// (everything is allowed)
+    /// `default`, `acceptEdits` (files in this folder may be changed), `plan` (nothing is changed),
+    /// `dontAsk` (what would be a question is refused), `auto` (as `acceptEdits`, and commands in
+    /// the sandbox) or `bypassPermissions` (everything is allowed)
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
     /// Allow everything; meant for places where nothing can be broken. Root needs `IS_SANDBOX=1`
@@ -105,6 +108,34 @@ pub(crate) struct ChatArgs {
     /// Let a host allow everything later, with `set_permission_mode`
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
+    /// Who is asked whether calls may run; `stdio`: the host, by `can_use_tool` requests
+    #[arg(long, value_name = "WHO")]
+    permission_prompt_tool: Option<PromptTool>,
+    /// The sandbox of commands: `on` (as much as the kernel can, and what not is said), `require`
+    /// (all of it, or nothing runs) or `off`
+    #[arg(long, value_name = "HOW", default_value = "on")]
+    sandbox: SandboxArg,
+    /// Whether commands in the sandbox have the network; without this, only with
+    /// `bypassPermissions`
+    #[arg(long, value_name = "ON_OR_OFF")]
+    sandbox_network: Option<Switch>,
+    /// Raise or lower what one command may use up: `processes`, `memory`, `file`, `open`; for
+    /// example `memory=16g`
+    #[arg(long, value_name = "NAME=NUMBER", num_args = 1..)]
+    sandbox_limit: Vec<String>,
+    /// Say what would be decided about a command, or the input of another tool, and why; run
+    /// nothing
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
+    explain: Option<String>,
+    /// With `--explain`: the tool
+    #[arg(long, value_name = "NAME", default_value = "Bash", requires = "explain")]
+    tool: String,
+    /// Show the merged settings, and where each value comes from
+    #[arg(long)]
+    settings_check: bool,
+    /// With `--explain` and `--settings-check`: print JSON
+    #[arg(long)]
+    json: bool,
     /// Trust this folder from now on, and everything below it except other repositories; without a
     /// prompt, do nothing else
     #[arg(long)]
@@ -131,6 +162,24 @@ enum Output {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PromptTool {
+    Stdio,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SandboxArg {
+    On,
+    Require,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum In {
     Text,
     StreamJson,
@@ -150,6 +199,9 @@ impl ChatArgs {
 }
 
 pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
+    if args.explain.is_some() || args.settings_check {
+        return explain::explain(world, args);
+    }
     if args.only_trusts() {
         return start::trust(world);
     }
@@ -174,7 +226,11 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     // A terminal does not obey what a model says; programs get the bytes unchanged.
     let out: Box<dyn Write> =
         if out.is_terminal() { Box::new(Visible(out)) } else { Box::new(out) };
-    let mut face = Headless::new(format, init, out, driver.nature.clone());
+    let asking = match args.permission_prompt_tool {
+        Some(PromptTool::Stdio) => Asking::Host,
+        None => Asking::Nobody,
+    };
+    let mut face = Headless::new(format, init, out, driver.nature.clone()).asking(asking);
     let code = driver.run(&inbox, &mut face);
     // The program ends here: freeing the memory of a long session piece by piece would take longer
     // than exiting.

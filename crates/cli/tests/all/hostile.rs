@@ -289,7 +289,6 @@ fn e05_what_restricts_is_honoured_or_stops_the_run() {
     }
     // What cannot be honoured, or not be read.
     for (settings, key) in [
-        (r#"{"sandbox": {"enabled": true}}"#, "`sandbox.enabled`"),
         (r#"{"permissions": {"deny": ["Bash(rm"]}}"#, "`permissions.deny`"),
         (r#"{"permissions": {"deny": ["Write"]}"#, "it is no JSON"),
     ] {

@@ -212,7 +212,8 @@ fn e07_what_decides_what_programs_do_is_not_written() {
         &[text("Done.")],
     ]);
     let output = lab
-        .command(&["--session-id", SESSION, "--permission-mode", "acceptEdits", "Write."])
+        .command(&["--session-id", SESSION, "--permission-mode", "acceptEdits"])
+        .args(["--sandbox", "off", "Write."])
         .current_dir(lab.env.path(""))
         .output()
         .unwrap();

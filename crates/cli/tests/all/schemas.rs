@@ -257,7 +257,8 @@ fn each_command_with_json_has_a_schema() {
     for command in crate::help::commands(&env) {
         let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         let help = env.run(&args);
-        if help.contains("--json") {
+        // `chat` has a form for each thing that it prints.
+        if help.contains("--json") && command != "chat" {
             wanted.insert(command.replace(' ', "-"));
         }
     }
@@ -272,6 +273,8 @@ fn each_command_with_json_has_a_schema() {
         "usage-explain",
         "index-verify",
         "index-forget",
+        "chat-explain",
+        "chat-settings-check",
     ] {
         wanted.insert(other.to_owned());
     }

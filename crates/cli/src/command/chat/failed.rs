@@ -3,7 +3,8 @@
 //! Invariant: the library says what is wrong; which flag helps is said here.
 
 use agent::session::{
-    FileError, PermitError, PlaceError, PrepareError, SettingsError, StartError, TrustError,
+    FileError, GuardError, PermitError, PlaceError, PrepareError, SettingsError, StartError,
+    TrustError,
 };
 use agent::settings::Stop;
 
@@ -68,12 +69,13 @@ impl From<SettingsError> for Failure {
 impl From<PermitError> for Failure {
     fn from(error: PermitError) -> Self {
         let hint = match &error {
-            PermitError::Mode(_) => Some("use `default`, `acceptEdits` or `bypassPermissions`"),
+            PermitError::Mode(_) => Some(
+                "use `default`, `acceptEdits`, `plan`, `dontAsk`, `auto` or `bypassPermissions`",
+            ),
             PermitError::NoBypass(_) => Some("use another permission mode"),
             PermitError::Root => {
                 Some("run as another user, or set `IS_SANDBOX=1` if nothing can be broken here")
             }
-            PermitError::Narrow(_) => Some("use only the tool's name"),
             PermitError::Rule { .. } | PermitError::NotFolder(_) => None,
             PermitError::OnlyManaged => {
                 let message = format!("`--allowedTools` cannot be used: {error}");
@@ -112,6 +114,14 @@ impl From<StartError> for Failure {
         match error {
             StartError::File(error) => error.into(),
             StartError::Script { .. } => Failure::usage(error.to_string(), None),
+            StartError::Guard(GuardError::TooWide { .. }) => Failure::usage(
+                error.to_string(),
+                Some("start in the folder of a project, or add `--sandbox off`"),
+            ),
+            StartError::Guard(GuardError::Incomplete(_)) => Failure::usage(
+                error.to_string(),
+                Some("`--sandbox on` goes on with what the kernel can do"),
+            ),
         }
     }
 }

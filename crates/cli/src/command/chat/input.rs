@@ -114,7 +114,8 @@ fn message(line: &[u8], again: bool) -> Result<Option<Event>, String> {
     match value["type"].as_str() {
         Some("user") => {}
         Some("control_request") => return Ok(Some(Event::Control(value))),
-        Some("control_response" | "control_cancel_request" | "keep_alive") => return Ok(None),
+        Some("control_response") => return Ok(Some(Event::Reply(value))),
+        Some("control_cancel_request" | "keep_alive") => return Ok(None),
         other => return Err(format!("a line of the input has the type {other:?}, not `user`")),
     }
     let message = &value["message"];

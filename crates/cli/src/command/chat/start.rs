@@ -3,23 +3,25 @@
 //! Invariants: flags have the meaning that `agent::session` gives them, and nothing is decided
 //! here beside that; what the library reports is printed before its error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use ::sandbox::{Limits, Network};
 use agent::ambient::{Ambient, Real, Stopped};
 use agent::drive::Event;
+use agent::guard::SandboxWish;
 use agent::prompt::Wishes;
 use agent::session::{
     Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
-    RootRule, SettingsWishes,
+    RootRule, SandboxWishes, SettingsWishes,
 };
 use agent::settings::{Environment, Hooks};
 use agent::{Session, SessionConfig};
 
-use super::ChatArgs;
 use super::demo::{self, Lab};
 use super::notices::tell;
+use super::{ChatArgs, SandboxArg, Switch};
 use crate::failure::Failure;
 use crate::select;
 use crate::world::World;
@@ -56,7 +58,7 @@ pub(super) fn trust(world: &mut World) -> Result<(), Failure> {
 }
 
 /// Does a step, and prints what it reports, also if it fails.
-fn reported<T, E: Into<Failure>>(
+pub(super) fn reported<T, E: Into<Failure>>(
     world: &mut World,
     step: impl FnOnce(&mut World, &mut dyn FnMut(Notice)) -> Result<T, E>,
 ) -> Result<T, Failure> {
@@ -66,7 +68,7 @@ fn reported<T, E: Into<Failure>>(
     done.map_err(Into::into)
 }
 
-fn folders(world: &World, demo: Option<&Lab>) -> Result<Folders, Failure> {
+pub(super) fn folders(world: &World, demo: Option<&Lab>) -> Result<Folders, Failure> {
     let (home, user) = world.first_home();
     let user = user.map(Path::to_owned);
     if let Some(demo) = demo {
@@ -93,7 +95,7 @@ fn add(world: &mut World, folders: &Folders) -> Result<(), Failure> {
     Ok(())
 }
 
-fn config(
+pub(super) fn config(
     world: &mut World,
     args: &ChatArgs,
     demo: Option<&Lab>,
@@ -117,6 +119,7 @@ fn config(
         seal_file: world.seal_file().ok(),
         settings: SettingsWishes { given: args.settings.clone(), hooks },
         permissions: permissions(args, demo),
+        sandbox: sandbox(world, args)?,
         model: args.model.clone(),
         source: match &args.offline {
             None => ModelSource::Api,
@@ -136,12 +139,51 @@ fn config(
     })
 }
 
+/// What the user wants of the sandbox.
+fn sandbox(world: &World, args: &ChatArgs) -> Result<SandboxWishes, Failure> {
+    let mut limits = Limits::default();
+    for text in &args.sandbox_limit {
+        let wrong = || {
+            let hint = "use `processes`, `memory`, `file` or `open`, `=` and a number; k, m and g may follow";
+            Failure::usage(format!("`{text}` is no limit"), Some(hint))
+        };
+        let (name, number) = text.split_once('=').ok_or_else(wrong)?;
+        let digits = number.trim_end_matches(['k', 'm', 'g', 'K', 'M', 'G']);
+        let shift = match number[digits.len()..].to_ascii_lowercase().as_str() {
+            "" => 0,
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            _ => return Err(wrong()),
+        };
+        let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+        let number = number.filter(|number| *number > 0).ok_or_else(wrong)?;
+        match name {
+            "processes" => limits.processes = number,
+            "memory" => limits.memory = number,
+            "file" => limits.file = number,
+            "open" => limits.open = number,
+            _ => return Err(wrong()),
+        }
+    }
+    let parent = |path: PathBuf| path.parent().map(Path::to_owned);
+    let files = [world.config_file("trusted").ok(), world.seal_file().ok()];
+    Ok(SandboxWishes {
+        wish: match args.sandbox {
+            SandboxArg::On => SandboxWish::On,
+            SandboxArg::Require => SandboxWish::Require,
+            SandboxArg::Off => SandboxWish::Off,
+        },
+        limits: Some(limits),
+        network: args.sandbox_network.map(|switch| match switch {
+            Switch::On => Network::On,
+            Switch::Off => Network::Off,
+        }),
+        hidden: files.into_iter().flatten().filter_map(parent).collect(),
+    })
+}
+
 fn permissions(args: &ChatArgs, demo: Option<&Lab>) -> PermitWishes {
-    // Lists may also be separated by commas.
-    let split = |list: &[String]| -> Vec<String> {
-        let all = list.iter().flat_map(|one| one.split([',', ' ']));
-        all.filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
     PermitWishes {
         mode: args.permission_mode.clone(),
         bypass: if args.dangerously_skip_permissions || demo.is_some() {
@@ -153,8 +195,8 @@ fn permissions(args: &ChatArgs, demo: Option<&Lab>) -> PermitWishes {
         },
         // The commands of the demonstration are known.
         root: if demo.is_some() { RootRule::Exempt } else { RootRule::InSandbox },
-        allowed: split(&args.allowed_tools),
-        refused: split(&args.disallowed_tools),
+        allowed: args.allowed_tools.clone(),
+        refused: args.disallowed_tools.clone(),
         folders: args.add_dir.clone(),
     }
 }

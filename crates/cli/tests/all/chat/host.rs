@@ -79,8 +79,9 @@ fn every_request_is_answered() {
         json!({"subtype": "initialize", "hooks": null}),
         json!({"subtype": "mcp_status"}),
         json!({"subtype": "interrupt"}),
-        json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
         json!({"subtype": "set_permission_mode", "mode": "plan"}),
+        json!({"subtype": "set_permission_mode", "mode": "odd"}),
+        json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}),
         json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2_000}),
         json!({"subtype": "odd"}),
     ] {
@@ -151,7 +152,8 @@ fn messages_come_on_lines() {
         vec![text("Second.")],
     ])
     .unwrap();
-    let all: Vec<&str> = FORMAT.into_iter().chain(["--dangerously-skip-permissions"]).collect();
+    let all: Vec<&str> =
+        FORMAT.into_iter().chain(["--dangerously-skip-permissions", "--sandbox", "off"]).collect();
     let mut child = lab.command(&all).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let line = |text: &str| {
@@ -303,4 +305,147 @@ fn a_command_in_the_background_is_waited_for() {
     assert_eq!(output.status.code(), Some(143));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["result"], "Started.");
+}
+
+#[test]
+fn a_host_is_asked_and_decides() {
+    let bash = |id: &str, command: &str| call(id, "Bash", &json!({"command": command}));
+    let mut lab = Lab::says(&[
+        &[bash("c1", "touch one"), bash("c2", "touch two"), bash("c3", "touch three")],
+        &[bash("c4", "touch one again")],
+        &[text("Done.")],
+        &[bash("c5", "touch four")],
+    ]);
+    let flags = ["--permission-prompt-tool", "stdio", "--disallowedTools", "Bash(rm:*)"];
+    let mut host = Host::start(&mut lab, &flags);
+    host.say("Go.", "aaaaaaaa-0000-4000-8000-00000000000a");
+    let is_question = |event: &Value| event["type"] == "control_request";
+    let mut questions: Vec<Value> = Vec::new();
+    for _ in 0..3 {
+        questions.push(host.until(is_question).pop().unwrap());
+    }
+    let first = &questions[0]["request"];
+    assert_eq!((&first["subtype"], &first["tool_name"]), (&json!("can_use_tool"), &json!("Bash")));
+    assert_eq!(
+        (&first["input"], &first["tool_use_id"]),
+        (&json!({"command": "touch one"}), &json!("c1"))
+    );
+    let rule = json!({"toolName": "Bash", "ruleContent": "touch one:*"});
+    assert_eq!(first["permission_suggestions"][0]["rules"], json!([rule]));
+    let answer = |host: &mut Host, question: &Value, response: Value| {
+        let id = &question["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": response});
+        host.line(&json!({"type": "control_response", "response": response}));
+    };
+    // The later answers come first. What is changed is judged again: a rule denies it.
+    let changed = json!({"behavior": "allow", "updatedInput": {"command": "rm -f README.md"}});
+    answer(&mut host, &questions[2], changed);
+    answer(&mut host, &questions[1], json!({"behavior": "deny", "message": "no thanks"}));
+    let updates = json!([{"type": "addRules", "rules": [rule], "behavior": "allow", "destination": "session"}]);
+    let allowed = json!({"behavior": "allow", "updatedInput": {"command": "touch other"}, "updatedPermissions": updates});
+    answer(&mut host, &questions[0], allowed);
+    // The fourth call is not asked about: the rule covers it.
+    let events = host.until(|event| event["type"] == "result");
+    assert!(!events.iter().any(is_question), "{events:?}");
+    let result = events.last().unwrap();
+    assert_eq!(result["permission_denials"].as_array().unwrap().len(), 2);
+    let made = |name: &str| lab.cwd().join(name).exists();
+    assert_eq!(
+        [made("one"), made("two"), made("three"), made("other")],
+        [true, false, false, true]
+    );
+    assert!(made("README.md") && made("again"));
+    let results = events.iter().filter(|event| event["type"] == "user").map(Value::to_string);
+    let results: String = results.collect();
+    assert!(results.contains("no thanks") && results.contains("denies it"), "{results}");
+    // A refusal that ends the turn.
+    host.say("Again.", "aaaaaaaa-0000-4000-8000-00000000000b");
+    let question = host.until(is_question).pop().unwrap();
+    let stop = json!({"behavior": "deny", "message": "stop", "interrupt": true});
+    answer(&mut host, &question, stop);
+    assert_eq!(host.result()["subtype"], "error_during_execution");
+    assert!(!made("four"));
+    host.end();
+}
+
+#[test]
+fn a_plan_is_approved_and_then_files_change() {
+    let write =
+        |id: &str, path: &str| call(id, "Write", &json!({"file_path": path, "content": "x"}));
+    let mut lab = Lab::says(&[&[text("-")]]);
+    let path = lab.path("new");
+    lab.server = Server::start(vec![
+        vec![write("c1", &path), call("c2", "Bash", &json!({"command": "echo x > made; ls"}))],
+        vec![call("c3", "ExitPlanMode", &json!({"plan": "Write it."}))],
+        vec![write("c4", &path)],
+        vec![text("Done.")],
+    ])
+    .unwrap();
+    let flags = [
+        "--permission-prompt-tool",
+        "stdio",
+        "--permission-mode",
+        "plan",
+        "--allowedTools",
+        "Bash",
+    ];
+    let mut host = Host::start(&mut lab, &flags);
+    host.say("Go.", "aaaaaaaa-0000-4000-8000-00000000000a");
+    for _ in 0..2 {
+        let question = host.until(|event| event["type"] == "control_request").pop().unwrap();
+        assert!(!lab.cwd().join("made").exists() && !lab.cwd().join("new").exists());
+        let id = &question["request_id"];
+        let response =
+            json!({"subtype": "success", "request_id": id, "response": {"behavior": "allow"}});
+        host.line(&json!({"type": "control_response", "response": response}));
+    }
+    let result = host.result();
+    assert_eq!((&result["result"], &result["is_error"]), (&json!("Done."), &json!(false)));
+    assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1);
+    assert!(lab.cwd().join("new").exists() && !lab.cwd().join("made").exists());
+    assert_eq!(host.end(), Some(0));
+}
+
+#[test]
+fn a_decision_is_explained_without_a_key() {
+    let lab = Lab::says(&[]);
+    let explain = |args: &[&str]| -> Value {
+        let mut command = lab.env.command(&["chat"]);
+        let output = command.args(args).current_dir(lab.cwd()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let found = explain(&["--explain", "rm x", "--json"]);
+    let expected = json!({
+        "v": 1, "decision": "ask", "mode": "default", "rule": null, "source": null,
+        "why": "no rule allows it",
+        "parts": [{"text": "rm x", "decision": "ask", "rule": null, "source": null, "why": "no rule allows it"}],
+    });
+    assert_eq!(found, expected);
+    let found = explain(&[
+        "--explain",
+        "rm x && ls",
+        "--allowedTools",
+        "Bash(rm:*),Read",
+        "Edit",
+        "--json",
+    ]);
+    assert_eq!((&found["decision"], &found["rule"]), (&json!("allow"), &json!("Bash(rm:*)")));
+    let found = explain(&[
+        "--explain",
+        "/etc/passwd",
+        "--tool",
+        "Read",
+        "--permission-mode",
+        "dontAsk",
+        "--json",
+    ]);
+    assert_eq!((&found["decision"], &found["mode"]), (&json!("deny"), &json!("dontAsk")));
+    let settings = r#"{"permissions": {"deny": ["Bash(git push:*)"]}}"#;
+    let found = explain(&["--explain", "env git push", "--settings", settings, "--json"]);
+    assert_eq!((&found["decision"], &found["source"]), (&json!("deny"), &json!("--settings")));
+    let found = explain(&["--settings-check", "--settings", settings, "--json"]);
+    let row =
+        json!({"key": "permissions.deny", "value": "Bash(git push:*)", "source": "--settings"});
+    assert_eq!(found["settings"], json!([row]));
 }

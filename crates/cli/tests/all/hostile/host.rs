@@ -54,7 +54,7 @@ fn e04_options_of_a_host_that_cannot_be_honoured_are_refused() {
     let mut lab = Lab::says(&[&[text("Hi.")]]);
     let settings = r#"{"sandbox": {"enabled": true}}"#;
     let (_, output) = hosted(&mut lab, &["--settings", settings], &[say("Hi")]);
-    assert!(code(&output) == Some(2) && stderr(&output).contains("`sandbox.enabled`"));
+    assert_eq!(code(&output), Some(0), "{}", lab.env.show(&output));
     let mut command = lab.command(&["Hi"]);
     let output = command.env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true").output().unwrap();
     assert!(code(&output) == Some(2) && stderr(&output).contains("CHECKPOINTING"));
@@ -80,7 +80,8 @@ fn e17_a_host_bypasses_permissions_only_if_the_session_was_started_so() {
         (&["--dangerously-skip-permissions"], None),
     ] {
         let mut lab = Lab::says(&[
-            &[call("c1", "Bash", &json!({"command": "touch made"}))],
+            // `touch` alone is one of the commands that `acceptEdits` allows.
+            &[call("c1", "Bash", &json!({"command": "sh -c 'touch made'"}))],
             &[text("Done.")],
         ]);
         let (events, output) = hosted(&mut lab, args, &[request(&bypass), say("Go.")]);

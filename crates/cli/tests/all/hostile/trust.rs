@@ -78,9 +78,8 @@ fn a_home_is_not_trusted_as_a_whole() {
     assert!(!lab.env.path(".config/quipu/trusted").exists());
     // Whoever starts there has their own settings all the same, and both files of them.
     lab.env.put(".claude/settings.local.json", r#"{"env": {"FOO": "own"}}"#);
-    let (made, output) = allows_bash(&mut lab, ".", &[]);
+    let (made, output) = allows_bash(&mut lab, ".", &["--sandbox", "off"]);
     assert!(made, "{}", lab.env.show(&output));
-    assert_eq!(stderr(&output), "");
 }
 
 #[test]

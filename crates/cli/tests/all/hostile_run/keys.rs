@@ -94,7 +94,9 @@ fn e14_no_command_sees_the_key() {
         assert!(!testkit::is_ci(), "in CI nothing is left out");
         return;
     }
-    let quipu = lab.command(&["--session-id", SESSION, "--dangerously-skip-permissions", "Look."]);
+    // Without the sandbox, in which the process would not even be seen.
+    let mut quipu = lab.command(&["--session-id", SESSION, "--dangerously-skip-permissions"]);
+    quipu.args(["--sandbox", "off", "Look."]);
     let program = lab.env.put("bin/quipu", fs::read(quipu.get_program()).unwrap());
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let everything = ["-R", "a+rwX", lab.env.path("").to_str().unwrap()].map(str::to_owned);

@@ -1,0 +1,225 @@
+//! What holds the commands of a session: from its folders, mode and settings to what the sandbox is
+//! given.
+//!
+//! Invariants: what a command may write is the session's folders and a temporary one, in plan mode
+//! only the latter; what is on the list of `data/hidden.txt`, and where Quipu and Claude Code keep
+//! their files, is hidden in every mode; a file that later decides what programs do is read-only,
+//! and one that appears is taken away.
+
+mod keep;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sandbox::{Layers, Limits, Metadata, Network, Sockets, Spec};
+
+pub use keep::Taken;
+pub(crate) use keep::{Kept, keep};
+
+use crate::permit::{Mode, real};
+
+/// Paths that commands never see.
+const HIDDEN: &str = include_str!("../data/hidden.txt");
+/// Variables that commands never see.
+const SECRET: [&str; 24] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_ACCESS_KEY_ID",
+    "AZURE_CLIENT_SECRET",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "DIGITALOCEAN_ACCESS_TOKEN",
+    "CLOUDFLARE_API_TOKEN",
+    "HCLOUD_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_TOKEN",
+    "GITLAB_TOKEN",
+    "NPM_TOKEN",
+    "NODE_AUTH_TOKEN",
+    "CARGO_REGISTRY_TOKEN",
+    "PYPI_TOKEN",
+    "TWINE_PASSWORD",
+    "DOCKER_AUTH_CONFIG",
+    "OPENAI_API_KEY",
+    "HF_TOKEN",
+    "SLACK_TOKEN",
+];
+/// Where tools keep what they could get again: in the session's temporary folder.
+const CACHES: [(&str, &str); 8] = [
+    ("XDG_CACHE_HOME", "cache"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("UV_CACHE_DIR", "uv"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+    ("GOCACHE", "go-build"),
+    ("PYTHONPYCACHEPREFIX", "pycache"),
+    ("RUFF_CACHE_DIR", "ruff"),
+];
+
+/// How much of a sandbox the user wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SandboxWish {
+    /// As much as the kernel can enforce.
+    #[default]
+    On,
+    /// All of it, or the session does not begin.
+    Require,
+    /// None.
+    Off,
+}
+
+impl SandboxWish {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SandboxWish::On => "on",
+            SandboxWish::Require => "require",
+            SandboxWish::Off => "off",
+        }
+    }
+}
+
+/// What holds commands.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// What the kernel enforces.
+    pub layers: Layers,
+    /// What commands neither read nor write.
+    pub hidden: Vec<PathBuf>,
+    /// What they may write in addition.
+    pub writable: Vec<PathBuf>,
+    /// What they may not write in addition.
+    pub protected: Vec<PathBuf>,
+    /// What they may use up.
+    pub limits: Limits,
+    /// Whether they may use sockets of other programs.
+    pub sockets: Sockets,
+    /// Whether the network is on, off, or as the mode says.
+    pub network: Option<Network>,
+    /// Variables that they do not see, in addition.
+    pub removed: Vec<String>,
+    /// Whether a command may be offered again outside.
+    pub may_leave: bool,
+}
+
+impl Guard {
+    /// Whether the kernel enforces everything.
+    pub fn holds(&self) -> bool {
+        self.layers.gaps().is_empty()
+    }
+
+    /// The specification for a command of a session in these folders. `temp` is its temporary
+    /// folder, `files` are those that its shell writes.
+    pub(crate) fn spec(
+        &self,
+        folders: &[PathBuf],
+        mode: Mode,
+        (cwd, temp, blank): (&Path, &Path, &Path),
+        files: Vec<PathBuf>,
+    ) -> Spec {
+        let mut writable = files;
+        writable.push(temp.to_owned());
+        let mut protected = Vec::new();
+        if mode != Mode::Plan {
+            for folder in folders {
+                let folder = real(folder);
+                protected.extend(keep::sensitive_in(&folder));
+                let git = keep::worktree_of(&folder);
+                protected.extend(git.iter().flat_map(|git| keep::of_repository(git)));
+                writable.push(folder);
+                writable.extend(git);
+            }
+            writable.extend(self.writable.iter().map(|path| real(path)));
+            protected.extend(self.protected.iter().map(|path| real(path)));
+        }
+        let by_mode = if mode == Mode::Bypass { Network::On } else { Network::Off };
+        Spec {
+            program: Vec::new(),
+            cwd: cwd.to_owned(),
+            writable,
+            protected,
+            hidden: self.hidden.clone(),
+            blank: blank.to_owned(),
+            network: self.network.unwrap_or(by_mode),
+            sockets: self.sockets,
+            metadata: if mode == Mode::Plan { Metadata::Fixed } else { Metadata::Writable },
+            limits: self.limits,
+            layers: Some(self.layers.clone()),
+        }
+    }
+
+    /// The variables that a command sees in addition, and those that it does not see.
+    pub(crate) fn variables(&self, temp: &Path) -> (Vec<(String, PathBuf)>, Vec<String>) {
+        let caches = CACHES.iter().map(|(name, folder)| ((*name).to_owned(), temp.join(folder)));
+        let more = [("TMPDIR", temp), ("TMP", temp), ("TEMP", temp)];
+        let more = more.map(|(name, path)| (name.to_owned(), path.to_owned()));
+        let removed = SECRET.iter().map(|name| (*name).to_owned()).chain(self.removed.clone());
+        (caches.chain(more).collect(), removed.collect())
+    }
+}
+
+/// The paths of the list that exist, with their links followed, and these.
+pub fn hidden(home: Option<&Path>, more: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let lines = HIDDEN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let paths = lines.filter_map(|line| match line.strip_prefix("~/") {
+        Some(rest) => home.map(|home| home.join(rest)),
+        None => Some(PathBuf::from(line)),
+    });
+    let there = |path: PathBuf| fs::canonicalize(path).ok();
+    let mut found: Vec<PathBuf> = paths.chain(more).filter_map(there).collect();
+    found.sort();
+    found.dedup();
+    // What is inside another one is hidden with it.
+    let all = found.clone();
+    found.retain(|path| !all.iter().any(|outer| outer != path && path.starts_with(outer)));
+    found
+}
+
+/// Why a session's folder cannot be guarded: the folder, and what it contains or is inside of.
+pub fn too_wide(
+    folders: &[PathBuf],
+    home: Option<&Path>,
+    hidden: &[PathBuf],
+) -> Option<(PathBuf, PathBuf)> {
+    let home = home.map(real);
+    for folder in folders.iter().map(|folder| real(folder)) {
+        if folder.parent().is_none() {
+            return Some((folder.clone(), folder));
+        }
+        if let Some(home) = home.as_ref().filter(|home| home.starts_with(&folder)) {
+            return Some((folder, home.clone()));
+        }
+        let is_near = |path: &&PathBuf| path.starts_with(&folder) || folder.starts_with(path);
+        if let Some(path) = hidden.iter().find(is_near) {
+            return Some((folder, path.clone()));
+        }
+    }
+    None
+}
+
+/// Signs that the kernel has refused something to a command.
+const SIGNS: [&str; 15] = [
+    "Device or resource busy",
+    "Read-only file system",
+    "Operation not permitted",
+    "Permission denied",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Could not resolve host",
+    "getaddrinfo",
+    "EAI_AGAIN",
+    "EROFS",
+    "EACCES",
+    "EPERM",
+    "Connection refused",
+    "Cannot connect to the Docker daemon",
+    "Failed to connect",
+];
+
+/// Whether the output of a command that failed fits a refusal of the kernel.
+pub(crate) fn looks_refused(output: &str) -> bool {
+    SIGNS.iter().any(|sign| output.contains(sign))
+}

@@ -1,0 +1,205 @@
+//! Commands that change nothing, and commands that only change the files that they name.
+//!
+//! Invariant: a command is harmless only if every word of it is known to be; what is not on these
+//! lists is a question.
+
+use crate::command::base;
+use crate::shell::{Arg, Simple};
+
+/// Variables that may be set before a command: they change how it prints, not what it does.
+const VARIABLES: [&str; 9] = [
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "COLUMNS",
+    "TERM",
+];
+
+/// Whether a variable may be set before a command.
+pub(crate) fn is_harmless_variable(name: &str, value: &str) -> bool {
+    // A locale may name a folder.
+    VARIABLES.contains(&name) && !value.contains('/')
+}
+
+/// Commands that only read, whatever their options.
+const READING: [&str; 27] = [
+    "ls", "pwd", "cat", "head", "tail", "wc", "echo", "true", "false", "sleep", "grep", "egrep",
+    "fgrep", "stat", "basename", "dirname", "realpath", "readlink", "cut", "tr", "nl", "cmp",
+    "diff", "test", "[", "whoami", ":",
+];
+
+/// What a command reads, if it does nothing else; None if it may do something else.
+pub(crate) fn read_by(simple: &Simple) -> Option<Vec<&Arg>> {
+    let (name, words) = simple.words.split_first()?;
+    if name.is_unknown
+        || name.is_pattern
+        || words.iter().any(|word| word.is_unknown && !is_home(word))
+    {
+        return None;
+    }
+    let is = |text: &str| words.iter().any(|word| word.text == text);
+    let has = |start: &str| words.iter().any(|word| word.text.starts_with(start));
+    // A pattern may become an option.
+    let opens = words.iter().any(|word| word.is_pattern && word.text.starts_with(['*', '?', '[']));
+    match name.text.as_str() {
+        text if READING.contains(&text) => {}
+        "cd" => {
+            if words.len() > 1 || has("-") {
+                return None;
+            }
+        }
+        "date" => {
+            let is_plain = |word: &Arg| {
+                word.text.starts_with('+') || matches!(word.text.as_str(), "-u" | "-I" | "--utc")
+            };
+            if !words.iter().all(is_plain) {
+                return None;
+            }
+        }
+        "printf" if !has("-v") => {}
+        "sort" => {
+            let is_plain = |word: &Arg| {
+                !word.text.starts_with('-')
+                    || (!word.text.contains(['o', 'T', 'S']) && !word.text.starts_with("--"))
+            };
+            if opens || !words.iter().all(is_plain) {
+                return None;
+            }
+        }
+        "uniq"
+            if !opens && words.iter().filter(|word| !word.text.starts_with('-')).count() <= 1 => {}
+        "find" => {
+            let acts = [
+                "-exec",
+                "-execdir",
+                "-ok",
+                "-okdir",
+                "-delete",
+                "-fprint",
+                "-fprintf",
+                "-fprint0",
+                "-fls",
+                "-files0-from",
+            ];
+            if opens || words.iter().any(|word| acts.contains(&word.text.as_str())) {
+                return None;
+            }
+        }
+        "git" => {
+            if opens || !is_reading_git(words) {
+                return None;
+            }
+        }
+        text if base(text) == text && words.len() == 1 && is("--version") => {
+            let known = [
+                "python", "python3", "node", "npm", "npx", "yarn", "pnpm", "cargo", "rustc", "go",
+                "gcc", "clang", "make", "cmake", "java", "ruby", "perl", "php", "deno", "bun",
+                "tsc", "pip", "pip3", "bash",
+            ];
+            return known.contains(&text).then(Vec::new);
+        }
+        _ => return None,
+    }
+    // Their words may all be files, except for texts that are printed or searched for.
+    let skipped = match name.text.as_str() {
+        "echo" | "printf" | "sleep" | "true" | "false" | ":" | "tr" | "date" | "test" | "["
+        | "whoami" | "basename" | "dirname" => words.len(),
+        "grep" | "egrep" | "fgrep" if !has("-f") && !has("--file") => {
+            let pattern = words.iter().position(|word| !word.text.starts_with('-'));
+            if has("-e") { 0 } else { pattern.map_or(words.len(), |at| at + 1) }
+        }
+        _ => 0,
+    };
+    Some(words.iter().skip(skipped).collect())
+}
+
+fn is_home(word: &Arg) -> bool {
+    ["$HOME", "${HOME}", "$PWD", "${PWD}"].iter().any(|name| word.text.starts_with(name))
+}
+
+/// Whether git only reads with these words.
+fn is_reading_git(words: &[Arg]) -> bool {
+    let Some((verb, rest)) = words.split_first() else { return false };
+    let has = |start: &str| rest.iter().any(|word| word.text.starts_with(start));
+    if has("--output")
+        || has("--ext-diff")
+        || has("--textconv")
+        || has("--open-files-in-pager")
+        || has("-O")
+        || has("--upload-pack")
+        || has("--exec")
+    {
+        return false;
+    }
+    match verb.text.as_str() {
+        "status" | "diff" | "log" | "show" | "ls-files" | "rev-parse" | "describe" | "shortlog" => {
+            true
+        }
+        "blame" => !has("--contents"),
+        "branch" => rest.iter().all(|word| {
+            matches!(
+                word.text.as_str(),
+                "-a" | "-r" | "-v" | "-vv" | "--list" | "--show-current" | "--all"
+            )
+        }),
+        "remote" | "stash" | "tag" => match rest {
+            [] => verb.text != "stash",
+            [one] => matches!(one.text.as_str(), "-v" | "list" | "--list" | "-l"),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The files that a command changes, if it changes nothing else, in a mode that accepts edits.
+pub(crate) fn changed_by(simple: &Simple) -> Option<Vec<&Arg>> {
+    let (name, words) = simple.words.split_first()?;
+    if words
+        .iter()
+        .any(|word| word.is_unknown || (word.is_pattern && word.text.starts_with(['*', '?', '['])))
+    {
+        return None;
+    }
+    let options = |known: &str| {
+        words
+            .iter()
+            .filter(|word| word.text.starts_with('-'))
+            .all(|word| word.text.len() > 1 && word.text[1..].chars().all(|c| known.contains(c)))
+    };
+    let files = || words.iter().filter(|word| !word.text.starts_with('-')).collect::<Vec<_>>();
+    let is_known = match name.text.as_str() {
+        "touch" => options("acm"),
+        "mkdir" | "rmdir" => options("pv"),
+        "rm" => options("rfRvi"),
+        "mv" => options("fvin"),
+        "cp" => options("rRfvinpa"),
+        "sed" => return edited_by_sed(words),
+        _ => false,
+    };
+    let files = files();
+    (is_known && !files.is_empty()).then_some(files)
+}
+
+/// The files that `sed -i` edits, if its script only replaces text: others run programs, or write
+/// elsewhere.
+fn edited_by_sed(words: &[Arg]) -> Option<Vec<&Arg>> {
+    let [option, rest @ ..] = words else { return None };
+    let (script, files) = match rest {
+        [extended, script, files @ ..] if extended.text == "-E" => (script, files),
+        [script, files @ ..] => (script, files),
+        [] => return None,
+    };
+    let text = script.text.strip_prefix('s')?;
+    let mark = text.chars().next().filter(|c| c.is_ascii_punctuation() && *c != '\\')?;
+    let parts: Vec<&str> = text[mark.len_utf8()..].split(mark).collect();
+    let [_, _, flags] = parts[..] else { return None };
+    let is_plain =
+        flags.chars().all(|c| "gIip0123456789".contains(c)) && !script.text.contains('\n');
+    let is_known = option.text == "-i" && is_plain && !files.is_empty();
+    (is_known && !files.iter().any(|file| file.text.starts_with('-')))
+        .then(|| files.iter().collect())
+}

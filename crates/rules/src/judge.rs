@@ -1,0 +1,358 @@
+//! The judge: what is decided about a call, by which rule, and why.
+
+mod part;
+
+use std::path::{Path, PathBuf};
+
+use crate::mode::Mode;
+use crate::path::{Pattern, plain};
+use crate::rule::{Kind, Rule, fits};
+
+/// What is decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Decision {
+    /// It may run.
+    Allow,
+    /// Somebody has to be asked.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+impl Decision {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Decision::Allow => "allow",
+            Decision::Ask => "ask",
+            Decision::Deny => "deny",
+        }
+    }
+}
+
+/// A decision, and its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What is decided.
+    pub decision: Decision,
+    /// The rule that decided it.
+    pub rule: Option<String>,
+    /// Who wrote that rule.
+    pub source: Option<String>,
+    /// Why, for people.
+    pub why: String,
+    /// The same for each part of a command.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The part, in words.
+    pub text: String,
+    /// What is decided about it.
+    pub decision: Decision,
+    /// The rule that decided it.
+    pub rule: Option<String>,
+    /// Who wrote that rule.
+    pub source: Option<String>,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// What a call would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Files and folders that it reads.
+    pub reads: Vec<PathBuf>,
+    /// Files that it changes.
+    pub writes: Vec<PathBuf>,
+    /// The command that it runs.
+    pub runs: Option<String>,
+    /// The hosts that it reaches.
+    pub reaches: Vec<String>,
+    /// Whether it does nothing beyond the session itself.
+    pub is_internal: bool,
+}
+
+/// A call that is to be judged.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The name of the tool.
+    pub tool: &'a str,
+    /// What the call would do.
+    pub access: &'a Access,
+}
+
+/// Where a session works, and how its paths are resolved.
+pub struct Place<'a> {
+    /// The current folder of the shell.
+    pub cwd: &'a Path,
+    /// The folder where the session began.
+    pub root: &'a Path,
+    /// The session's folders: the one where it began, and additional ones.
+    pub folders: &'a [PathBuf],
+    /// Other folders that may be read.
+    pub readable: &'a [PathBuf],
+    /// The user's home folder.
+    pub home: Option<&'a Path>,
+    /// The path with its links followed, as far as it exists.
+    pub real: &'a dyn Fn(&Path) -> PathBuf,
+    /// Whether a file in a session's folder controls what programs do.
+    pub is_sensitive: &'a dyn Fn(&Path) -> bool,
+    /// Whether a file has other names, which rules may be about.
+    pub has_other_names: &'a dyn Fn(&Path) -> bool,
+}
+
+impl std::fmt::Debug for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
+}
+
+/// All rules of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Rulebook {
+    /// The rules.
+    pub rules: Vec<Rule>,
+    /// Whether commands run in a sandbox that holds, and may run without a question in it.
+    pub allows_sandboxed: bool,
+}
+
+/// A decision with its reason, without parts.
+type Reason<'a> = (Decision, Option<&'a Rule>, String);
+
+impl Rulebook {
+    /// Decides about a call.
+    pub fn judge(&self, question: &Question<'_>, mode: Mode, place: &Place<'_>) -> Judgement {
+        let judge = Judge { book: self, mode, place, tool: question.tool };
+        if let Some(command) = &question.access.runs {
+            return judge.command(command);
+        }
+        let (decision, rule, why) = judge.call(question.access);
+        judgement((decision, rule, why), Vec::new())
+    }
+
+    /// Whether a tool is offered: no rule denies it as a whole.
+    pub fn offers(&self, tool: &str) -> bool {
+        let denies = |rule: &Rule| {
+            rule.kind == Kind::Deny && rule.content.is_none() && fits(&rule.tool, tool)
+        };
+        !self.rules.iter().any(denies)
+    }
+
+    /// The paths that rules deny to read, or to change, as far as they are single paths.
+    pub fn denied_paths(&self, tool: &str, place: &Place<'_>) -> Vec<PathBuf> {
+        let rules = self.rules.iter().filter(|rule| rule.kind == Kind::Deny && rule.tool == tool);
+        let literal = |rule: &Rule| {
+            Pattern::new(rule.content.as_deref()?, place.root, &rule.root, place.home).literal
+        };
+        rules.filter_map(literal).collect()
+    }
+}
+
+fn judgement((decision, rule, why): Reason<'_>, parts: Vec<Part>) -> Judgement {
+    Judgement {
+        decision,
+        rule: rule.map(Rule::text),
+        source: rule.map(|rule| rule.source.clone()),
+        why,
+        parts,
+    }
+}
+
+struct Judge<'a> {
+    book: &'a Rulebook,
+    mode: Mode,
+    place: &'a Place<'a>,
+    tool: &'a str,
+}
+
+impl<'a> Judge<'a> {
+    fn rules(&self, kind: Kind) -> impl Iterator<Item = &'a Rule> {
+        self.book.rules.iter().filter(move |rule| rule.kind == kind)
+    }
+
+    /// A call that runs no command.
+    fn call(&self, access: &Access) -> Reason<'a> {
+        for kind in [Kind::Deny, Kind::Ask] {
+            if let Some(rule) = self.rules(kind).find(|rule| self.concerns(rule, access)) {
+                let decision = if kind == Kind::Deny { Decision::Deny } else { Decision::Ask };
+                return (decision, Some(rule), by_rule(rule));
+            }
+        }
+        if access.is_internal {
+            return (Decision::Allow, None, "it changes nothing outside the session".to_owned());
+        }
+        let named = self.hard_links(access);
+        if self.mode == Mode::Plan && !access.writes.is_empty() {
+            return (Decision::Deny, None, "in plan mode nothing is changed".to_owned());
+        }
+        if let Some(path) = named {
+            let why = format!("`{}` has other names, which a rule may be about", path.display());
+            return self.without_rule(why);
+        }
+        if self.mode == Mode::Bypass {
+            return (Decision::Allow, None, "the mode allows everything".to_owned());
+        }
+        if let Some(rule) = self.rules(Kind::Allow).find(|rule| self.covers(rule, access)) {
+            return (Decision::Allow, Some(rule), by_rule(rule));
+        }
+        if let Some(path) = access.writes.iter().find(|path| !self.may_change(path)) {
+            let why = format!("`{}` may not be changed without a question", path.display());
+            return self.without_rule(why);
+        }
+        if let Some(path) = access.reads.iter().find(|path| !self.is_readable(path)) {
+            let why = format!("`{}` is outside the session's folders", path.display());
+            return self.without_rule(why);
+        }
+        if access.writes.is_empty() && access.reads.is_empty() {
+            return self.without_rule(format!("no rule allows {}", self.tool));
+        }
+        let why = if access.writes.is_empty() {
+            "it reads in the session's folders"
+        } else {
+            "the mode accepts edits"
+        };
+        (Decision::Allow, None, why.to_owned())
+    }
+
+    /// What would be a question.
+    fn without_rule(&self, why: String) -> Reason<'a> {
+        match self.mode {
+            Mode::DontAsk => (Decision::Deny, None, format!("{why}, and the mode does not ask")),
+            _ => (Decision::Ask, None, why),
+        }
+    }
+
+    fn hard_links<'b>(&self, access: &'b Access) -> Option<&'b PathBuf> {
+        let has_paths =
+            |rule: &Rule| rule.kind != Kind::Allow && rule.content.is_some() && rule.tool != "Bash";
+        let mut paths = access.reads.iter().chain(&access.writes);
+        self.book
+            .rules
+            .iter()
+            .any(has_paths)
+            .then(|| paths.find(|path| (self.place.has_other_names)(path)))
+            .flatten()
+    }
+
+    /// Whether a rule that forbids is about a call.
+    fn concerns(&self, rule: &Rule, access: &Access) -> bool {
+        let Some(content) = &rule.content else { return fits(&rule.tool, self.tool) };
+        match rule.tool.as_str() {
+            // What must not be read must not be written either.
+            "Read" => access
+                .reads
+                .iter()
+                .chain(&access.writes)
+                .any(|path| self.path_fits(rule, content, path)),
+            "Edit" | "Write" | "NotebookEdit" => {
+                access.writes.iter().any(|path| self.path_fits(rule, content, path))
+            }
+            "WebFetch" | "WebSearch" => {
+                rule.tool == self.tool && access.reaches.iter().any(|host| host_fits(content, host))
+            }
+            // What its content means is not known: then it is about every call.
+            tool => tool != "Bash" && fits(tool, self.tool),
+        }
+    }
+
+    /// Whether a rule that allows covers all of a call.
+    fn covers(&self, rule: &Rule, access: &Access) -> bool {
+        let Some(content) = &rule.content else {
+            let edits = rule.tool == "Edit" && matches!(self.tool, "Write" | "NotebookEdit");
+            return fits(&rule.tool, self.tool) || edits;
+        };
+        let all =
+            |paths: &[PathBuf]| paths.iter().all(|path| self.path_covered(rule, content, path));
+        match rule.tool.as_str() {
+            "Read" => {
+                access.writes.is_empty()
+                    && access.reaches.is_empty()
+                    && !access.reads.is_empty()
+                    && all(&access.reads)
+            }
+            // `Write(path)` grants nothing, as in Claude Code.
+            "Edit" => {
+                !access.writes.is_empty()
+                    && all(&access.writes)
+                    && access.writes.iter().all(|path| !self.is_sensitive(path))
+            }
+            "WebFetch" => {
+                rule.tool == self.tool
+                    && !access.reaches.is_empty()
+                    && access.reaches.iter().all(|host| host_fits(content, host))
+            }
+            _ => false,
+        }
+    }
+
+    fn pattern(&self, rule: &Rule, content: &str) -> Pattern {
+        Pattern::new(content, self.place.root, &rule.root, self.place.home)
+    }
+
+    fn path_fits(&self, rule: &Rule, content: &str, path: &Path) -> bool {
+        let pattern = self.pattern(rule, content);
+        let path = plain(path);
+        let real = (self.place.real)(&path);
+        // The pattern itself may lead through a link.
+        let real_pattern = pattern.literal.as_ref().map(|literal| (self.place.real)(literal));
+        pattern.matches(&path)
+            || pattern.matches(&real)
+            || real_pattern.is_some_and(|literal| real.starts_with(literal))
+    }
+
+    fn path_covered(&self, rule: &Rule, content: &str, path: &Path) -> bool {
+        let pattern = self.pattern(rule, content);
+        let path = plain(path);
+        let real = (self.place.real)(&path);
+        let real_pattern = pattern.literal.as_ref().map(|literal| (self.place.real)(literal));
+        pattern.matches(&path)
+            && (pattern.matches(&real)
+                || real_pattern.is_some_and(|literal| real.starts_with(literal)))
+    }
+
+    fn is_inside(&self, path: &Path, folders: &[PathBuf]) -> bool {
+        let real = (self.place.real)(&plain(path));
+        folders.iter().any(|folder| real.starts_with((self.place.real)(folder)))
+    }
+
+    fn is_readable(&self, path: &Path) -> bool {
+        self.is_inside(path, self.place.folders) || self.is_inside(path, self.place.readable)
+    }
+
+    fn is_sensitive(&self, path: &Path) -> bool {
+        let path = plain(path);
+        (self.place.is_sensitive)(&path) || (self.place.is_sensitive)(&(self.place.real)(&path))
+    }
+
+    fn may_change(&self, path: &Path) -> bool {
+        matches!(self.mode, Mode::AcceptEdits | Mode::Auto)
+            && self.is_inside(path, self.place.folders)
+            && !self.is_sensitive(path)
+    }
+}
+
+/// The end of the reason why the parts of a command do not decide about it.
+pub const UNDECIDED: &str = ", so its parts do not decide";
+
+const SANDBOXED: &str = "it runs in the sandbox";
+
+fn by_rule(rule: &Rule) -> String {
+    let verb = match rule.kind {
+        Kind::Allow => "allows it",
+        Kind::Ask => "wants a question",
+        Kind::Deny => "denies it",
+    };
+    format!("the rule `{}` of {} {verb}", rule.text(), rule.source)
+}
+
+fn host_fits(content: &str, host: &str) -> bool {
+    let wanted = content.strip_prefix("domain:").unwrap_or(content).trim().to_ascii_lowercase();
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    match wanted.strip_prefix("*.") {
+        Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.')),
+        None => host == wanted,
+    }
+}

@@ -1,0 +1,339 @@
+//! The judge of commands: part by part, then all of it.
+
+use std::path::{Path, PathBuf};
+
+use super::{Decision, Judge, Judgement, Part, Reason, SANDBOXED, UNDECIDED, by_rule, judgement};
+use crate::command::{self, names, unwrapped};
+use crate::harmless::{changed_by, is_harmless_variable, read_by};
+use crate::mode::Mode;
+use crate::path::{glob_fits, plain};
+use crate::rule::{Kind, Rule, fits};
+use crate::shell::{self, Arg, Simple};
+
+impl<'a> Judge<'a> {
+    /// A command: each part, and all of it.
+    pub(super) fn command(&self, text: &str) -> Judgement {
+        let parsed = shell::parse(text);
+        let mut cwd = self.place.cwd.to_owned();
+        let mut parts = Vec::new();
+        let mut is_moved = false;
+        for simple in &parsed.parts {
+            let (decision, rule, why) = self.part(simple, &cwd, is_moved);
+            parts.push(Part {
+                text: simple.text(),
+                decision,
+                rule: rule.map(Rule::text),
+                source: rule.map(|rule| rule.source.clone()),
+                why,
+            });
+            if let [name, to] = &simple.words[..]
+                && name.text == "cd"
+            {
+                is_moved = true;
+                cwd = self.named(to, &cwd);
+            }
+        }
+        parts.retain(|part| !part.text.is_empty() || part.decision != Decision::Allow);
+        self.summed_up(&parsed.doubts, parts)
+    }
+
+    fn summed_up(&self, doubts: &[&'static str], parts: Vec<Part>) -> Judgement {
+        let from = |part: &Part, parts: Vec<Part>| Judgement {
+            decision: part.decision,
+            rule: part.rule.clone(),
+            source: part.source.clone(),
+            why: if parts.len() > 1 {
+                format!("`{}`: {}", part.text, part.why)
+            } else {
+                part.why.clone()
+            },
+            parts,
+        };
+        if let Some(part) =
+            parts.iter().find(|part| part.decision == Decision::Deny && part.rule.is_some())
+        {
+            return from(&part.clone(), parts);
+        }
+        let whole = |kind: Kind| {
+            self.rules(kind).find(|rule| rule.content.is_none() && fits(&rule.tool, self.tool))
+        };
+        if let Some(rule) = whole(Kind::Deny) {
+            return judgement((Decision::Deny, Some(rule), by_rule(rule)), parts);
+        }
+        let bare = whole(Kind::Allow);
+        let may_forbid = |rule: &Rule| {
+            rule.kind != Kind::Allow
+                && matches!(rule.tool.as_str(), "Bash" | "Read" | "Edit" | "Write")
+        };
+        let is_watched = self.book.rules.iter().any(may_forbid);
+        if let Some(doubt) = doubts.first() {
+            let why = format!("{doubt}{UNDECIDED}");
+            // Where nothing is forbidden, nothing can be missed.
+            if !is_watched && self.mode != Mode::Plan {
+                if self.mode == Mode::Bypass
+                    && !parts.iter().any(|part| part.decision == Decision::Deny)
+                {
+                    return judgement(
+                        (Decision::Allow, None, "the mode allows everything".to_owned()),
+                        parts,
+                    );
+                }
+                if let Some(rule) = bare.filter(|_| self.mode != Mode::Bypass) {
+                    return judgement((Decision::Allow, Some(rule), by_rule(rule)), parts);
+                }
+            }
+            if let Some(part) =
+                parts.iter().find(|part| part.decision == Decision::Ask && part.rule.is_some())
+            {
+                return from(&part.clone(), parts);
+            }
+            if self.mode == Mode::Bypass {
+                let why = format!("{doubt}, and rules forbid something that it may contain");
+                return judgement((Decision::Deny, None, why), parts);
+            }
+            if self.book.allows_sandboxed && !is_watched {
+                return judgement((Decision::Allow, None, SANDBOXED.to_owned()), parts);
+            }
+            return judgement(self.without_rule(why), parts);
+        }
+        for decision in [Decision::Deny, Decision::Ask] {
+            if let Some(part) = parts.iter().find(|part| part.decision == decision) {
+                let is_open = decision == Decision::Ask && part.rule.is_none();
+                if self.book.allows_sandboxed && is_open && self.mode != Mode::Plan {
+                    return judgement((Decision::Allow, None, SANDBOXED.to_owned()), parts);
+                }
+                return from(&part.clone(), parts);
+            }
+        }
+        match parts.first().cloned() {
+            Some(part) => from(&part, parts),
+            None => judgement((Decision::Allow, None, "it does nothing".to_owned()), parts),
+        }
+    }
+
+    /// A part of a command, which runs in this folder.
+    fn part(&self, simple: &Simple, cwd: &Path, is_moved: bool) -> Reason<'a> {
+        let names = names(simple);
+        for kind in [Kind::Deny, Kind::Ask] {
+            let decision = if kind == Kind::Deny { Decision::Deny } else { Decision::Ask };
+            if let Some(rule) =
+                self.rules(kind).find(|rule| self.forbids(rule, simple, &names, cwd))
+            {
+                return (decision, Some(rule), by_rule(rule));
+            }
+        }
+        if self.mode == Mode::Bypass {
+            if self.removes_everything(&names, cwd) {
+                return (
+                    Decision::Deny,
+                    None,
+                    "it would remove the home folder, or everything".to_owned(),
+                );
+            }
+            return (Decision::Allow, None, "the mode allows everything".to_owned());
+        }
+        let odd =
+            simple.assignments.iter().find(|(name, value)| !is_harmless_variable(name, value));
+        let inner = unwrapped(simple);
+        let bare = self
+            .rules(Kind::Allow)
+            .find(|rule| rule.content.is_none() && fits(&rule.tool, self.tool));
+        if let Some(rule) = bare {
+            return (Decision::Allow, Some(rule), by_rule(rule));
+        }
+        if let Some((name, _)) = odd {
+            return self.without_rule(format!("it sets the variable `{name}`"));
+        }
+        let is_nothing = |word: &&Arg| word.text != "/dev/null" || word.is_unknown;
+        let outputs: Vec<&Arg> = simple.outputs.iter().filter(is_nothing).collect();
+        let accepts = matches!(self.mode, Mode::AcceptEdits | Mode::Auto);
+        let is_changeable =
+            |word: &Arg| !word.is_unknown && self.may_change(&self.named(word, cwd));
+        if let Some(word) = outputs.iter().find(|word| !is_changeable(word)) {
+            return self.without_rule(format!("it writes to `{}`", word.text));
+        }
+        let mut inputs = simple.inputs.iter().filter(is_nothing);
+        if let Some(word) =
+            inputs.find(|word| word.is_unknown || !self.is_readable(&self.named(word, cwd)))
+        {
+            return self.without_rule(format!(
+                "it reads `{}`, which is outside the session's folders",
+                word.text
+            ));
+        }
+        if inner.words.is_empty() {
+            return match simple.assignments.first() {
+                Some((name, _)) => self.without_rule(format!("it sets the variable `{name}`")),
+                None => (Decision::Allow, None, "it changes nothing else".to_owned()),
+            };
+        }
+        if let Some(rule) =
+            self.rules(Kind::Allow).find(|rule| rule.tool == self.tool && allows(rule, &inner))
+        {
+            // A folder of another repository decides what its version control runs.
+            if is_moved
+                && inner.words.first().is_some_and(|word| command::base(&word.text) == "git")
+            {
+                return self
+                    .without_rule("it changes the folder before version control runs".to_owned());
+            }
+            return (Decision::Allow, Some(rule), by_rule(rule));
+        }
+        if accepts
+            && !command::is_fed(simple)
+            && let Some(files) = changed_by(&inner)
+        {
+            return match files
+                .iter()
+                .find(|file| !is_changeable(file) || self.is_a_folder(file, cwd))
+            {
+                None => (Decision::Allow, None, "the mode accepts edits".to_owned()),
+                Some(file) => self
+                    .without_rule(format!("`{}` may not be changed without a question", file.text)),
+            };
+        }
+        if let Some(files) = read_by(&inner).filter(|_| !command::is_fed(simple)) {
+            if is_moved && inner.words.first().is_some_and(|word| word.text == "git") {
+                return self
+                    .without_rule("it changes the folder before version control runs".to_owned());
+            }
+            let is_path = |file: &&&Arg| !file.text.starts_with('-') || file.text.contains('/');
+            let outside = |file: &&&Arg| {
+                let text = file.text.split_once('=').map_or(file.text.as_str(), |(_, value)| value);
+                let text = if file.text.starts_with('-') { text } else { &file.text };
+                let word = Arg { text: text.to_owned(), ..(**file).clone() };
+                !self.is_readable(&self.named(&word, cwd))
+            };
+            return match files.iter().filter(is_path).find(outside) {
+                None => (Decision::Allow, None, "it only reads".to_owned()),
+                Some(file) => {
+                    self.without_rule(format!("`{}` is outside the session's folders", file.text))
+                }
+            };
+        }
+        self.without_rule("no rule allows it".to_owned())
+    }
+
+    /// The path that a word means; of a pattern, the folder before it.
+    fn named(&self, word: &Arg, cwd: &Path) -> PathBuf {
+        let text = if word.is_pattern {
+            let start = word.text.split(['*', '?', '[', '{']).next().unwrap_or_default();
+            start
+                .rsplit_once('/')
+                .map_or(".", |(folder, _)| if folder.is_empty() { "/" } else { folder })
+        } else {
+            &word.text
+        };
+        let home = self.place.home.unwrap_or(Path::new("/"));
+        let tail = |start: &str| text.strip_prefix(start).map(|rest| rest.trim_start_matches('/'));
+        let path =
+            if let Some(rest) = tail("~").or_else(|| tail("$HOME")).or_else(|| tail("${HOME}")) {
+                home.join(rest)
+            } else if let Some(rest) = tail("$PWD").or_else(|| tail("${PWD}")) {
+                cwd.join(rest)
+            } else {
+                cwd.join(text)
+            };
+        plain(&path)
+    }
+
+    fn is_a_folder(&self, word: &Arg, cwd: &Path) -> bool {
+        let real = (self.place.real)(&self.named(word, cwd));
+        self.place.folders.iter().any(|folder| (self.place.real)(folder).starts_with(&real))
+    }
+
+    /// Whether a rule that forbids is about a part.
+    fn forbids(&self, rule: &Rule, simple: &Simple, names: &[Simple], cwd: &Path) -> bool {
+        let Some(content) = &rule.content else {
+            return fits(&rule.tool, self.tool) && !simple.words.is_empty();
+        };
+        let words = || simple.words.iter().chain(&simple.inputs).chain(&simple.outputs);
+        match rule.tool.as_str() {
+            "Bash" => names.iter().any(|name| matches_command(content, name)),
+            "Read" => words().any(|word| self.word_fits(rule, content, word, cwd)),
+            "Edit" | "Write" | "NotebookEdit" => {
+                let only_reads = read_by(simple).is_some();
+                simple.outputs.iter().any(|word| self.word_fits(rule, content, word, cwd))
+                    || (!only_reads
+                        && simple.words.iter().any(|word| self.word_fits(rule, content, word, cwd)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a word names a file that a rule is about, also as the value of an option, and in the
+    /// folders where the command may be by then.
+    fn word_fits(&self, rule: &Rule, content: &str, word: &Arg, cwd: &Path) -> bool {
+        let value = word.text.split_once('=').map(|(_, value)| value.to_owned());
+        let glued =
+            word.text.strip_prefix('@').or(word.text.strip_prefix("file://")).map(str::to_owned);
+        let texts = std::iter::once(word.text.clone()).chain(value).chain(glued);
+        let mut paths = texts.flat_map(|text| {
+            let word = Arg { text, ..word.clone() };
+            [self.named(&word, cwd), self.named(&word, self.place.cwd)]
+        });
+        paths.any(|path| {
+            self.path_fits(rule, content, &path)
+                || (word.is_pattern && self.pattern_fits(rule, content, word, cwd))
+        })
+    }
+
+    /// Whether a pattern of file names may mean a file that a rule is about.
+    fn pattern_fits(&self, rule: &Rule, content: &str, word: &Arg, cwd: &Path) -> bool {
+        let pattern = self.pattern(rule, content);
+        let Some(literal) = &pattern.literal else {
+            // Both are patterns: they may meet anywhere.
+            return true;
+        };
+        let named = Arg { is_pattern: false, ..word.clone() };
+        let text = self.named(&named, cwd);
+        literal.ancestors().any(|above| glob_fits(&text, above))
+    }
+
+    fn removes_everything(&self, names: &[Simple], cwd: &Path) -> bool {
+        let home = self.place.home.map(self.place.real);
+        names.iter().any(|name| {
+            let is_rm = name.words.first().is_some_and(|word| word.text == "rm");
+            let is_deep = name.words.iter().any(|word| {
+                word.text == "--recursive"
+                    || (word.text.starts_with('-')
+                        && !word.text.starts_with("--")
+                        && word.text.contains(['r', 'R']))
+            });
+            let is_all = |word: &Arg| {
+                let path = (self.place.real)(&self.named(word, cwd));
+                path == Path::new("/") || home.as_ref().is_some_and(|home| home.starts_with(&path))
+            };
+            is_rm
+                && is_deep
+                && name.words.iter().skip(1).any(|word| !word.text.starts_with('-') && is_all(word))
+        })
+    }
+}
+
+/// Whether a rule allows a command.
+fn allows(rule: &Rule, simple: &Simple) -> bool {
+    let is_known = |word: &Arg| !word.is_unknown || word.text.starts_with(['$', '~']);
+    rule.content.as_deref().is_some_and(|content| {
+        simple.words.iter().all(is_known) && matches_command(content, simple)
+    })
+}
+
+/// Whether the content of a rule matches a command.
+fn matches_command(content: &str, simple: &Simple) -> bool {
+    let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();
+    if let Some(prefix) = content.strip_suffix(":*") {
+        let mut wanted = prefix.split_whitespace();
+        let mut words = words.iter();
+        return wanted.all(|wanted| words.next() == Some(&wanted));
+    }
+    let text = Simple { words: simple.words.clone(), ..Simple::default() }.text();
+    if content.contains('*') {
+        let content = content.split_whitespace().collect::<Vec<_>>().join(" ");
+        // `git *` matches `git`.
+        return fits(&content, &text)
+            || content.strip_suffix(" *").is_some_and(|start| fits(start, &text));
+    }
+    let wanted: Vec<Simple> = shell::parse(content).parts;
+    text == content.trim() || matches!(&wanted[..], [one] if one.words == simple.words)
+}

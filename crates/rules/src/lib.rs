@@ -1,0 +1,18 @@
+//! What a call of a tool may do: rules that users wrote, modes, and a judge of shell commands.
+//!
+//! Pure, except that paths are resolved by a function of the caller. Invariants: a rule that denies
+//! wins over one that asks, and that over one that allows, from whatever source; what cannot be
+//! judged is never allowed by a rule about a part of it; no input makes this panic.
+
+mod command;
+mod harmless;
+mod judge;
+mod mode;
+mod path;
+mod rule;
+mod shell;
+
+pub use judge::{Access, Decision, Judgement, Part, Place, Question, Rulebook, UNDECIDED};
+pub use mode::Mode;
+pub use path::{Pattern, plain};
+pub use rule::{Kind, Rule, RuleError, split};

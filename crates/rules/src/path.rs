@@ -1,0 +1,76 @@
+//! Patterns of paths, as in `.gitignore`, and where they begin.
+
+use std::path::{Component, Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// A pattern of a rule, ready to be compared.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    matchers: Vec<GlobMatcher>,
+    /// The path that it means, if it means a single one and all below it.
+    pub literal: Option<PathBuf>,
+}
+
+impl Pattern {
+    /// Reads a pattern: `//x` is absolute, `~/x` in the home folder, `/x` where the rule's settings
+    /// are, `x` anywhere below the working folder, all others in the working folder.
+    pub fn new(text: &str, cwd: &Path, root: &Path, home: Option<&Path>) -> Pattern {
+        let (base, rest, is_anywhere) = if let Some(rest) = text.strip_prefix("//") {
+            (Path::new("/"), rest, false)
+        } else if let Some(rest) = text.strip_prefix("~/") {
+            (home.unwrap_or(Path::new("/")), rest, false)
+        } else if let Some(rest) = text.strip_prefix('/') {
+            (root, rest, false)
+        } else if let Some(rest) = text.strip_prefix("./") {
+            (cwd, rest, false)
+        } else {
+            let is_name = !text.trim_end_matches('/').contains('/');
+            (cwd, text, is_name)
+        };
+        let rest = rest.trim_end_matches('/');
+        let folder = rest.strip_suffix("/**").or((rest == "**").then_some(""));
+        let stem = folder.unwrap_or(rest);
+        let is_literal = !stem.contains(['*', '?', '[', '{']) && !is_anywhere;
+        let literal = is_literal.then(|| plain(&base.join(stem)));
+        let base = globset::escape(&base.to_string_lossy());
+        let base = base.trim_end_matches('/');
+        let inner =
+            if is_anywhere { format!("{base}/**/{rest}") } else { format!("{base}/{rest}") };
+        let texts = [inner.clone(), format!("{inner}/**")];
+        let matcher = |text: &String| {
+            let mut builder = GlobBuilder::new(text);
+            builder.literal_separator(true).case_insensitive(true).backslash_escape(true);
+            builder.build().ok().map(|glob| glob.compile_matcher())
+        };
+        Pattern { matchers: texts.iter().filter_map(matcher).collect(), literal }
+    }
+
+    /// Whether a path matches; letters match in either case.
+    pub fn matches(&self, path: &Path) -> bool {
+        self.matchers.iter().any(|matcher| matcher.is_match(path))
+            || self.literal.as_ref().is_some_and(|literal| path == literal)
+    }
+}
+
+/// Whether a path that is a pattern of file names, as in a shell, may mean another path.
+pub(crate) fn glob_fits(pattern: &Path, path: &Path) -> bool {
+    let glob = GlobBuilder::new(&pattern.to_string_lossy())
+        .case_insensitive(true)
+        .literal_separator(true)
+        .build();
+    glob.map_or(true, |glob| glob.compile_matcher().is_match(path))
+}
+
+/// An absolute path without `.` and `..`.
+pub fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
+}

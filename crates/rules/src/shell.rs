@@ -1,0 +1,398 @@
+//! Takes a shell command apart, with the grammar of bash.
+//!
+//! Invariants: every simple command is found, wherever it is nested; where the meaning depends on
+//! something that is not in the text, or goes beyond lists, pipes and conditions of plain commands,
+//! that is a `doubt`.
+
+use brush_parser::ast::{
+    AndOr, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList, ElseClause,
+    IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline, RedirectList,
+    SeparatorOperator, SimpleCommand, Word,
+};
+use brush_parser::word::{Parameter, ParameterExpr, WordPiece, WordPieceWithSource};
+use brush_parser::{Parser, ParserOptions};
+
+/// Longer commands are not taken apart.
+const LONGEST: usize = 10_000;
+/// Nor are commands that are nested deeper.
+const DEEPEST: usize = 20;
+
+/// A command, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    /// Its simple commands, from left to right.
+    pub(crate) parts: Vec<Simple>,
+    /// Why it cannot be judged by its parts.
+    pub(crate) doubts: Vec<&'static str>,
+}
+
+/// A simple command.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Simple {
+    /// Its words, without quotes.
+    pub(crate) words: Vec<Arg>,
+    /// Variables that are set for it.
+    pub(crate) assignments: Vec<(String, String)>,
+    /// Files that its input comes from, and that its output goes to.
+    pub(crate) inputs: Vec<Arg>,
+    pub(crate) outputs: Vec<Arg>,
+    /// Whether it is inside a substitution, or the like.
+    pub(crate) is_nested: bool,
+}
+
+/// A word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arg {
+    /// The text without quotes.
+    pub(crate) text: String,
+    /// Whether it contains a pattern of file names.
+    pub(crate) is_pattern: bool,
+    /// Whether its value is not in the text.
+    pub(crate) is_unknown: bool,
+}
+
+impl Simple {
+    /// The command in words, for people and for rules.
+    pub(crate) fn text(&self) -> String {
+        let mut words: Vec<String> =
+            self.assignments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        words.extend(self.words.iter().map(|word| quoted(&word.text)));
+        words.join(" ")
+    }
+
+    /// The command from a word on.
+    pub(crate) fn since_word(&self, at: usize) -> Simple {
+        let words = self.words.get(at..).unwrap_or_default().to_vec();
+        Simple { words, is_nested: true, ..Simple::default() }
+    }
+}
+
+/// A word in which blanks do not end it.
+fn quoted(word: &str) -> String {
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        format!("'{word}'")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Takes a command apart.
+pub(crate) fn parse(text: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    Walk { parsed: &mut parsed, depth: 0, is_nested: false }.text(text);
+    parsed
+}
+
+struct Walk<'a> {
+    parsed: &'a mut Parsed,
+    depth: usize,
+    is_nested: bool,
+}
+
+impl Walk<'_> {
+    fn doubt(&mut self, why: &'static str) {
+        if !self.parsed.doubts.contains(&why) {
+            self.parsed.doubts.push(why);
+        }
+    }
+
+    /// Walks through what is inside something that cannot be judged.
+    fn nested(&mut self, why: &'static str, walk: impl FnOnce(&mut Walk<'_>)) {
+        self.doubt(why);
+        if self.depth >= DEEPEST {
+            return self.doubt("it is nested too deep");
+        }
+        walk(&mut Walk { parsed: self.parsed, depth: self.depth + 1, is_nested: true });
+    }
+
+    fn text(&mut self, text: &str) {
+        // Other characters are blanks or newlines to some and not to others.
+        let is_odd = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_odd_blank(c);
+        if text.len() > LONGEST || text.chars().any(is_odd) || is_too_deep(text) {
+            return self.doubt("it cannot be parsed");
+        }
+        let options = ParserOptions::default();
+        match Parser::new(text.as_bytes(), &options).parse_program() {
+            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list)),
+            Err(_) => self.doubt("it cannot be parsed"),
+        }
+    }
+
+    fn list(&mut self, list: &CompoundList) {
+        for item in &list.0 {
+            if matches!(item.1, SeparatorOperator::Async) {
+                self.doubt("a part of it runs in the background");
+            }
+            self.pipeline(&item.0.first);
+            for more in &item.0.additional {
+                match more {
+                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
+                }
+            }
+        }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        for command in &pipeline.seq {
+            match command {
+                Command::Simple(simple) => self.simple(simple),
+                Command::Compound(compound, redirects) => {
+                    self.compound(compound);
+                    self.redirects(redirects.as_ref());
+                }
+                Command::Function(function) => {
+                    self.nested("it defines a function", |walk| {
+                        walk.compound(&function.body.0);
+                        walk.redirects(function.body.1.as_ref());
+                    });
+                }
+                Command::ExtendedTest(test, redirects) => {
+                    // Its words may contain substitutions.
+                    let inner = test.to_string();
+                    if inner.contains(['$', '`', '<']) {
+                        self.doubt("it contains a test that cannot be judged");
+                    }
+                    self.redirects(redirects.as_ref());
+                }
+            }
+        }
+    }
+
+    fn redirects(&mut self, redirects: Option<&RedirectList>) {
+        let Some(list) = redirects else { return };
+        let mut simple = Simple { is_nested: self.is_nested, ..Simple::default() };
+        list.0.iter().for_each(|redirect| self.redirect(redirect, &mut simple));
+        self.parsed.parts.push(simple);
+    }
+
+    fn compound(&mut self, compound: &CompoundCommand) {
+        match compound {
+            CompoundCommand::IfClause(clause) => {
+                self.list(&clause.condition);
+                self.list(&clause.then);
+                for ElseClause { condition, body } in clause.elses.iter().flatten() {
+                    if let Some(list) = condition {
+                        self.list(list);
+                    }
+                    self.list(body);
+                }
+            }
+            CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
+                self.list(&clause.0);
+                self.list(&clause.1.list);
+            }
+            CompoundCommand::ForClause(clause) => {
+                for word in clause.values.iter().flatten() {
+                    self.word(word);
+                }
+                // The variable is set to values that a later part may use.
+                self.nested("it contains a loop with a variable", |walk| {
+                    walk.list(&clause.body.list);
+                });
+            }
+            CompoundCommand::BraceGroup(group) => {
+                self.nested("it contains a group", |walk| walk.list(&group.list));
+            }
+            CompoundCommand::Subshell(subshell) => {
+                self.nested("it contains a subshell", |walk| walk.list(&subshell.list));
+            }
+            CompoundCommand::CaseClause(clause) => {
+                self.nested("it contains a `case`", |walk| {
+                    for case in &clause.cases {
+                        case.cmd.iter().for_each(|list| walk.list(list));
+                    }
+                });
+            }
+            CompoundCommand::Arithmetic(_)
+            | CompoundCommand::ArithmeticForClause(_)
+            | CompoundCommand::Coprocess(_) => {
+                self.doubt("it contains a part that cannot be judged");
+            }
+        }
+    }
+
+    fn simple(&mut self, command: &SimpleCommand) {
+        let mut simple = Simple { is_nested: self.is_nested, ..Simple::default() };
+        let prefix = command.prefix.iter().flat_map(|prefix| &prefix.0);
+        for item in prefix {
+            match item {
+                Item::AssignmentWord(_, word) => self.assignment(word, &mut simple),
+                item => self.item(item, &mut simple),
+            }
+        }
+        if let Some(name) = &command.word_or_name {
+            let name = self.word(name);
+            if name.is_unknown || name.is_pattern {
+                self.doubt("the name of a command is not in the text");
+            }
+            simple.words.push(name);
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, &mut simple);
+        }
+        self.parsed.parts.push(simple);
+    }
+
+    fn assignment(&mut self, word: &Word, simple: &mut Simple) {
+        let value = self.word(word);
+        match value.text.split_once('=') {
+            Some((name, text)) if !value.is_unknown => {
+                simple.assignments.push((name.to_owned(), text.to_owned()));
+            }
+            _ => {
+                self.doubt("it sets a variable to a value that is not in the text");
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item, simple: &mut Simple) {
+        match item {
+            Item::IoRedirect(redirect) => self.redirect(redirect, simple),
+            Item::Word(word) | Item::AssignmentWord(_, word) => {
+                let word = self.word(word);
+                simple.words.push(word);
+            }
+            Item::ProcessSubstitution(_, inner) => {
+                self.nested("it contains a substitution", |walk| walk.list(&inner.list));
+            }
+        }
+    }
+
+    fn redirect(&mut self, redirect: &IoRedirect, simple: &mut Simple) {
+        match redirect {
+            IoRedirect::File(_, kind, target) => {
+                let word = match target {
+                    IoFileRedirectTarget::Fd(_) => return,
+                    IoFileRedirectTarget::ProcessSubstitution(_, inner) => {
+                        return self
+                            .nested("it contains a substitution", |walk| walk.list(&inner.list));
+                    }
+                    IoFileRedirectTarget::Duplicate(word)
+                    | IoFileRedirectTarget::Filename(word) => self.word(word),
+                };
+                let is_descriptor = |text: &str| {
+                    let text = text.strip_suffix('-').unwrap_or(text);
+                    text.chars().all(|c| c.is_ascii_digit())
+                };
+                match kind {
+                    IoFileRedirectKind::Read => simple.inputs.push(word),
+                    IoFileRedirectKind::DuplicateInput | IoFileRedirectKind::DuplicateOutput
+                        if is_descriptor(&word.text) && !word.is_unknown => {}
+                    _ => simple.outputs.push(word),
+                }
+            }
+            IoRedirect::OutputAndError(word, _) => {
+                let word = self.word(word);
+                simple.outputs.push(word);
+            }
+            IoRedirect::HereString(_, word) => {
+                self.word(word);
+            }
+            IoRedirect::HereDocument(_, document) => {
+                if document.requires_expansion && document.doc.value.contains(['$', '`']) {
+                    let doc = document.doc.value.replace('"', "");
+                    self.pieces(&format!("\"{doc}\""), &mut Arg::default());
+                    self.doubt("its here document contains something that the shell replaces");
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, word: &Word) -> Arg {
+        let mut arg = Arg::default();
+        self.pieces(&word.value, &mut arg);
+        arg
+    }
+
+    fn pieces(&mut self, text: &str, arg: &mut Arg) {
+        if let Ok(pieces) = brush_parser::word::parse(text, &ParserOptions::default()) {
+            self.sequence(&pieces, arg, true);
+        } else {
+            self.doubt("it cannot be parsed");
+            arg.is_unknown = true;
+        }
+    }
+
+    fn sequence(&mut self, pieces: &[WordPieceWithSource], arg: &mut Arg, is_bare: bool) {
+        for piece in pieces {
+            self.piece(&piece.piece, arg, is_bare);
+        }
+    }
+
+    fn piece(&mut self, piece: &WordPiece, arg: &mut Arg, is_bare: bool) {
+        match piece {
+            WordPiece::Text(text) => {
+                arg.text.push_str(text);
+                let is_brace = text.contains('{') && (text.contains(',') || text.contains(".."));
+                if is_bare && (text.contains(['*', '?', '[']) || is_brace) {
+                    arg.is_pattern = true;
+                    if is_brace || text.contains('(') {
+                        self.doubt("it contains braces that the shell replaces");
+                    }
+                }
+            }
+            WordPiece::SingleQuotedText(text) => arg.text.push_str(text),
+            WordPiece::DoubleQuotedSequence(inner) => self.sequence(inner, arg, false),
+            WordPiece::EscapeSequence(text) => {
+                // A newline after a backslash is nothing.
+                arg.text.push_str(text.strip_prefix('\\').unwrap_or(text).trim_start_matches('\n'));
+            }
+            WordPiece::TildeExpansion(tilde) => {
+                arg.text.push('~');
+                if !matches!(tilde, brush_parser::word::TildeExpr::Home) {
+                    arg.is_unknown = true;
+                }
+            }
+            WordPiece::ParameterExpansion(ParameterExpr::Parameter {
+                parameter,
+                indirect: false,
+            }) if matches!(parameter, Parameter::Named(_) | Parameter::Special(_)) => {
+                let is_known =
+                    matches!(parameter, Parameter::Named(name) if name == "HOME" || name == "PWD");
+                let name = parameter.to_string();
+                arg.text.push_str(&name);
+                arg.is_unknown = true;
+                if !is_known {
+                    self.doubt("it contains a variable");
+                }
+            }
+            WordPiece::CommandSubstitution(inner) => {
+                arg.is_unknown = true;
+                let inner = inner.clone();
+                self.nested("it contains a substitution", |walk| walk.text(&inner));
+            }
+            WordPiece::BackquotedCommandSubstitution(inner) => {
+                arg.is_unknown = true;
+                let inner = inner.replace("\\`", "`").replace("\\\\", "\\").replace("\\$", "$");
+                self.nested("it contains a substitution", |walk| walk.text(&inner));
+            }
+            WordPiece::ParameterExpansion(_)
+            | WordPiece::ArithmeticExpression(_)
+            | WordPiece::AnsiCQuotedText(_)
+            | WordPiece::GettextDoubleQuotedSequence(_) => {
+                arg.is_unknown = true;
+                self.doubt("it contains a replacement that cannot be judged");
+            }
+        }
+    }
+}
+
+/// Blanks that are not blanks to the shell, and characters that change the direction of text.
+fn is_odd_blank(c: char) -> bool {
+    (c.is_whitespace() && !c.is_ascii())
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Whether brackets are nested so deep that parsing takes long.
+fn is_too_deep(text: &str) -> bool {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest > DEEPEST
+}

@@ -1,0 +1,220 @@
+//! Rules against calls: the table, and what must hold for any input.
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use rules::{Access, Decision, Judgement, Kind, Mode, Place, Question, Rule, Rulebook, split};
+
+const TABLE: &str = include_str!("table.txt");
+
+/// Where links lead in the session's folder.
+fn real(path: &Path) -> PathBuf {
+    let links = [
+        ("/home/dev/demo/link", "/etc"),
+        ("/home/dev/demo/src/link", "/etc"),
+        ("/home/dev/demo/hidden-link", "/home/dev/demo/secrets"),
+    ];
+    for (link, to) in links {
+        if let Ok(rest) = path.strip_prefix(link) {
+            return Path::new(to).join(rest);
+        }
+    }
+    path.to_owned()
+}
+
+fn judged(book: &Rulebook, mode: Mode, tool: &str, input: &str) -> Judgement {
+    let root = Path::new("/home/dev/demo");
+    let folders = [root.to_owned()];
+    let path = || vec![rules::plain(&root.join(input))];
+    let access = match tool {
+        "Bash" => Access { runs: Some(input.to_owned()), ..Access::default() },
+        "Read" | "Glob" | "Grep" => Access { reads: path(), ..Access::default() },
+        "Write" | "Edit" | "NotebookEdit" => Access { writes: path(), ..Access::default() },
+        "WebFetch" => Access { reaches: vec![input.to_owned()], ..Access::default() },
+        "TodoWrite" => Access { is_internal: true, ..Access::default() },
+        _ => Access::default(),
+    };
+    let sensitive = |path: &Path| {
+        path.iter().any(|name| [".git", ".claude", ".envrc"].iter().any(|other| name == *other))
+    };
+    let place = Place {
+        cwd: root,
+        root,
+        folders: &folders,
+        readable: &[],
+        home: Some(Path::new("/home/dev")),
+        real: &real,
+        is_sensitive: &sensitive,
+        has_other_names: &|_| false,
+    };
+    book.judge(&Question { tool, access: &access }, mode, &place)
+}
+
+/// The mode and the rules of a block.
+fn block(head: &str) -> (Mode, Rulebook) {
+    let mut words = split([head]).into_iter();
+    let mode = Mode::named(&words.next().unwrap()).unwrap();
+    let rule = |text: String| {
+        let kind = match &text[..1] {
+            "+" => Kind::Allow,
+            "?" => Kind::Ask,
+            _ => Kind::Deny,
+        };
+        Rule::parse(&text[1..], kind, "test", "/home/dev/demo".into()).unwrap()
+    };
+    (mode, Rulebook { rules: words.map(rule).collect(), allows_sandboxed: false })
+}
+
+fn unescaped(text: &str) -> String {
+    let text = text.replace("\\n", "\n").replace("\\r", "\r").replace("\\x00", "\0");
+    text.replace("\\u00a0", "\u{a0}")
+}
+
+#[test]
+fn the_table_holds() {
+    let (mut mode, mut book) = (Mode::Default, Rulebook::default());
+    let (mut count, mut wrong) = (0, Vec::new());
+    for line in TABLE.lines().skip_while(|line| *line != "# default") {
+        if let Some(head) = line.strip_prefix("# ") {
+            if !head.starts_with('`') && !head.starts_with("judged") {
+                (mode, book) = block(head);
+            }
+            continue;
+        }
+        let Some((expected, rest)) = line.split_once(' ').filter(|_| !line.is_empty()) else {
+            continue;
+        };
+        let text = unescaped(rest[1..].strip_prefix(' ').unwrap());
+        let (tool, input) = match text.strip_prefix('[').and_then(|text| text.split_once("] ")) {
+            Some((tool, input)) if tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => {
+                (tool, input)
+            }
+            _ => ("Bash", text.as_str()),
+        };
+        count += 1;
+        let found = judged(&book, mode, tool, input);
+        if found.decision.name() != expected {
+            wrong.push(format!(
+                "{expected} expected, {}: {tool} {input:?} ({})",
+                found.decision.name(),
+                found.why
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 250, "{count} cases");
+}
+
+#[test]
+fn lists_of_rules_are_split_outside_brackets() {
+    let found = split(["Bash(git diff:*),Read", "Edit(a b)  Write", "", ","]);
+    assert_eq!(found, ["Bash(git diff:*)", "Read", "Edit(a b)", "Write"]);
+}
+
+/// Pieces of shell, from which commands are made.
+fn piece() -> impl Strategy<Value = String> {
+    let fixed = [
+        "ls",
+        "git diff",
+        "cat README.md",
+        "rm x",
+        "git push",
+        " ",
+        ";",
+        "&&",
+        "||",
+        "|",
+        "&",
+        "\n",
+        "(",
+        ")",
+        "{",
+        "}",
+        "$(",
+        "`",
+        "\"",
+        "'",
+        "\\",
+        "$x",
+        "<(",
+        "<<EOF\n",
+        "EOF\n",
+        ">",
+        "> /dev/null",
+        "2>&1",
+        "#",
+        "if",
+        "then",
+        "fi",
+        "do",
+        "done",
+        "for i in",
+        "!",
+        "time",
+        "xargs",
+        "env",
+        "sh -c",
+        "eval",
+        "timeout 5",
+        "[[",
+        "]]",
+        "$((",
+        "))",
+        "${x",
+        "*",
+        "=",
+        "X=1",
+        "case x in",
+        "esac",
+        "function f",
+        "\t",
+        "~",
+        "{a,b}",
+        "$'a'",
+        "\u{a0}",
+        "\r",
+    ];
+    prop_oneof![4 => prop::sample::select(fixed.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    /// No input makes the judge panic; one that is allowed by a rule about `git diff` contains no
+    /// command that is not; and what bash itself does not accept is not allowed.
+    #[test]
+    fn nothing_is_allowed_that_holds_something_else(pieces in prop::collection::vec(piece(), 1..14)) {
+        let text = pieces.concat();
+        let (_, book) = block("default +Bash(git diff:*)");
+        let found = judged(&book, Mode::Default, "Bash", &text);
+        if found.decision == Decision::Allow {
+            for part in &found.parts {
+                prop_assert_eq!(part.decision, Decision::Allow, "{} in {:?}", part.text, text);
+            }
+            // With every forbidden program replaced by a trap that bash would report, none is run.
+            prop_assert!(!runs_a_trap(&text), "{:?}", text);
+        }
+        let (_, all) = block("default +Bash -Bash(git push:*)");
+        let _ = judged(&all, Mode::Bypass, "Bash", &text);
+    }
+}
+
+/// Whether bash would run `rm` or `git push` in this text: every program is replaced by a function,
+/// and what is not one of them cannot be found.
+fn runs_a_trap(text: &str) -> bool {
+    if text.contains('\0') {
+        return false;
+    }
+    let script = "rm() { echo TRAP; }; git() { [ \"$1\" = push ] && echo TRAP; }; ls() { :; }; cat() { :; }\n\
+        find() { :; }; timeout() { :; }; xargs() { :; }; env() { :; }; sh() { :; }\n";
+    let folder = std::env::temp_dir();
+    let output = std::process::Command::new("/bin/bash")
+        .args(["-r", "-c", &format!("{script}{text}")])
+        .env_clear()
+        .env("PATH", "/nowhere")
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("TRAP"))
+}

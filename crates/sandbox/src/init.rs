@@ -1,0 +1,135 @@
+//! The second process: gives up every right, starts the command, and stays until nothing of it
+//! runs.
+//!
+//! In a PID namespace it is the first process, so the kernel ends all others with it.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
+
+use rustix::process::{WaitOptions, wait};
+
+use crate::processes;
+use crate::{Layers, NO_SANDBOX, Network, Spec};
+use crate::{confine, filter, mounts, outer};
+
+/// Lives in the namespaces that the first process has made. Returns the exit code.
+pub(crate) fn run(file: &Path) -> u8 {
+    let done = outer::read(file).and_then(|spec| match &spec.layers {
+        None => found_out(&spec),
+        Some(layers) => lived(&spec, layers),
+    });
+    done.unwrap_or_else(|error| {
+        complain(&format!("the sandbox could not be made: {error}"));
+        NO_SANDBOX
+    })
+}
+
+/// Says something to the user, where the output of the command goes.
+pub(crate) fn complain(text: &str) {
+    // If that cannot be written, there is no other place.
+    let _ = writeln!(io::stderr(), "quipu: {text}");
+}
+
+/// Tries every layer, and prints which ones hold.
+fn found_out(spec: &Spec) -> io::Result<u8> {
+    let flags = env::args().nth(3).unwrap_or_default();
+    let mut layers = Layers {
+        namespaces: flags.starts_with('1'),
+        network: flags.ends_with('1'),
+        ..Layers::default()
+    };
+    let _ = rustix::process::setsid();
+    if layers.namespaces {
+        layers.processes = mounts::own_processes(spec.limits.processes).is_ok();
+        layers.namespaces = mounts::arrange(spec, layers.processes).is_ok();
+    }
+    layers.network = layers.network && layers.namespaces && confine::loopback().is_ok();
+    confine::limits(&spec.limits);
+    confine::capabilities()?;
+    layers.landlock = confine::landlock(spec, &layers).unwrap_or_default();
+    layers.seccomp = filter::apply(spec, &layers).is_ok();
+    io::stdout().write_all(&serde_json::to_vec(&layers)?)?;
+    Ok(0)
+}
+
+fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
+    // Fails only for the leader of a group, which has a session of its own already.
+    let _ = rustix::process::setsid();
+    if layers.namespaces {
+        mounts::arrange(spec, layers.processes)?;
+        if layers.processes {
+            mounts::own_processes(spec.limits.processes)?;
+        }
+    } else {
+        processes::adopt()?;
+    }
+    if layers.network && spec.network == Network::Off {
+        confine::loopback()?;
+    }
+    confine::limits(&spec.limits);
+    env::set_current_dir(&spec.cwd)?;
+    confine::capabilities()?;
+    if layers.landlock > 0 {
+        let version = confine::landlock(spec, layers)?;
+        if version < layers.landlock {
+            return Err(io::Error::other("Landlock is gone"));
+        }
+    }
+    if layers.seccomp {
+        filter::apply(spec, layers)?;
+    }
+    let (program, arguments) =
+        spec.program.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    let mut command = Command::new(program);
+    // The standard output is for the exit code.
+    command.args(arguments).stdin(Stdio::null()).stdout(io::stderr().as_fd().try_clone_to_owned()?);
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            complain(&format!("`{program}` could not be started: {error}"));
+            return Ok(127);
+        }
+    };
+    let is_alone = !layers.namespaces;
+    thread::spawn(move || end_with_input(is_alone));
+    let mut last = 0;
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == child.id().cast_signed() => {
+                let code =
+                    status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal));
+                last = u8::try_from(code.unwrap_or(1)).unwrap_or(1);
+                writeln!(io::stdout(), "exit {last}")?;
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            // Nothing runs any more.
+            Err(_) => return Ok(last),
+        }
+    }
+}
+
+/// Ends everything when the agent has ended, or no longer wants the command.
+#[allow(clippy::exit, reason = "the other thread waits for processes that this one ends")]
+fn end_with_input(is_alone: bool) {
+    let mut byte = [0];
+    while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
+    if is_alone {
+        processes::end_all();
+    }
+    std::process::exit(137);
+}
+
+/// The processes in `/proc`: their ids and the ids of their parents.
+pub(crate) fn parents() -> Vec<(i32, i32)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let parent = |pid: i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in brackets, may contain anything.
+        text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    numbers.filter_map(|pid| Some((pid, parent(pid)?))).collect()
+}
