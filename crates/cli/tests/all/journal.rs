@@ -284,7 +284,8 @@ fn idle_chat(env: &Env, args: &[&str]) -> Child {
     let script = env.put("script.json", r#"{"replies":[]}"#);
     let script = format!("--offline={}", script.display());
     let mut all = vec!["chat", &script, "--input-format", "stream-json", "--output-format"];
-    all.extend(["stream-json", "--verbose"]);
+    // The folder of the tests is a home, in which nothing can be sandboxed.
+    all.extend(["stream-json", "--verbose", "--sandbox", "off"]);
     all.extend(args);
     let mut command = env.command(&all);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -314,7 +315,7 @@ fn a_session_is_written_to_by_one_at_a_time() {
         &["strip", NESTED, "--copies", "--in-place", "--force"],
         &["undo"],
         &["undo", "--force"],
-        &["chat", "-p", "hello", "--resume", NESTED, &script],
+        &["chat", "-p", "hello", "--sandbox", "off", "--resume", NESTED, &script],
     ] {
         exits(&env.run(args), 5, &[&who, "wait until it has ended"]);
         assert_eq!(fs::read(session(&env, NESTED)).unwrap(), before);
