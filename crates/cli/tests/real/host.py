@@ -52,7 +52,6 @@ async def hook(*_):
 
 async def refusals():
     await refused("hooks", hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
-    await refused("sandbox", sandbox={"enabled": True})
     await refused("checkpoints", enable_file_checkpointing=True)
 
 

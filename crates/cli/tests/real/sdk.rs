@@ -21,7 +21,6 @@ SystemMessage
 AssistantMessage Second.
 ResultMessage success False 1 Second.
 refused hooks True
-refused sandbox False
 refused checkpoints False
 ";
 
