@@ -1,4 +1,4 @@
-//! Shows sessions as pages: served on loopback ([`Server`]), or as one HTML file ([`file`]).
+//! Shows sessions as pages: served on loopback ([`Server`]), or as one HTML file ([`mod@file`]).
 //!
 //! `docs/viewer.md` says how. What is shown comes from `transcript` and `index`; nothing is
 //! computed twice, and nothing is changed. Invariants: no byte of a transcript becomes markup or

@@ -1,7 +1,7 @@
 //! The server: answers requests on loopback until the program ends.
 //!
 //! The only place with an async runtime; nothing of it is in an API. Invariants: every request
-//! passes the [`Guard`]; answers say that they are not to be stored, sniffed or framed.
+//! passes the `guard`; answers say that they are not to be stored, sniffed or framed.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
