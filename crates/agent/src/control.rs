@@ -11,7 +11,7 @@ use std::path::Path;
 use rules::{Kind, Rule};
 use serde_json::{Map, Value, json};
 
-use crate::host::Asked;
+use crate::host::{Asked, AskedWhat};
 use crate::model;
 use crate::permit::{Bypass, Mode};
 
@@ -154,7 +154,7 @@ pub fn question(asked: &Asked) -> Value {
         }));
     }
     let mut input = asked.input.clone();
-    if asked.is_outside {
+    if asked.what == AskedWhat::Outside {
         input["dangerouslyDisableSandbox"] = true.into();
     }
     let mut request = json!({

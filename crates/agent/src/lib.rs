@@ -14,6 +14,7 @@ pub mod context;
 pub mod control;
 mod dialect;
 pub mod drive;
+pub mod event;
 pub mod freshness;
 mod git;
 pub mod guard;

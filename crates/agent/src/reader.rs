@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::api::stream::{Limits, Step, Stream};
 use crate::api::{ApiError, Heard, Model};
 use crate::block::input_of;
-use crate::drive::Event;
+use crate::drive::{Note, Report};
+use crate::event::AgentId;
 use crate::secret::{Events, Extent, Secrets};
 use crate::tool::Cancel;
 use crate::turn::Input;
@@ -42,10 +43,11 @@ impl Hearing {
 pub(crate) fn listen(
     model: &dyn Model,
     body: String,
-    (notes, number): (&Sender<Event>, u64),
+    (notes, agent, number): (&Sender<Note>, &AgentId, u64),
     hearing: &Hearing,
     secrets: &Secrets,
 ) -> Option<ApiError> {
+    let send = |report: Report| notes.send(Note::From(agent.clone(), report)).is_ok();
     let mut failure = None;
     let mut events = Events::new(secrets);
     let asked = model.ask(body, &mut |heard| {
@@ -55,8 +57,8 @@ pub(crate) fn listen(
         }
         let event = match heard {
             Heard::Accepted(request) => {
-                let note = Event::Of(number, Input::Accepted(request.to_owned()));
-                return flow(notes.send(note).is_ok());
+                let report = Report::Input(number, Input::Accepted(request.to_owned()));
+                return flow(send(report));
             }
             Heard::Event(event) => event,
         };
@@ -80,10 +82,10 @@ pub(crate) fn listen(
             None => None,
         };
         let is_end = matches!(input, Some(Input::Ended(_)));
-        let passed = events.pass(event).into_iter().map(|event| Event::Event(number, event));
-        let input = input.map(|input| Event::Of(number, input));
+        let passed = events.pass(event).into_iter().map(|event| Report::Streamed(number, event));
+        let input = input.map(|input| Report::Input(number, input));
         let (first, last) = if is_end { (None, input) } else { (input, None) };
-        flow(first.into_iter().chain(passed).chain(last).all(|note| notes.send(note).is_ok()))
+        flow(first.into_iter().chain(passed).chain(last).all(send))
     });
     let end = || hearing.stream.lock().unwrap_or_else(PoisonError::into_inner).end();
     let error = asked.err().or(failure).or_else(end)?;

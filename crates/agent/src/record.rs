@@ -21,6 +21,7 @@ use crate::backup::Backups;
 use crate::block::{result_block, text_of};
 use crate::codename;
 use crate::dialect::{self, Members};
+use crate::event::AgentId;
 use crate::git;
 use crate::log::Log;
 use crate::tool::Answer;
@@ -41,6 +42,8 @@ pub struct Recorder {
     /// None if the session is not stored.
     log: Option<Log>,
     session: String,
+    /// Whose records these are.
+    agent: AgentId,
     cwd: PathBuf,
     mode: String,
     /// The id of the last record of the conversation.
@@ -106,6 +109,7 @@ impl Recorder {
             nature,
             log,
             session: session.to_owned(),
+            agent: AgentId::Main,
             cwd: cwd.to_owned(),
             mode: mode.to_owned(),
             before: from.last.clone(),
@@ -117,6 +121,12 @@ impl Recorder {
             taken: from.taken,
             pending: from.pending,
         }
+    }
+
+    /// Writes the records of a sub-agent.
+    #[must_use]
+    pub fn of(self, agent: AgentId) -> Recorder {
+        Recorder { agent, ..self }
     }
 
     /// Sets the permission mode of later prompts.
@@ -168,10 +178,11 @@ impl Recorder {
         let time = self.now();
         Members::default()
             .put("parentUuid", &parent)
-            .put("isSidechain", &false)
+            .put("isSidechain", &(self.agent != AgentId::Main))
             .put("userType", &"external")
             .put("cwd", &self.cwd.to_string_lossy())
             .put("sessionId", &self.session)
+            .maybe("agentId", self.agent.name().as_ref())
             .put("version", &dialect::version())
             .put("gitBranch", &git::branch(&self.cwd).unwrap_or_default())
             .maybe("slug", self.slug.as_ref())

@@ -33,7 +33,8 @@ use crate::ambient::Real;
 use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::context::LeftOut;
-use crate::drive::{Asking, Driver, Event};
+use crate::drive::{Agent, Asking, Driver, Note};
+use crate::event::AgentId;
 use crate::guard::SandboxWish;
 use crate::host::Init;
 use crate::log::Log;
@@ -133,7 +134,7 @@ impl Parts {
 impl Session {
     /// Puts the parts together. `notes` is where the session's threads report to: the other end of
     /// the inbox with which the driver runs.
-    pub fn assemble(parts: Parts, notes: Sender<Event>) -> Session {
+    pub fn assemble(parts: Parts, notes: Sender<Note>) -> Session {
         let Parts { site, resumed, permit, .. } = parts;
         let (cwd, nature) = (&site.root, site.nature.clone());
         let init = Init {
@@ -154,8 +155,9 @@ impl Session {
         let watched = resumed.backups.into_iter();
         site.watch(watched.map(|(path, backup)| (cwd.join(path), backup)));
         let turn = Turn::new(resumed.messages, parts.retry, parts.max_turns);
-        let asked = (site.model.0.clone(), parts.asking);
-        let driver = Driver::new(turn, recorder, asked, (Arc::new(site), permit), nature, notes);
+        let model = site.model.0.clone();
+        let main = Agent::new(AgentId::Main, turn, recorder, parts.asking, Arc::new(site));
+        let driver = Driver::new(main, model, permit, nature, notes);
         Session { driver, init, scratch: None }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::event::ContextUse;
 use crate::model::{self, Usage};
 use crate::turn::Input;
 
@@ -20,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) text: String,
     model: String,
     start: Value,
+    /// The tokens of the last request and its answer.
+    pub(crate) last: Usage,
     /// The tokens of the turn.
     pub(crate) turn: Usage,
     /// The tokens of the whole run by model, including side requests.
@@ -52,6 +55,7 @@ impl Tally {
                     usage.extend(more);
                 }
                 let usage = model::usage(&usage);
+                self.last = usage;
                 self.turn += usage;
                 let model = self.model.clone();
                 *self.models.entry(model).or_default() += usage;
@@ -59,6 +63,14 @@ impl Tally {
             }
             _ => {}
         }
+    }
+
+    /// How full the context is, after an answer.
+    pub(crate) fn context(&self, model: &str) -> ContextUse {
+        let window = model::known(model).and_then(|known| known.max_input_tokens);
+        let last = self.last;
+        let used = last.input + last.cache_read + last.cache_5m + last.cache_1h + last.output;
+        ContextUse { last, turn: self.turn, used, window }
     }
 
     /// Counts the requests that tools made to the API.

@@ -259,6 +259,8 @@ pub struct Site {
     pub guard: Option<Guard>,
     /// The calls whose commands run outside the sandbox.
     pub outside: Mutex<HashSet<String>>,
+    /// The calls that are to go on in the background.
+    pub backgrounded: Mutex<HashSet<String>>,
     /// The calls that the sandbox may have made fail.
     pub hampered: Mutex<HashSet<String>>,
     /// Where the session was started: the project's folder.
@@ -330,6 +332,7 @@ impl Site {
             next_mode: Mutex::default(),
             guard: None,
             outside: Mutex::default(),
+            backgrounded: Mutex::default(),
             hampered: Mutex::default(),
             root: root.to_owned(),
             folders: Vec::new(),

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use agent::SessionConfig;
 use agent::ambient::Stopped;
-use agent::drive::{Event, Said};
+use agent::drive::{Note, Said};
 use agent::host::{Format, Headless};
 use agent::session::{
     Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitError,
@@ -78,8 +78,8 @@ impl Lab {
         let file = place.file.clone();
         let (notes, inbox) = mpsc::channel();
         let session = prepared.start(place, &self.variables, notes.clone(), notify).unwrap();
-        notes.send(Event::Say(Said::text("Go."))).unwrap();
-        notes.send(Event::Closed).unwrap();
+        notes.send(Note::Say(Said::text("Go."))).unwrap();
+        notes.send(Note::Closed).unwrap();
         let printed = self.path("printed");
         let out = Box::new(fs::File::create(&printed).unwrap());
         let mut driver = session.driver;

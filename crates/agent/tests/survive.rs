@@ -16,7 +16,7 @@ use agent::api::retry::Retry;
 use agent::api::script::Script;
 use agent::api::stream::{Step, Stream};
 use agent::api::{ApiError, Heard, Model};
-use agent::drive::{Driver, Event, Said};
+use agent::drive::{Agent, Note, Said};
 use agent::host::{Format, Headless};
 use agent::log::Log;
 use agent::permit::{Mode, Permit};
@@ -84,8 +84,8 @@ fn turn_in(
     let mut parts = Parts { resumed, ..parts(root, log, model.clone()) };
     parts.site.nature = nature.clone();
     let Session { mut driver, init, .. } = Session::assemble(parts, notes.clone());
-    notes.send(Event::Say(Said::text("Go."))).unwrap();
-    notes.send(Event::Closed).unwrap();
+    notes.send(Note::Say(Said::text("Go."))).unwrap();
+    notes.send(Note::Closed).unwrap();
     let printed = root.join("printed");
     let out = Box::new(fs::File::create(&printed).unwrap());
     let code = driver.run(&inbox, &mut Headless::new(format, init, out, nature));
@@ -303,7 +303,7 @@ fn stopped(root: &Path, path: &Path, mut left: u32) -> bool {
     parts.site.nature = nature.clone();
     let (notes, _inbox) = mpsc::channel();
     let session = Session::assemble(parts, notes);
-    let Driver { turn: mut engine, mut recorder, site, .. } = session.driver;
+    let Agent { turn: mut engine, mut recorder, site, .. } = session.driver.into_main().unwrap();
     let prompt = Prompt { id: nature.id(), blocks: Said::text("Go.").blocks };
     let mut inputs = VecDeque::from([Input::Prompt(prompt)]);
     while let Some(input) = inputs.pop_front() {

@@ -10,10 +10,11 @@ use std::thread;
 use rules::Decision;
 use serde_json::{Map, Value, json};
 
-use super::{Carried, Driver};
+use super::worker::Carried;
+use super::{Agent, Driver, Note, Report};
 use crate::control::{self, Reply};
-use crate::drive::Event;
-use crate::host::{Asked, Host};
+use crate::event::{AgentId, Event};
+use crate::host::{Asked, AskedWhat, Host};
 use crate::permit::{Mode, Permit, suggestion};
 use crate::tool::{self, Answer, Call, Cancel, Trouble};
 use crate::turn::{Input, Ruling, Wanted};
@@ -21,9 +22,9 @@ use crate::turn::{Input, Ruling, Wanted};
 /// Questions that wait for an answer, by the ids of the requests.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    open: HashMap<String, Open>,
+    open: HashMap<String, (AgentId, Open)>,
     /// The calls that somebody has allowed, until they run.
-    approved: HashSet<String>,
+    approved: HashSet<(AgentId, String)>,
 }
 
 /// A question.
@@ -36,9 +37,12 @@ enum Open {
 }
 
 impl Questions {
-    /// Forgets all questions. Returns their ids.
-    pub(super) fn withdraw(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.open).into_keys().collect()
+    /// Forgets all questions of an agent. Returns their ids.
+    pub(super) fn withdraw(&mut self, agent: &AgentId) -> Vec<String> {
+        let (gone, open) =
+            std::mem::take(&mut self.open).into_iter().partition(|(_, (asks, _))| asks == agent);
+        self.open = open;
+        HashMap::into_keys(gone).collect()
     }
 }
 
@@ -47,36 +51,7 @@ fn call(wanted: &Wanted) -> Call {
     Call { id: wanted.id.clone(), name: wanted.name.clone(), input, cancel: Cancel::default() }
 }
 
-impl Driver {
-    /// Decides about a call, or asks somebody.
-    pub(super) fn decide(&mut self, wanted: &Wanted, face: &mut dyn Host) -> Carried {
-        let id = wanted.id.clone();
-        let decided = |ruling| Carried::Next(Input::Decided(id.clone(), ruling));
-        let call = call(wanted);
-        self.calls.insert(id.clone(), (wanted.clone(), call.cancel.clone()));
-        // An invalid call needs no permission.
-        if let Err(trouble) = self.valid(&call) {
-            return decided(Ruling::Deny(self.cleaned(trouble)));
-        }
-        let judgement = self.permit.judge(&call, &self.site);
-        match judgement.decision {
-            Decision::Allow => decided(Ruling::Allow),
-            Decision::Ask if self.ask_host(&call, &judgement, Open::Call(wanted.clone()), face) => {
-                Carried::On
-            }
-            _ => {
-                let trouble = Permit::refusal(&call, &judgement);
-                self.deny(&call, &judgement, face);
-                decided(Ruling::Deny(self.cleaned(trouble)))
-            }
-        }
-    }
-
-    fn valid(&self, call: &Call) -> Result<(), Trouble> {
-        let tool = self.site.tools.find(&call.name).filter(|_| self.permit.offers(&call.name));
-        tool::checked(call, tool.ok_or_else(|| tool::unknown(&call.name))?.spec())
-    }
-
+impl Agent {
     fn cleaned(&self, trouble: Trouble) -> Answer {
         let mut answer = trouble.answer();
         self.site.secrets.clean(&mut answer);
@@ -89,95 +64,140 @@ impl Driver {
         input
     }
 
-    /// Counts and tells that a call does not run.
-    fn deny(&mut self, call: &Call, judgement: &rules::Judgement, face: &mut dyn Host) {
+    /// Counts a call that does not run.
+    fn count_denial(&mut self, call: &Call) {
         let input = self.input_of(call);
         self.count.denials.push(json!({
             "tool_name": call.name, "tool_use_id": call.id, "tool_input": input,
         }));
-        let access = self.site.tools.find(&call.name).map(|tool| tool.access(call, &self.site));
-        let rule = suggestion(&call.name, &access.unwrap_or_default(), judgement);
-        // A rule that asks wins over one that allows.
-        let is_open = judgement.decision == Decision::Ask && judgement.rule.is_none();
-        face.denied(&call.name, &judgement.why, is_open.then_some(rule.as_str()));
+    }
+}
+
+impl Driver {
+    /// Decides about a call, or asks somebody.
+    pub(super) fn decide(
+        &mut self,
+        agent: &mut Agent,
+        wanted: &Wanted,
+        host: &mut dyn Host,
+    ) -> Carried {
+        let id = wanted.id.clone();
+        let decided = |ruling| Carried::Next(Input::Decided(id.clone(), ruling));
+        let call = call(wanted);
+        agent.calls.insert(id.clone(), (wanted.clone(), call.cancel.clone()));
+        // An invalid call needs no permission.
+        if let Err(trouble) = self.valid(agent, &call) {
+            return decided(Ruling::Deny(agent.cleaned(trouble)));
+        }
+        let judgement = self.permit.judge(&call, &agent.site);
+        let open = Open::Call(wanted.clone());
+        match judgement.decision {
+            Decision::Allow => decided(Ruling::Allow),
+            Decision::Ask if self.ask_host(agent, &call, &judgement, open, host) => Carried::On,
+            _ => {
+                let trouble = Permit::refusal(&call, &judgement);
+                deny(agent, &call, &judgement, host);
+                decided(Ruling::Deny(agent.cleaned(trouble)))
+            }
+        }
+    }
+
+    fn valid(&self, agent: &Agent, call: &Call) -> Result<(), Trouble> {
+        let tool = agent.site.tools.find(&call.name).filter(|_| self.permit.offers(&call.name));
+        tool::checked(call, tool.ok_or_else(|| tool::unknown(&call.name))?.spec())
     }
 
     /// Asks whoever can be asked. Returns whether anybody is.
     fn ask_host(
         &mut self,
+        agent: &Agent,
         call: &Call,
         judgement: &rules::Judgement,
         open: Open,
-        face: &mut dyn Host,
+        host: &mut dyn Host,
     ) -> bool {
-        let access = self.site.tools.find(&call.name).map(|tool| tool.access(call, &self.site));
-        let access = access.unwrap_or_default();
+        let tool = agent.site.tools.find(&call.name);
+        let access = tool.map(|tool| tool.access(call, &agent.site)).unwrap_or_default();
         let path = access.writes.first().or(access.reads.first());
-        let is_outside = matches!(open, Open::Outside(..));
+        let what = match open {
+            Open::Outside(..) => AskedWhat::Outside,
+            Open::Call(_) => tool.map(|tool| tool.question()).unwrap_or_default(),
+        };
         let asked = Asked {
+            agent: agent.id.clone(),
             request: self.nature.id(),
             call: call.id.clone(),
             tool: call.name.clone(),
-            input: self.input_of(call),
+            input: agent.input_of(call),
             why: judgement.why.clone(),
             path: path.map(|path| path.display().to_string()),
-            rule: (!is_outside).then(|| suggestion(&call.name, &access, judgement)),
-            is_outside,
+            rule: (what == AskedWhat::Call).then(|| suggestion(&call.name, &access, judgement)),
+            what,
         };
-        let is_asked = face.ask(&asked);
+        let is_asked = host.ask(&asked);
         if is_asked {
-            self.questions.open.insert(asked.request, open);
+            self.questions.open.insert(asked.request, (agent.id.clone(), open));
         }
         is_asked
     }
 
+    /// Takes an answer of whoever was asked, as a line of the control protocol.
+    pub(super) fn replied(&mut self, line: &Value, host: &mut dyn Host) {
+        if let Some(id) = line["response"]["request_id"].as_str() {
+            self.decided(id, control::reply(&line["response"]), host);
+        }
+    }
+
     /// Takes an answer of whoever was asked.
-    pub(super) fn replied(&mut self, line: &Value, face: &mut dyn Host) -> Option<Input> {
-        let id = line["response"]["request_id"].as_str()?;
-        let open = self.questions.open.remove(id)?;
-        let reply = control::reply(&line["response"]);
-        match open {
-            Open::Call(wanted) => Some(self.ruled(wanted, reply, face)),
+    pub(super) fn decided(&mut self, request: &str, reply: Reply, host: &mut dyn Host) {
+        let Some((id, open)) = self.questions.open.remove(request) else { return };
+        let Some(mut agent) = self.agents.remove(&id) else { return };
+        let input = match open {
+            Open::Call(wanted) => Some(self.ruled(&mut agent, wanted, reply, host)),
             Open::Outside(wanted, answer) => match reply {
                 Reply::Allow { .. } => {
-                    let id = wanted.id.clone();
-                    self.site.outside.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                    self.spawn(&wanted);
+                    let call = wanted.id.clone();
+                    agent.site.outside.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
+                    self.spawn(&agent, &wanted);
                     None
                 }
                 Reply::Deny { .. } => Some(Input::Answered(wanted.id, answer)),
             },
-        }
+        };
+        self.agents.insert(id.clone(), agent);
+        self.pending.extend(input.map(|input| (id, input)));
     }
 
-    fn ruled(&mut self, mut wanted: Wanted, reply: Reply, face: &mut dyn Host) -> Input {
+    fn ruled(
+        &mut self,
+        agent: &mut Agent,
+        mut wanted: Wanted,
+        reply: Reply,
+        host: &mut dyn Host,
+    ) -> Input {
         let id = wanted.id.clone();
         let ruling = match reply {
             Reply::Deny { message, is_interrupt } => {
-                let call = call(&wanted);
-                let input = self.input_of(&call);
-                self.count.denials.push(json!({
-                    "tool_name": call.name, "tool_use_id": call.id, "tool_input": input,
-                }));
-                let answer = self.cleaned(Trouble::failed(message));
+                agent.count_denial(&call(&wanted));
+                let answer = agent.cleaned(Trouble::failed(message));
                 if is_interrupt { Ruling::Interrupt(answer) } else { Ruling::Deny(answer) }
             }
             Reply::Allow { input, updates } => {
                 for update in &updates {
-                    self.update(update, face);
+                    self.update(agent, update, host);
                 }
-                self.questions.approved.insert(id.clone());
+                self.questions.approved.insert((agent.id.clone(), id.clone()));
                 let changed = input.filter(|input| *input != Value::Object(call(&wanted).input));
                 let Some(changed) = changed else { return Input::Decided(id, Ruling::Allow) };
                 wanted.input = changed.to_string();
                 let call = call(&wanted);
                 // What was changed is another call: rules that deny hold for it, too.
-                let judgement = self.permit.judge(&call, &self.site);
-                match self.valid(&call) {
-                    Err(trouble) => Ruling::Deny(self.cleaned(trouble)),
+                let judgement = self.permit.judge(&call, &agent.site);
+                match self.valid(agent, &call) {
+                    Err(trouble) => Ruling::Deny(agent.cleaned(trouble)),
                     Ok(()) if judgement.decision == Decision::Deny => {
-                        self.deny(&call, &judgement, face);
-                        Ruling::Deny(self.cleaned(Permit::refusal(&call, &judgement)))
+                        deny(agent, &call, &judgement, host);
+                        Ruling::Deny(agent.cleaned(Permit::refusal(&call, &judgement)))
                     }
                     Ok(()) => Ruling::Change(wanted.input),
                 }
@@ -187,15 +207,16 @@ impl Driver {
     }
 
     /// Does what a host wants to be different from now on.
-    fn update(&mut self, update: &Value, face: &mut dyn Host) {
+    fn update(&mut self, agent: &mut Agent, update: &Value, host: &mut dyn Host) {
         let Some(done) = control::updated(update, &self.site.root, self.permit.bypass) else {
             return;
         };
         match done {
             control::Update::Mode(mode) => {
                 // A tool may switch the mode, too; the host's wish wins.
-                *self.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
-                self.set_mode(mode, face);
+                *agent.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
+                agent.switch(mode);
+                self.set_mode(mode, host);
             }
             control::Update::Rules { add, remove } => {
                 let rules = &mut self.permit.book.rules;
@@ -206,79 +227,111 @@ impl Driver {
     }
 
     /// Switches to another mode.
-    pub(super) fn set_mode(&mut self, mode: Mode, face: &mut dyn Host) {
+    pub(super) fn set_mode(&mut self, mode: Mode, host: &mut dyn Host) {
         if mode == Mode::Plan && self.permit.mode != Mode::Plan {
             let ended = self.site.shells.kill_all();
             if !ended.is_empty() {
                 let names = ended.join("`, `");
-                face.notice(&format!("plan mode ends the commands that still ran: `{names}`"));
+                let text = format!("plan mode ends the commands that still ran: `{names}`");
+                host.event(&AgentId::Main, &Event::Notice(text));
             }
         }
         self.permit.mode = mode;
-        *self.site.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
-        self.recorder.set_mode(mode.name());
+        self.agents.values_mut().for_each(|agent| agent.switch(mode));
+        host.event(&AgentId::Main, &Event::Mode(mode));
     }
 
     /// Starts a call that may run.
-    pub(super) fn start(&mut self, wanted: Wanted) -> Carried {
-        let call = call(&wanted);
+    pub(super) fn start(
+        &mut self,
+        agent: &mut Agent,
+        wanted: &Wanted,
+        host: &mut dyn Host,
+    ) -> Carried {
+        let call = call(wanted);
+        let input = agent.input_of(&call);
+        let tool = call.name.clone();
+        host.event(&agent.id, &Event::ToolStarted { call: call.id.clone(), tool, input });
         // An earlier call may have changed the folder, or a link, since this one was judged.
-        if !self.questions.approved.remove(&wanted.id) {
-            let judgement = self.permit.judge(&call, &self.site);
+        if !self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone())) {
+            let judgement = self.permit.judge(&call, &agent.site);
             if judgement.decision != Decision::Allow {
-                let answer = self.cleaned(Permit::refusal(&call, &judgement));
-                return Carried::Next(Input::Answered(wanted.id, answer));
+                let answer = agent.cleaned(Permit::refusal(&call, &judgement));
+                return Carried::Next(Input::Answered(wanted.id.clone(), answer));
             }
         }
-        self.spawn(&wanted);
+        self.spawn(agent, wanted);
         Carried::On
     }
 
-    fn spawn(&mut self, wanted: &Wanted) {
+    fn spawn(&mut self, agent: &Agent, wanted: &Wanted) {
         let mut call = call(wanted);
-        if let Some((_, cancel)) = self.calls.get(&wanted.id) {
+        if let Some((_, cancel)) = agent.calls.get(&wanted.id) {
             call.cancel = cancel.clone();
         }
-        let (site, notes) = (self.site.clone(), self.notes.clone());
+        let (site, notes, id) = (agent.site.clone(), self.notes.clone(), agent.id.clone());
         thread::spawn(move || {
             let answer = tool::run(&call, &site);
-            let _ = notes.send(Event::Answered(call.id, answer));
+            let _ = notes.send(Note::From(id, Report::Answered(call.id, answer)));
         });
     }
 
     /// Takes the result of a call. A command that the sandbox may have made fail is offered again.
     pub(super) fn answered(
         &mut self,
-        id: String,
+        id: &AgentId,
+        call_id: String,
         answer: Answer,
-        face: &mut dyn Host,
-    ) -> Option<Input> {
-        let next = self.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mode) = next.filter(|mode| *mode != self.permit.mode) {
-            self.set_mode(mode, face);
-        }
+        host: &mut dyn Host,
+    ) {
+        let Some(agent) = self.agents.remove(id) else { return };
+        let next = agent.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_hampered =
-            self.site.hampered.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        if !is_hampered {
-            return Some(Input::Answered(id, answer));
-        }
-        let wanted = self.calls.get(&id).map(|(wanted, _)| wanted.clone());
-        let may_leave = self.site.guard.as_ref().is_some_and(|guard| guard.may_leave);
-        if let Some(wanted) = wanted.filter(|_| may_leave && self.permit.mode != Mode::Plan) {
-            let judgement = rules::Judgement {
-                decision: Decision::Ask,
-                rule: None,
-                source: None,
-                why: "the sandbox may have made it fail: run it outside?".to_owned(),
-                parts: Vec::new(),
-            };
-            let call = call(&wanted);
-            if self.ask_host(&call, &judgement, Open::Outside(wanted, answer.clone()), face) {
-                return None;
+            agent.site.hampered.lock().unwrap_or_else(PoisonError::into_inner).remove(&call_id);
+        let wanted = agent.calls.get(&call_id).map(|(wanted, _)| wanted.clone());
+        let mut answer = Some(answer);
+        if let Some(whole) = answer.take_if(|_| is_hampered) {
+            let may_leave = agent.site.guard.as_ref().is_some_and(|guard| guard.may_leave);
+            let mut is_asked = false;
+            if let Some(wanted) = wanted.filter(|_| may_leave && self.permit.mode != Mode::Plan) {
+                let judgement = rules::Judgement {
+                    decision: Decision::Ask,
+                    rule: None,
+                    source: None,
+                    why: "the sandbox may have made it fail: run it outside?".to_owned(),
+                    parts: Vec::new(),
+                };
+                let call = call(&wanted);
+                let open = Open::Outside(wanted, whole.clone());
+                is_asked = self.ask_host(&agent, &call, &judgement, open, host);
             }
+            answer = (!is_asked).then(|| hinted(whole, may_leave));
         }
-        Some(Input::Answered(id, hinted(answer, may_leave)))
+        self.agents.insert(id.clone(), agent);
+        if let Some(mode) = next.filter(|mode| *mode != self.permit.mode) {
+            self.set_mode(mode, host);
+        }
+        self.pending.extend(answer.map(|answer| (id.clone(), Input::Answered(call_id, answer))));
     }
+}
+
+impl Agent {
+    /// Its tools work in this mode from now on, and its records say so.
+    fn switch(&mut self, mode: Mode) {
+        *self.site.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        self.recorder.set_mode(mode.name());
+    }
+}
+
+/// Counts and tells that a call does not run.
+fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut dyn Host) {
+    agent.count_denial(call);
+    let access = agent.site.tools.find(&call.name).map(|tool| tool.access(call, &agent.site));
+    let rule = suggestion(&call.name, &access.unwrap_or_default(), judgement);
+    // A rule that asks wins over one that allows.
+    let is_open = judgement.decision == Decision::Ask && judgement.rule.is_none();
+    let (tool, why) = (call.name.clone(), judgement.why.clone());
+    host.event(&agent.id, &Event::Denied { tool, why, rule: is_open.then_some(rule) });
 }
 
 /// The result, with the reason for which the command may have failed.

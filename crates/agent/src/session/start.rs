@@ -15,7 +15,7 @@ use super::{
 use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
-use crate::drive::Event;
+use crate::drive::Note;
 use crate::guard::SandboxWish;
 use crate::log::Log;
 use crate::model;
@@ -49,7 +49,7 @@ impl Prepared {
         self,
         place: SessionPlace,
         environment: &dyn Environment,
-        notes: Sender<Event>,
+        notes: Sender<Note>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Session, StartError> {
         let SessionPlace { id, file, old, mut resumed } = place;

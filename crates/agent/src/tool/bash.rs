@@ -65,12 +65,18 @@ impl BashDetail {
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     r#type: &'static str,
-    output: String,
-    full_output: String,
-    elapsed_time_seconds: u64,
-    total_lines: usize,
-    total_bytes: u64,
-    task_id: String,
+    /// The last lines.
+    pub output: String,
+    /// More of them.
+    pub full_output: String,
+    /// How long it has been running.
+    pub elapsed_time_seconds: u64,
+    /// How many lines there are.
+    pub total_lines: usize,
+    /// How many bytes there are.
+    pub total_bytes: u64,
+    /// The id of the command.
+    pub task_id: String,
 }
 
 pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
@@ -98,8 +104,12 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
             site.tell(&call.id, &progress(&id, taken, site), times);
             times += 1;
         }
-        call.cancel.is_set()
+        call.cancel.is_set() || is_backgrounded(&call.id, site)
     });
+    if status == Status::Running && !call.cancel.is_set() && is_backgrounded(&call.id, site) {
+        site.backgrounded.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
+        return Ok(in_background(&id, site));
+    }
     if status == Status::Running {
         site.shells.kill(&id);
     }
@@ -116,6 +126,11 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
         tell_taken(message, &taken);
     }
     answer
+}
+
+/// Whether the user wants a command to go on in the background.
+fn is_backgrounded(call: &str, site: &Site) -> bool {
+    site.backgrounded.lock().unwrap_or_else(PoisonError::into_inner).contains(call)
 }
 
 /// Tells what a command had no right to make or to change.

@@ -15,6 +15,7 @@ use super::{
     notebook_edit, read, task_output, task_stop, text, todo_write, web_fetch, web_search, write,
 };
 use crate::context;
+use crate::host::AskedWhat;
 
 /// Something that the model can do.
 pub trait Tool: Send + Sync {
@@ -26,6 +27,10 @@ pub trait Tool: Send + Sync {
     fn is_offered(&self, mode: Mode) -> bool;
     /// What a call would read, change, run and reach.
     fn access(&self, call: &Call, site: &Site) -> Access;
+    /// What a person is asked before it runs, if they are asked.
+    fn question(&self) -> AskedWhat {
+        AskedWhat::Call
+    }
     /// Runs a call.
     fn run(&self, call: &Call, site: &Site) -> Result<Answer, Trouble>;
 }
@@ -100,6 +105,13 @@ impl Tool for BuiltIn {
 
     fn access(&self, call: &Call, site: &Site) -> Access {
         (self.part.access)(call, site)
+    }
+
+    fn question(&self) -> AskedWhat {
+        match self.part.name {
+            exit_plan_mode::NAME => AskedWhat::Plan,
+            _ => AskedWhat::Call,
+        }
     }
 
     fn run(&self, call: &Call, site: &Site) -> Result<Answer, Trouble> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use agent::drive::{Event, NOBODY, Said};
+use agent::drive::{NOBODY, Note, Said};
 use agent::tool::Site;
 use serde_json::Value;
 
@@ -44,14 +44,14 @@ pub(super) fn prompt(
 }
 
 /// Sends the prompt to the session; with `stream-json`, every message from the standard input.
-pub(super) fn say(prompt: Option<String>, again: bool, notes: Sender<Event>) {
+pub(super) fn say(prompt: Option<String>, again: bool, notes: Sender<Note>) {
     let Some(prompt) = prompt else {
         thread::spawn(move || lines(&notes, again));
         return;
     };
     // The receiver lives as long as the program.
-    let _ = notes.send(Event::Say(Said::text(&prompt)));
-    let _ = notes.send(Event::Closed);
+    let _ = notes.send(Note::Say(Said::text(&prompt)));
+    let _ = notes.send(Note::Closed);
 }
 
 /// The text on the standard input; empty if that is a terminal, or silent although there is a
@@ -86,7 +86,7 @@ fn rest(world: &mut World, has_prompt: bool) -> Result<String, Failure> {
 }
 
 /// Reads one message per line.
-fn lines(notes: &Sender<Event>, again: bool) {
+fn lines(notes: &Sender<Note>, again: bool) {
     let mut input = io::stdin().lock();
     loop {
         let mut line = Vec::new();
@@ -99,22 +99,22 @@ fn lines(notes: &Sender<Event>, again: bool) {
         let note = match message(&line, again) {
             Ok(Some(note)) => note,
             Ok(None) => continue,
-            Err(why) => Event::Nonsense(printable(&why)),
+            Err(why) => Note::Nonsense(printable(&why)),
         };
         if notes.send(note).is_err() {
             return;
         }
     }
-    let _ = notes.send(Event::Closed);
+    let _ = notes.send(Note::Closed);
 }
 
-fn message(line: &[u8], again: bool) -> Result<Option<Event>, String> {
+fn message(line: &[u8], again: bool) -> Result<Option<Note>, String> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| format!("a line of the input is not JSON: {error}"))?;
     match value["type"].as_str() {
         Some("user") => {}
-        Some("control_request") => return Ok(Some(Event::Control(value))),
-        Some("control_response") => return Ok(Some(Event::Reply(value))),
+        Some("control_request") => return Ok(Some(Note::Control(value))),
+        Some("control_response") => return Ok(Some(Note::Reply(value))),
         Some("control_cancel_request" | "keep_alive") => return Ok(None),
         other => return Err(format!("a line of the input has the type {other:?}, not `user`")),
     }
@@ -133,7 +133,7 @@ fn message(line: &[u8], again: bool) -> Result<Option<Event>, String> {
     }
     let id = value["uuid"].as_str().map(str::to_owned);
     let line = again.then(|| value.clone());
-    Ok(Some(Event::Say(Said { blocks, id, line })))
+    Ok(Some(Note::Say(Said { blocks, id, line })))
 }
 
 /// A block as it is sent: without blank texts, which the API refuses, and without cache marks,
@@ -149,7 +149,7 @@ fn block(block: &Value) -> Option<String> {
 /// only the commands and exits.
 #[cfg(unix)]
 #[allow(clippy::exit, reason = "any wait could last for ever")]
-pub(super) fn signals(notes: &Sender<Event>, site: &Arc<Site>) {
+pub(super) fn signals(notes: &Sender<Note>, site: &Arc<Site>) {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let all = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let Ok(mut signals) = signal_hook::iterator::Signals::new(all) else { return };
@@ -162,18 +162,18 @@ pub(super) fn signals(notes: &Sender<Event>, site: &Arc<Site>) {
                 site.shells.end();
                 std::process::exit(i32::from(code));
             }
-            let _ = notes.send(Event::End(code));
+            let _ = notes.send(Note::End(code));
         }
     });
 }
 
 #[cfg(not(unix))]
-pub(super) fn signals(_: &Sender<Event>, _: &Arc<Site>) {}
+pub(super) fn signals(_: &Sender<Note>, _: &Arc<Site>) {}
 
 /// Ends the session when its output is no longer read, as if the user had interrupted it. This is
 /// noticed at once, even while nothing is printed.
 #[cfg(unix)]
-pub(super) fn reader(notes: &Sender<Event>) {
+pub(super) fn reader(notes: &Sender<Note>) {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::io::Errno;
     let notes = notes.clone();
@@ -187,10 +187,10 @@ pub(super) fn reader(notes: &Sender<Event>) {
             }
         }
         if watched[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
-            let _ = notes.send(Event::End(NOBODY));
+            let _ = notes.send(Note::End(NOBODY));
         }
     });
 }
 
 #[cfg(not(unix))]
-pub(super) fn reader(_: &Sender<Event>) {}
+pub(super) fn reader(_: &Sender<Note>) {}

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 
 use ::sandbox::{Limits, Network};
 use agent::ambient::{Ambient, Real, Stopped};
-use agent::drive::Event;
+use agent::drive::Note;
 use agent::guard::SandboxWish;
 use agent::prompt::Wishes;
 use agent::session::{
@@ -37,7 +37,7 @@ pub(super) fn start(
     world: &mut World,
     args: &ChatArgs,
     demo: Option<&Lab>,
-    notes: Sender<Event>,
+    notes: Sender<Note>,
 ) -> Result<Session, Failure> {
     let folders = folders(world, demo)?;
     if args.trust {

@@ -1,0 +1,281 @@
+//! One agent: its conversation, its transcript, and what it is doing.
+//!
+//! Invariant: an input is passed to the turn, and everything that the turn wants is carried out,
+//! before the next input.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use serde_json::Value;
+
+use super::{Driver, Note, Report};
+use crate::api::request::Request;
+use crate::api::stream::Limits;
+use crate::event::{AgentId, Event, patch};
+use crate::host::Host;
+use crate::reader::{Hearing, listen};
+use crate::record::{Recorder, Snapshot};
+use crate::tally::Tally;
+use crate::tool::{Cancel, Listener, Site};
+use crate::turn::{Effect, Entry, Input, Outcome, Turn, Wanted};
+
+/// The parameters of requests to the API.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    /// The name of the model.
+    pub model: String,
+    /// The most tokens that an answer may have.
+    pub max_tokens: u64,
+    /// How many of these may be thinking.
+    pub thinking: Option<u64>,
+    /// The system prompt.
+    pub system: Vec<String>,
+    /// The tools.
+    pub tools: Vec<String>,
+    /// The reminder before the first prompt.
+    pub reminder: String,
+    /// What has changed since then; sent with the next prompt.
+    pub news: Option<String>,
+    /// What to store next to the session once that was sent: a path and the text.
+    pub kept: Option<(PathBuf, String)>,
+    /// Whether the API is asked to cache the beginning.
+    pub is_cached: bool,
+}
+
+/// An agent at work: the one that the user talks with, or a sub-agent.
+pub struct Agent {
+    /// Which one.
+    pub id: AgentId,
+    /// The conversation, and what is to be done next.
+    pub turn: Turn,
+    /// Writes the transcript.
+    pub recorder: Recorder,
+    /// The parameters of requests.
+    pub asking: Asking,
+    /// Where its tools work.
+    pub site: Arc<Site>,
+    /// The number of its last request or wait.
+    pub(super) number: u64,
+    pub(super) calls: HashMap<String, (Wanted, Cancel)>,
+    /// The answer that is being received.
+    hearing: Hearing,
+    /// The record of the last prompt.
+    prompt: Option<String>,
+    pub(super) count: Tally,
+    /// The todo list that was last reported.
+    todos: Vec<Value>,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = f.debug_struct("Agent");
+        out.field("id", &self.id).field("turn", &self.turn).finish_non_exhaustive()
+    }
+}
+
+/// The outcome of an effect.
+pub(super) enum Carried {
+    On,
+    Next(Input),
+    Lost(String),
+    Done(Outcome),
+}
+
+impl Agent {
+    /// An agent that waits for a prompt.
+    pub fn new(
+        id: AgentId,
+        turn: Turn,
+        recorder: Recorder,
+        asking: Asking,
+        site: Arc<Site>,
+    ) -> Agent {
+        Agent {
+            id,
+            turn,
+            recorder,
+            asking,
+            site,
+            number: 0,
+            calls: HashMap::new(),
+            hearing: Hearing::default(),
+            prompt: None,
+            count: Tally::default(),
+            todos: Vec::new(),
+        }
+    }
+
+    /// Has the output of its commands reported.
+    pub(super) fn listen(&self, notes: Sender<Note>) {
+        let id = self.id.clone();
+        let listener: Listener = Box::new(move |call: &str, progress, number| {
+            let report = Report::Progress(call.to_owned(), progress, number);
+            let _ = notes.send(Note::From(id.clone(), report));
+        });
+        *self.site.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// The request as it would be sent now.
+    pub fn body(&self) -> String {
+        let request = Request {
+            model: &self.asking.model,
+            max_tokens: self.asking.max_tokens,
+            thinking: self.asking.thinking,
+            system: &self.asking.system,
+            tools: &self.asking.tools,
+            reminder: Some(&self.asking.reminder),
+            messages: self.turn.messages(),
+            is_cached: self.asking.is_cached,
+        };
+        request.body()
+    }
+
+    /// Stores what the model was told about where it works, after it was told.
+    fn keep_context(&mut self) {
+        let Some((path, text)) = self.asking.kept.take() else { return };
+        // Without it the next run collects it anew, and the API reads everything again: not a
+        // reason to stop.
+        let _ = files::put(&path, text.as_bytes(), files::Durability::Process);
+    }
+
+    fn record(&mut self, entry: &Entry, host: &mut dyn Host) -> Carried {
+        let id = match self.recorder.record(entry) {
+            Ok(id) => id,
+            Err(error) => return Carried::Lost(error.to_string()),
+        };
+        let mut kept = Ok(());
+        match entry {
+            Entry::Prompt(_) => {
+                self.keep_context();
+                self.site.backups.renew();
+                kept = self.recorder.snapshot(&id, &id, &self.site.backups, Snapshot::First);
+                self.prompt = Some(id.clone());
+            }
+            Entry::Result(call, answer) => {
+                self.calls.remove(call);
+                if self.site.backups.has_new() {
+                    let of = self.prompt.clone().unwrap_or_default();
+                    kept = self.recorder.snapshot(&id, &of, &self.site.backups, Snapshot::Update);
+                }
+                let (call, patch) = (call.clone(), patch(answer));
+                host.event(&self.id, &Event::ToolFinished { call, answer: answer.clone(), patch });
+                let todos = self.site.todos.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if todos != self.todos {
+                    self.todos.clone_from(&todos);
+                    host.event(&self.id, &Event::Todos(todos));
+                }
+            }
+            _ => {}
+        }
+        host.event(&self.id, &Event::Recorded { entry: entry.clone(), id });
+        kept.map_or_else(|error| Carried::Lost(error.to_string()), |()| Carried::On)
+    }
+}
+
+impl Driver {
+    /// Passes an input to an agent. Returns how its turn ended, once it has.
+    pub(super) fn feed(
+        &mut self,
+        agent: &mut Agent,
+        input: Input,
+        host: &mut dyn Host,
+    ) -> Option<Outcome> {
+        agent.count.note(&input, self.nature.elapsed());
+        if matches!(input, Input::Ended(_)) {
+            let usage = agent.count.context(&agent.asking.model);
+            host.event(&agent.id, &Event::Usage(usage));
+        }
+        // What has arrived of an answer that is stopped is kept.
+        let heard = matches!(input, Input::Interrupt) && agent.turn.is_answering();
+        if let Some(block) = agent.hearing.partial().filter(|_| heard) {
+            let block = agent.site.secrets.redacted_json(&block).into_owned();
+            if let Some(outcome) = self.step(agent, Input::Block(block), host) {
+                return Some(outcome);
+            }
+        }
+        self.step(agent, input, host)
+    }
+
+    /// Passes an input to the turn and carries out what it wants. Returns how the turn ended, once
+    /// it has.
+    fn step(&mut self, agent: &mut Agent, input: Input, host: &mut dyn Host) -> Option<Outcome> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in agent.turn.step(input) {
+                match self.carry_out(agent, effect, host) {
+                    Carried::On => {}
+                    Carried::Next(next) => inputs.push_back(next),
+                    // If something cannot be written, the turn ends.
+                    Carried::Lost(why) => {
+                        inputs = VecDeque::from([Input::Unwritable(why)]);
+                        break;
+                    }
+                    Carried::Done(outcome) => return Some(outcome),
+                }
+            }
+        }
+        None
+    }
+
+    fn carry_out(&mut self, agent: &mut Agent, effect: Effect, host: &mut dyn Host) -> Carried {
+        match effect {
+            Effect::Record(entry) => return agent.record(&entry, host),
+            Effect::Show(block) => {
+                let id = agent.recorder.id_of(&block);
+                if let Ok(json) = serde_json::from_str::<Value>(&block.block)
+                    && let Some(text) = json["text"].as_str()
+                {
+                    text.clone_into(&mut agent.count.text);
+                }
+                host.event(&agent.id, &Event::Block { block, id });
+            }
+            Effect::Rewind => agent.recorder.rewind(),
+            Effect::Ask => self.ask(agent),
+            Effect::Wait(wait, error, failures) => {
+                let most = agent.turn.retry.most;
+                host.event(&agent.id, &Event::Retry { error, failures, most, wait });
+                agent.number += 1;
+                let (notes, id, number) = (self.notes.clone(), agent.id.clone(), agent.number);
+                thread::spawn(move || {
+                    thread::sleep(wait);
+                    let _ = notes.send(Note::From(id, Report::Input(number, Input::Waited)));
+                });
+            }
+            Effect::Decide(wanted) => return self.decide(agent, &wanted, host),
+            Effect::Run(wanted) => return self.start(agent, &wanted, host),
+            Effect::Stop => {
+                agent.number += 1;
+                agent.hearing.cancel.set();
+                for (_, cancel) in agent.calls.values() {
+                    cancel.set();
+                }
+                agent.calls.clear();
+                for id in self.questions.withdraw(&agent.id) {
+                    host.withdraw(&id);
+                }
+            }
+            Effect::Done(outcome) => return Carried::Done(outcome),
+        }
+        Carried::On
+    }
+
+    fn ask(&mut self, agent: &mut Agent) {
+        agent.recorder.mark();
+        agent.number += 1;
+        agent.count.asked = self.nature.elapsed();
+        let (model, notes, number) = (self.model.clone(), self.notes.clone(), agent.number);
+        let (body, chance) = (agent.body(), self.nature.chance());
+        agent.hearing = Hearing::new(Limits::of(agent.asking.max_tokens));
+        let (hearing, site, id) = (agent.hearing.clone(), agent.site.clone(), agent.id.clone());
+        thread::spawn(move || {
+            let heard = listen(&*model, body, (&notes, &id, number), &hearing, &site.secrets);
+            if let Some(error) = heard {
+                let report = Report::Input(number, Input::Failed(error, chance));
+                let _ = notes.send(Note::From(id, report));
+            }
+        });
+    }
+}
