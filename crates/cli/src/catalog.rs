@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use index::catalog::{Catalog, CatalogError, Refreshed, Work};
+use index::catalog::{Catalog, CatalogError, KnownSession, Refreshed, Work, root_of};
 use index::search::Query;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
@@ -13,6 +13,7 @@ use transcript::format::time::Time;
 
 use crate::failure::Failure;
 use crate::moment::moment;
+use crate::text::one_line;
 use crate::threads::Threads;
 use crate::world::World;
 
@@ -113,8 +114,29 @@ impl CatalogArgs {
     }
 }
 
+/// The session of the catalog with that id, or with an id that begins so.
+pub(crate) fn known(
+    world: &mut World,
+    catalog: &Catalog,
+    name: &str,
+) -> Result<KnownSession, Failure> {
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let mut found = catalog.sessions(&homes).map_err(|error| failure(&error))?;
+    found.retain(|session| session.id.starts_with(name));
+    if found.len() > 1 {
+        let ids: Vec<String> = found.iter().map(|one| one_line(&one.id)).collect();
+        let message = format!("several sessions begin with `{name}`: {}", ids.join(", "));
+        return Err(Failure::not_found(message, "give more of the id"));
+    }
+    found.pop().ok_or_else(|| {
+        let message = format!("the catalog knows no session whose id begins with `{name}`");
+        let hint = "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
+        Failure::not_found(message, hint)
+    })
+}
+
 /// Shows the progress of work that takes long, in a terminal.
-fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
+pub(crate) fn with_bar<T>(work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
     let begin = std::time::Instant::now();
     let mut bar: Option<ProgressBar> = None;
     let done = work(&mut |done, total| {

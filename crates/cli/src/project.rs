@@ -50,23 +50,49 @@ pub(crate) fn last(world: &mut World) -> Result<Session, Failure> {
 
 /// The sessions of the project that the user names: a folder, or part of its path.
 pub(crate) fn named(world: &mut World, project: &str) -> Result<Vec<Session>, Failure> {
+    let wanted = Named::new(world, project)?;
     let homes = world.homes()?;
-    let folder = lexical(&world.cwd.join(project));
-    let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
-    let mut exact = in_project(&homes.list, &folder);
-    if real != folder {
-        exact.merge(in_project(&homes.list, &real));
-    }
-    if !exact.sessions.is_empty() || folder.is_dir() {
-        return world.listed(exact);
+    if wanted.part.is_none() {
+        return world.listed(with_names(&homes.list, &wanted.exact));
     }
     let mut sessions = world.sessions()?;
-    let part = slug_uncut(project).to_lowercase();
-    sessions.retain(|session| {
-        let name = session.project.to_lowercase();
-        name.contains(&part) || name == project.to_lowercase()
-    });
+    sessions.retain(|session| wanted.is(&session.project));
     Ok(sessions)
+}
+
+/// A project that the user names.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// The names that clients give to a folder of this path.
+    exact: Vec<String>,
+    /// What names of others contain, in lower case, and what the user typed; `None` if there is
+    /// such a folder, or a session of it.
+    part: Option<[String; 2]>,
+}
+
+impl Named {
+    pub(crate) fn new(world: &mut World, project: &str) -> Result<Named, Failure> {
+        let folder = lexical(&world.cwd.join(project));
+        let real = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
+        let mut exact = names_of(&folder);
+        if real != folder {
+            exact.extend(names_of(&real));
+        }
+        let is_exact =
+            folder.is_dir() || !with_names(&world.homes()?.list, &exact).sessions.is_empty();
+        let part = [slug_uncut(project).to_lowercase(), project.to_lowercase()];
+        Ok(Named { exact, part: (!is_exact).then_some(part) })
+    }
+
+    /// Whether a folder of sessions belongs to the project, by its name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        let lower = name.to_lowercase();
+        self.exact.iter().any(|exact| exact == name)
+            || self
+                .part
+                .as_ref()
+                .is_some_and(|[part, typed]| lower.contains(part) || lower == *typed)
+    }
 }
 
 /// The path without `.` and `..`, and without a trailing slash.
@@ -84,12 +110,22 @@ pub(crate) fn lexical(path: &Path) -> PathBuf {
 
 /// The sessions of the project in that folder, under every name that clients give it.
 fn in_project(homes: &[Home], folder: &Path) -> Listed {
+    with_names(homes, &names_of(folder))
+}
+
+/// The names that clients give to a project in that folder.
+fn names_of(folder: &Path) -> Vec<String> {
     let cwd = folder.to_string_lossy();
     let mut names = vec![slug(&cwd), slug_uncut(&cwd), cwd.replace('/', "_")];
     names.dedup();
+    names
+}
+
+/// The sessions in folders of these names.
+fn with_names(homes: &[Home], names: &[String]) -> Listed {
     let mut all = Listed::default();
     for home in homes {
-        for name in &names {
+        for name in names {
             for kind in ["projects", "conversations"] {
                 all.merge(list(&home.root.join(kind).join(name)));
             }

@@ -196,8 +196,13 @@ fn is_of_database(table: &str) -> bool {
 }
 
 impl Catalog {
-    /// Answers a query.
-    pub fn query(&mut self, text: &str, wish: &SqlWish<'_>) -> Result<SqlAnswer, SqlError> {
+    /// Answers a query. `progress` gets the bytes of sessions that are read for it, and of all.
+    pub fn query(
+        &mut self,
+        text: &str,
+        wish: &SqlWish<'_>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SqlAnswer, SqlError> {
         let mut database = private().map_err(|error| self.sql(error))?;
         let watched = Arc::new(Mutex::new(Watched::default()));
         let outcome = guard(&mut database, &watched).and_then(|()| prepare(&database, text));
@@ -211,7 +216,7 @@ impl Catalog {
         }
         read.add_joined(text);
         unguard(&mut database).map_err(|error| self.sql(error))?;
-        let left_out = fill::fill(self, &database, &read, wish)?;
+        let left_out = fill::fill(self, &database, &read, wish, progress)?;
         let answered = guard(&mut database, &watched).and_then(|()| run(&mut database, text, wish));
         let (rows, is_cut) = answered.map_err(|error| explain(&error, &watched, wish))?;
         Ok(SqlAnswer { columns, rows, is_cut, left_out })

@@ -96,7 +96,7 @@ impl Sample {
             zone: &TimeZone::UTC,
             redactor: &self.redactor,
         };
-        self.catalog().query(query, &wish)
+        self.catalog().query(query, &wish, &mut |_, _| ())
     }
 
     fn ask(&self, query: &str) -> String {
@@ -294,7 +294,8 @@ fn only_homes_in_force_are_seen() {
             zone: &TimeZone::UTC,
             redactor: &world.redactor,
         };
-        let answer = catalog.query(&format!("SELECT * FROM {}", view.name), &wish).unwrap();
+        let answer =
+            catalog.query(&format!("SELECT * FROM {}", view.name), &wish, &mut |_, _| ()).unwrap();
         assert_eq!((answer.rows.len(), answer.columns.len()), (0, view.columns.len()));
     }
 }

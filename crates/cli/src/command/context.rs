@@ -59,8 +59,15 @@ fn by() -> impl TypedValueParser<Value = GroupBy> {
 struct Shown {
     by: GroupBy,
     rows: Vec<(Group, Option<Remedy>)>,
-    left_out: usize,
-    rest: u64,
+    /// What is left out.
+    rest: Vec<Group>,
+}
+
+impl Shown {
+    /// The tokens of what is left out.
+    fn rest(&self) -> u64 {
+        self.rest.iter().map(|group| group.tokens).sum()
+    }
 }
 
 pub(crate) fn context(world: &mut World, args: &ContextArgs) -> Result<(), Failure> {
@@ -83,8 +90,7 @@ pub(crate) fn context(world: &mut World, args: &ContextArgs) -> Result<(), Failu
             let remedy = remedies.find(by, &group)?;
             rows.push((group, remedy));
         }
-        let (left_out, rest) = (rest.len(), rest.iter().map(|group| group.tokens).sum());
-        tables.push(Shown { by, rows, left_out, rest });
+        tables.push(Shown { by, rows, rest });
     }
     if args.json {
         let head = ContextJson {
@@ -206,10 +212,10 @@ fn table(world: &mut World, context: &Context, shown: &Shown) -> Result<(), Fail
         return Ok(writeln!(world.out, "{text}")?);
     }
     table.write(&mut world.out)?;
-    if shown.left_out > 0 {
-        let by = shown.by.name();
-        let text =
-            format!("and {} more, {} tokens (--by {by})", shown.left_out, grouped(shown.rest));
+    if !shown.rest.is_empty() {
+        let (by, more) = (shown.by.name(), shown.rest.len());
+        let mark = mark(shown.rest.iter().any(|group| group.is_estimate));
+        let text = format!("and {more} more, {mark}{} tokens (--by {by})", grouped(shown.rest()));
         let text = world.out.style(DIM, &text);
         writeln!(world.out, "{text}")?;
     }
@@ -265,8 +271,8 @@ impl<'a> From<&'a Shown> for TableJson<'a> {
         TableJson {
             by: shown.by,
             rows: shown.rows.iter().map(row).collect(),
-            left_out: shown.left_out,
-            rest: shown.rest,
+            left_out: shown.rest.len(),
+            rest: shown.rest(),
         }
     }
 }

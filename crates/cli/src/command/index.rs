@@ -114,27 +114,13 @@ fn forget(world: &mut World, args: &IndexArgs, name: &str) -> Result<(), Failure
     let fail = |error| catalog::failure(&error);
     let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let (mut catalog, _) = args.catalog.open(world)?;
-    let mut found = catalog.sessions(&homes).map_err(fail)?;
-    found.retain(|session| session.id.starts_with(name));
-    let hint = "`quipu sql \"SELECT session, title FROM sessions WHERE deleted\"` lists them";
-    let session = match found.as_slice() {
-        [] => {
-            let message = format!("the catalog knows no session whose id begins with `{name}`");
-            return Err(Failure::not_found(message, hint));
-        }
-        [one] => one,
-        several => {
-            let ids: Vec<String> = several.iter().map(|one| one_line(&one.id)).collect();
-            let message = format!("several sessions begin with `{name}`: {}", ids.join(", "));
-            return Err(Failure::not_found(message, "give more of the id"));
-        }
-    };
+    let session = catalog::known(world, &catalog, name)?;
     if !session.is_deleted {
         let message = format!("the file of session `{}` is still there", one_line(&session.id));
         let hint = "only what is known of deleted sessions can be forgotten";
         return Err(Failure::usage(message, Some(hint)));
     }
-    catalog.forget(&homes, session).map_err(fail)?;
+    catalog.forget(&homes, &session).map_err(fail)?;
     if args.json {
         let forgotten = ForgetJson { v: JSON_VERSION, forgotten: &session.id };
         return Ok(world.out.json(&forgotten)?);

@@ -73,7 +73,8 @@ pub(crate) fn sql(world: &mut World, args: &SqlArgs) -> Result<(), Failure> {
         zone: &zone,
         redactor: &redactor,
     };
-    let answer = catalog.query(query, &wish).map_err(|error| failure(&error))?;
+    let answer = catalog::with_bar(|progress| catalog.query(query, &wish, progress));
+    let answer = answer.map_err(|error| failure(&error))?;
     if answer.left_out > 0 {
         let files = count(answer.left_out as u64, "file");
         world

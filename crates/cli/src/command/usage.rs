@@ -6,7 +6,7 @@ mod statusline;
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use index::catalog::{Catalog, KnownSession, root_of};
@@ -18,12 +18,12 @@ use serde::Serialize;
 use transcript::conversation::price;
 use transcript::conversation::usage::{Ledger, Spending};
 
-use crate::catalog::CatalogArgs;
+use crate::catalog::{self, CatalogArgs};
 use crate::failure::Failure;
 use crate::moment::moment;
 use crate::out::JSON_VERSION;
 use crate::prices;
-use crate::project;
+use crate::project::{self, Named};
 use crate::select;
 use crate::survey;
 use crate::world::World;
@@ -132,19 +132,22 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
     if args.statusline {
         return statusline::statusline(world, &args.catalog, &prices);
     }
-    let filter = filter(world, args)?;
-    // Asked for before everything is read: it may not exist.
-    let explained = args.explain.as_deref().map(|name| select::session(world, name)).transpose()?;
     let catalog = if args.no_catalog { None } else { args.catalog.open_if_there(world)? };
+    // Asked for before everything is read: it may not exist.
+    let explained = args.explain.as_deref();
+    let explained = explained.map(|name| explained_session(world, name, catalog.as_ref()));
+    let explained = explained.transpose()?;
     let ledger = ledger(world, args, catalog.as_ref())?;
+    let filter = filter(world, args, &ledger)?;
     for (path, error) in &ledger.unreadable {
         world.out.note(&format!("cannot read `{}`: {error}", path.display()))?;
     }
-    if let Some(session) = explained {
-        return explain::explain(world, &ledger, &prices, &session, args.json);
+    if let Some((session, project)) = explained {
+        return explain::explain(world, &ledger, &prices, (&session, &project), args.json);
     }
     let zone = TimeZone::system();
-    let ends = catalog.as_ref().and_then(|catalog| catalog.limits_seen().ok());
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
+    let ends = catalog.as_ref().and_then(|catalog| catalog.limits_seen(&homes).ok());
     let ends = ends.unwrap_or_default().into_iter();
     let block_ends: Vec<Timestamp> =
         ends.filter_map(|end| Timestamp::from_millisecond(end.0).ok()).collect();
@@ -189,6 +192,26 @@ pub(crate) fn usage(world: &mut World, args: &UsageArgs) -> Result<(), Failure> 
     print::table(world, args.by, &found, &titles)
 }
 
+/// The id of the session to explain, and the folder of its project; one that only the catalog knows
+/// is named by its id, or the start of it.
+fn explained_session(
+    world: &mut World,
+    name: &str,
+    catalog: Option<&Catalog>,
+) -> Result<(String, PathBuf), Failure> {
+    let failure = match select::session(world, name) {
+        Ok(session) => {
+            let project = session.path.parent().unwrap_or(Path::new("")).to_owned();
+            return Ok((session.id.to_string(), project));
+        }
+        Err(failure) => failure,
+    };
+    match catalog.map(|catalog| catalog::known(world, catalog, name)) {
+        Some(Ok(known)) if known.is_deleted => Ok((known.id, known.project)),
+        _ => Err(failure),
+    }
+}
+
 /// All messages: what the catalog has of files that have not changed, and the others read.
 fn ledger(
     world: &mut World,
@@ -231,7 +254,7 @@ fn titles(
     Ok(titles)
 }
 
-fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
+fn filter(world: &mut World, args: &UsageArgs, ledger: &Ledger) -> Result<Filter, Failure> {
     let now = Timestamp::try_from(world.now).unwrap_or_default();
     let at = |text: &String| moment(text, now);
     let since = args.since.as_ref().map(at).transpose()?;
@@ -249,12 +272,21 @@ fn filter(world: &mut World, args: &UsageArgs) -> Result<Filter, Failure> {
     let projects = match &args.project {
         Some(name) => {
             let sessions = project::named(world, name)?;
-            if sessions.is_empty() {
+            let folders = sessions.iter().filter_map(|one| one.path.parent());
+            let mut folders: HashSet<PathBuf> = folders.map(Path::to_owned).collect();
+            // Also those of which only the catalog knows sessions.
+            let named = Named::new(world, name)?;
+            let known: HashSet<&PathBuf> =
+                ledger.sources.iter().map(|source| &source.project).collect();
+            let is_named = |folder: &&PathBuf| {
+                folder.file_name().is_some_and(|name| named.is(&name.to_string_lossy()))
+            };
+            folders.extend(known.into_iter().filter(is_named).cloned());
+            if folders.is_empty() {
                 let hint = "`quipu usage --by project` lists all projects";
                 return Err(Failure::not_found(format!("no project is called `{name}`"), hint));
             }
-            let folders = sessions.iter().filter_map(|one| Some(one.path.parent()?.to_owned()));
-            Some(folders.collect::<HashSet<PathBuf>>())
+            Some(folders)
         }
         None => None,
     };

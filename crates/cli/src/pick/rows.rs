@@ -138,17 +138,17 @@ impl Rows {
                 _ => {}
             }
         }
+        let here = self.all.iter().filter(|row| row.is_here).filter_map(|row| row.path().parent());
+        let here: HashSet<PathBuf> = here.map(Path::to_owned).collect();
         gone.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
         for one in gone {
-            self.push_deleted(one);
+            let is_here = here.contains(&one.project);
+            self.push_deleted(one, is_here);
         }
     }
 
-    fn push_deleted(&mut self, one: KnownSession) {
+    fn push_deleted(&mut self, one: KnownSession, is_here: bool) {
         let folder = one.project.file_name().map(|name| name.to_string_lossy().into_owned());
-        let is_here = self.all.iter().any(|row| {
-            row.is_here && row.path().parent().is_some_and(|folder| folder == one.project)
-        });
         let session = Session {
             id: one.id.into(),
             path: one.path,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -309,6 +309,13 @@ fn a_catalog_changes_no_number() {
     assert_eq!(usage(&env, &["--no-catalog"])["total"]["messages"], 0);
     env.output(&["index"]);
     assert_eq!(usage(&env, &[])["total"], plain["total"]);
+    // By the name of its project and by its id, it is found like any other.
+    let rows = usage(&env, &["--by", "project"]);
+    let sums: u64 = rows["rows"].as_array().unwrap().iter().map(|row| number(&row["output"])).sum();
+    let of_all = usage(&env, &["--project", "-"]);
+    assert_eq!(number(&of_all["total"]["output"]), sums);
+    let explained = usage(&env, &["--explain", "d51c8060"]);
+    assert!(number(&explained["total"]["messages"]) > 0, "{explained}");
     // A catalog that cannot be used is no reason not to count.
     env.put(".cache/quipu/catalog.sqlite", "this is not a catalog");
     assert_snapshot!(env.run(&["usage"]).replace(env.path("").to_str().unwrap(), "[HOME]/"));
@@ -371,6 +378,66 @@ fn one_line_for_the_status_line() {
     say("nothing", statusline(&env, &json!({})));
     say("something else", statusline(&env, &json!([])));
     assert_snapshot!(text);
+}
+
+#[test]
+fn limits_are_those_of_one_home() {
+    let env = Env::bare();
+    let path = env.put(".claude/projects/-app/abc.jsonl", three_answers("m", AFTERNOON));
+    env.put("other/projects/-app/abc.jsonl", three_answers("m", AFTERNOON));
+    env.output(&["index"]);
+    let other = env.path("other").to_str().unwrap().to_owned();
+    env.output(&["index", "--home", &other]);
+    let end = AFTERNOON + 4_200;
+    let limit = json!({"five_hour": {"used_percentage": 23.4, "resets_at": end}});
+    statusline(&env, &json!({"transcript_path": path, "rate_limits": limit}));
+    let certain = |args: &[&str]| {
+        let rows = usage(&env, &[&["--by", "block"], args].concat());
+        let rows = rows["rows"].as_array().unwrap().iter();
+        rows.filter(|row| row["estimated"] == false).count()
+    };
+    assert_eq!([certain(&[]), certain(&["--home", &other])], [1, 0]);
+}
+
+/// A file system with so many bytes, in a namespace of its own; `None` if that cannot be had.
+fn on_small_disk(env: &Env, bytes: &str, script: &str) -> Option<String> {
+    let disk = env.path("disk");
+    std::fs::create_dir_all(&disk).unwrap();
+    let mount = format!("mount -t tmpfs -o size={bytes} tmpfs {} || exit 99", disk.display());
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &format!("{mount}\n{script}")]);
+    command.env("HOME", env.path("")).env("QUIPU", env!("CARGO_BIN_EXE_quipu"));
+    let output = command.output().ok().filter(|output| output.status.code() != Some(99))?;
+    let text =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    Some(text.concat())
+}
+
+#[test]
+fn a_catalog_on_a_full_disk_is_never_wrong() {
+    let env = Env::with_samples();
+    let script = r#"
+        C="$HOME/disk/c.sqlite"
+        for what in "index" "search parser" "sql 'SELECT * FROM turns'"; do
+            eval "$QUIPU" $what --catalog "$C" >/dev/null 2>&1
+            echo "$what: $?"
+        done
+        "$QUIPU" index --catalog "$C" 2>&1 | grep -c -e full -e 'I/O'
+        "$QUIPU" usage --json --catalog "$C" 2>/dev/null >"$HOME/full.json"
+        mount -o remount,size=64m "$HOME/disk"
+        "$QUIPU" index --catalog "$C" >/dev/null && "$QUIPU" index --verify --catalog "$C"
+    "#;
+    for bytes in ["8k", "40k", "200k"] {
+        let Some(text) = on_small_disk(&env, bytes, script) else {
+            return println!("not run: no file system can be mounted here");
+        };
+        let expected = "index: 4\nsearch parser: 4\nsql 'SELECT * FROM turns': 4\n1\n\
+                        the catalog is what the sessions are\n";
+        assert_eq!(text, expected, "on {bytes}");
+        let counted: Value =
+            serde_json::from_slice(&std::fs::read(env.path("full.json")).unwrap()).unwrap();
+        assert_eq!(counted["total"], usage(&env, &["--no-catalog"])["total"], "on {bytes}");
+    }
 }
 
 /// An answer that was made in a fork and copied back, in 2.0.76. The copy of its prompt names the

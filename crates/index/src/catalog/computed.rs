@@ -124,7 +124,13 @@ const TOGETHER: usize = 200;
 impl Catalog {
     /// Computes the turns and calls of sessions that have changed since that was last done.
     /// Sessions that cannot be read have none.
-    pub fn compute_turns(&mut self, homes: &[PathBuf], count: usize) -> Result<(), CatalogError> {
+    /// `progress` gets the bytes of the files that are done, and of all.
+    pub fn compute_turns(
+        &mut self,
+        homes: &[PathBuf],
+        count: usize,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(), CatalogError> {
         let sql = |error| self.sql(error);
         if self.without_turns(homes).map_err(sql)?.is_empty() {
             return Ok(());
@@ -138,10 +144,13 @@ impl Catalog {
             is_same.then(|| Computed::of(&file.path).unwrap_or_default())
         };
         let db = &self.connection;
+        let (mut done, total) = (0, files.iter().map(|file| file.stamp.size).sum());
         let written = threads::in_order(files.len(), count, compute, |at, computed| {
             if at % TOGETHER == 0 {
                 db.execute_batch(if at == 0 { "BEGIN" } else { "COMMIT; BEGIN" })?;
             }
+            done += files[at].stamp.size;
+            progress(done, total);
             computed.map_or(Ok(()), |computed| write_turns(db, &files[at], &computed))
         });
         self.commit(written).map_err(sql)
@@ -174,12 +183,14 @@ impl Catalog {
         Ok(files)
     }
 
-    /// Computes the verdicts of sessions that have changed, or that other rules judged.
+    /// Computes the verdicts of sessions that have changed, or that other rules judged. `progress`
+    /// gets the bytes of the sessions that are done, and of all.
     pub fn compute_verdicts(
         &mut self,
         homes: &[PathBuf],
         redactor: &Arc<Redactor>,
         count: usize,
+        mut progress: impl FnMut(u64, u64),
     ) -> Result<(), CatalogError> {
         let sql = |error| self.sql(error);
         if self.without_verdict(homes).map_err(sql)?.is_empty() {
@@ -192,11 +203,14 @@ impl Catalog {
             check_with(&session, agents(&session), Rules::newest(), None, redactor).ok()
         };
         let db = &self.connection;
+        let (mut done, total) = (0, files.iter().map(|(file, _)| file.stamp.size).sum());
         let written = threads::in_order(files.len(), count, judge, |at, report| {
             if at % TOGETHER == 0 {
                 db.execute_batch(if at == 0 { "BEGIN" } else { "COMMIT; BEGIN" })?;
             }
             let (file, stamp) = &files[at];
+            done += file.stamp.size;
+            progress(done, total);
             report.map_or(Ok(()), |report| write_verdict(db, file, stamp, &report))
         });
         self.commit(written).map_err(sql)

@@ -129,23 +129,37 @@ impl Catalog {
         Ok(known)
     }
 
-    /// Remembers what the client reports of its five-hour limit: when it is reset, and how much of
-    /// it is used, in percent.
-    pub fn saw_limit(&self, resets: Time, used: f64, now: Time) -> Result<(), CatalogError> {
-        let write = "INSERT INTO limit_seen VALUES (?1, ?3, ?2) ON CONFLICT DO UPDATE SET \
+    /// Remembers what the client of a home reports of its five-hour limit: when it is reset, and
+    /// how much of it is used, in percent.
+    pub fn saw_limit(
+        &self,
+        home: &Path,
+        resets: Time,
+        used: f64,
+        now: Time,
+    ) -> Result<(), CatalogError> {
+        let write = "INSERT INTO limit_seen VALUES (?1, ?2, ?4, ?3) ON CONFLICT DO UPDATE SET \
                      used = excluded.used, seen = excluded.seen";
-        let values = rusqlite::params![resets.0, used, now.0];
+        let values = rusqlite::params![home.to_string_lossy(), resets.0, used, now.0];
         let written = self.connection.execute(write, values);
         written.map(|_| ()).map_err(|error| self.sql(error))
     }
 
-    /// When the client's five-hour limits were reset, as far as it reported that.
-    pub fn limits_seen(&self) -> Result<Vec<Time>, CatalogError> {
+    /// When the five-hour limits of the clients of these homes were reset, as far as they reported
+    /// that, in order.
+    pub fn limits_seen(&self, homes: &[PathBuf]) -> Result<Vec<Time>, CatalogError> {
         let read = || -> rusqlite::Result<Vec<Time>> {
-            let mut statement =
-                self.connection.prepare_cached("SELECT resets FROM limit_seen ORDER BY resets")?;
-            let rows = statement.query_map([], |row| Ok(Time(row.get(0)?)))?;
-            rows.collect()
+            let read = "SELECT resets FROM limit_seen WHERE home = ?";
+            let mut statement = self.connection.prepare_cached(read)?;
+            let mut all = Vec::new();
+            for home in homes {
+                let rows =
+                    statement.query_map([home.to_string_lossy()], |row| Ok(Time(row.get(0)?)))?;
+                all.extend(rows.collect::<rusqlite::Result<Vec<Time>>>()?);
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ok(all)
         };
         read().map_err(|error| self.sql(error))
     }

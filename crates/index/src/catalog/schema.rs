@@ -10,7 +10,7 @@ use super::{Catalog, CatalogError, messages, store};
 /// "quip": says whose file it is.
 pub(super) const APPLICATION: i32 = 0x7175_6970;
 /// Changes with the tables. A catalog of an older version gets what it lacks ([`UPGRADES`]).
-const VERSION: i32 = 4;
+const VERSION: i32 = 5;
 
 /// How many records of a file are in the text index. The number of a row is that of its file times
 /// this, plus which record of the file it is: small differences take little space.
@@ -81,7 +81,7 @@ CREATE VIRTUAL TABLE text USING fts5(
 /// again, and so does the fourth: only rows of deleted sessions cannot be made anew, and these stay
 /// ([`keep_deleted`]). Texts are words in lower case with spaces between them, so the simplest
 /// tokenizer is enough.
-const UPGRADES: [&str; 3] = [
+const UPGRADES: [&str; 4] = [
     "
 ALTER TABLE file ADD COLUMN forked_from TEXT;
 ALTER TABLE message ADD COLUMN turn INTEGER;
@@ -166,6 +166,19 @@ CREATE VIRTUAL TABLE text USING fts5(
 );
 INSERT INTO text (text, rank) VALUES ('hashsize', 67108864);
 UPDATE file SET modified = -1, tail = x'' WHERE NOT is_deleted;
+",
+    "
+ALTER TABLE limit_seen RENAME TO limit_of_all;
+CREATE TABLE limit_seen (
+    home TEXT NOT NULL,
+    resets INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    used REAL NOT NULL,
+    PRIMARY KEY (home, resets)
+) WITHOUT ROWID;
+INSERT INTO limit_seen
+    SELECT home, resets, seen, used FROM limit_of_all, (SELECT DISTINCT home FROM file);
+DROP TABLE limit_of_all;
 ",
 ];
 

@@ -21,12 +21,13 @@ pub(super) fn fill(
     database: &Connection,
     read: &Watched,
     wish: &SqlWish<'_>,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<usize, SqlError> {
     if read.reads("turns") || read.reads("calls") {
-        catalog.compute_turns(wish.homes, wish.threads)?;
+        catalog.compute_turns(wish.homes, wish.threads, &mut *progress)?;
     }
     if read.reads("verdicts") {
-        catalog.compute_verdicts(wish.homes, wish.redactor, wish.threads)?;
+        catalog.compute_verdicts(wish.homes, wish.redactor, wish.threads, progress)?;
     }
     let filled = Filling::new(catalog, database, read, wish).and_then(|filling| filling.all(read));
     filled.map_err(|error| match error.sqlite_error_code() {

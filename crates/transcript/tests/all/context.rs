@@ -232,3 +232,55 @@ fn predictions_use_only_what_is_before_them() {
     assert_eq!(all.len(), 2);
     assert_eq!(of(&lines[..4]), all[..1]);
 }
+
+/// The text of a session in which the API reported other numbers for one message.
+fn with_other_usage(text: &str, line: u64) -> Option<String> {
+    let at = usize::try_from(line).ok()?.checked_sub(1)?;
+    let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
+    let id = read(text.lines().nth(at)?)?.pointer("/message/id")?.clone();
+    let lines = text.lines().map(|line| match read(line) {
+        Some(mut record) if record.pointer("/message/id") == Some(&id) => {
+            let usage = record.pointer_mut("/message/usage")?.as_object_mut()?;
+            for (number, name) in (1_u64..).zip([
+                "input_tokens",
+                "cache_creation_input_tokens",
+                "cache_read_input_tokens",
+            ]) {
+                usage.insert(name.into(), (number * 100_003).into());
+            }
+            usage.remove("cache_creation");
+            Some(format!("{record}\n"))
+        }
+        _ => Some(format!("{line}\n")),
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_prediction_knows_nothing_of_its_call() {
+    let mut compared = 0;
+    for file in testkit::real_files() {
+        let open = |path: &std::path::Path| {
+            predictions(&transcript::Conversation::open(path).unwrap(), Rules::newest()).unwrap()
+        };
+        let before = open(&file.path);
+        let Some(at) = before.len().checked_sub(2) else { continue };
+        let text = String::from_utf8_lossy(&std::fs::read(&file.path).unwrap()).into_owned();
+        let Some(text) = with_other_usage(&text, before[at].line) else { continue };
+        let mut changed = tempfile::Builder::new().suffix(".jsonl").tempfile().unwrap();
+        changed.write_all(text.as_bytes()).unwrap();
+        let after = open(changed.path());
+        let name = file.path.display();
+        let Some(same) = after.get(at).filter(|one| one.line == before[at].line) else { continue };
+        assert_ne!(same.recorded, before[at].recorded, "{name}");
+        let predicted = |all: &[transcript::client::context::Prediction]| {
+            let one = |one: &transcript::client::context::Prediction| {
+                (one.gap, one.is_cached, one.new, one.tokens, one.before)
+            };
+            all[..=at].iter().map(one).collect::<Vec<_>>()
+        };
+        assert_eq!(predicted(&before), predicted(&after), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 20, "only {compared} sessions were compared");
+}

@@ -1,10 +1,10 @@
 //! How the number of one session comes about, message by message.
 
 use std::io::Write;
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use transcript::conversation::place::Session;
 use transcript::conversation::price::Prices;
 use transcript::conversation::usage::{CountedFile, Ledger, LedgerEntry, Spending};
 
@@ -49,12 +49,11 @@ pub(super) fn explain(
     world: &mut World,
     ledger: &Ledger,
     prices: &Prices,
-    session: &Session,
+    (session, project): (&str, &Path),
     json: bool,
 ) -> Result<(), Failure> {
-    let is_here = |source: &CountedFile| {
-        session.path.parent() == Some(&source.project) && source.session == session.id
-    };
+    let is_here =
+        |source: &CountedFile| source.project == project && source.session.as_str() == session;
     let explained = ledger.entries.iter().filter_map(|entry| {
         let source = ledger.source(entry);
         let is_counted = is_here(source);
@@ -88,7 +87,6 @@ pub(super) fn explain(
         total += one.sum;
     }
     if json {
-        let session = session.id.as_str();
         return Ok(world.out.json(&ExplainJson { v: JSON_VERSION, session, messages, total })?);
     }
     if messages.is_empty() {

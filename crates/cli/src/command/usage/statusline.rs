@@ -93,6 +93,7 @@ pub(super) fn statusline(
     };
     let limit = status.rate_limits.as_ref().and_then(|limits| limits.five_hour.as_ref());
     let catalog = args.open_if_there(world)?;
+    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let now = Timestamp::try_from(world.now).unwrap_or_default();
     if let Some(catalog) = &catalog {
         // Nobody waits for a status line.
@@ -101,11 +102,15 @@ pub(super) fn statusline(
     // A block ends within five hours.
     let is_near = |end: Timestamp| end > now && end.duration_since(now) <= BLOCK;
     let limit = limit.and_then(Limit::known).filter(|(end, _)| is_near(*end));
-    if let (Some(catalog), Some((end, used))) = (&catalog, limit) {
+    // Each home may have an account of its own.
+    let path = status.transcript_path.as_deref();
+    let home = homes.iter().find(|home| path.is_some_and(|path| path.starts_with(home)));
+    if let (Some(catalog), Some(home), Some((end, used))) = (&catalog, home, limit) {
         // The next report of usage knows it; this one needs it no more.
-        let _ = catalog.saw_limit(Time(end.as_millisecond()), used, Time(now.as_millisecond()));
+        let [end, now] = [end, now].map(|time| Time(time.as_millisecond()));
+        let _ = catalog.saw_limit(home, end, used, now);
     }
-    let costs = costs(world, catalog.as_ref(), &status, prices, now)?;
+    let costs = costs(&homes, catalog.as_ref(), &status, prices, now);
     let line = line(&status, &costs);
     Ok(writeln!(world.out, "{line}")?)
 }
@@ -126,30 +131,29 @@ impl Limit {
 }
 
 fn costs(
-    world: &mut World,
+    homes: &[PathBuf],
     catalog: Option<&Catalog>,
     status: &Status,
     prices: &Prices,
     now: Timestamp,
-) -> Result<Costs, Failure> {
-    let Some(path) = status.transcript_path.as_deref() else { return Ok(Costs::default()) };
+) -> Costs {
+    let Some(path) = status.transcript_path.as_deref() else { return Costs::default() };
     let zone = TimeZone::system();
     let midnight = now.to_zoned(zone.clone()).start_of_day().map(|day| day.timestamp());
     let midnight = midnight.unwrap_or(now);
     // Two blocks: the current one may follow another without a break.
     let after = midnight.min(now.checked_sub(BLOCK * 2).unwrap_or(now));
-    let homes: Vec<PathBuf> = world.homes()?.list.iter().map(root_of).collect();
     let after = Time(after.as_millisecond());
     let ledger = match catalog {
-        Some(catalog) => catalog.recent_ledger(&homes, path, after, MOST).ok().flatten(),
+        Some(catalog) => catalog.recent_ledger(homes, path, after, MOST).ok().flatten(),
         None => of_file(path),
     };
-    let Some(ledger) = ledger else { return Ok(Costs::default()) };
+    let Some(ledger) = ledger else { return Costs::default() };
     let session = ledger.sources.iter().find(|source| source.path == path);
     let session = session.map(|source| source.session.clone());
     let mut costs = Costs::default();
     let time = |entry: &LedgerEntry| Timestamp::from_millisecond(entry.message.time?.0).ok();
-    let ends = catalog.and_then(|catalog| catalog.limits_seen().ok()).unwrap_or_default();
+    let ends = catalog.and_then(|catalog| catalog.limits_seen(homes).ok()).unwrap_or_default();
     let ends: Vec<Timestamp> =
         ends.iter().filter_map(|end| Timestamp::from_millisecond(end.0).ok()).collect();
     let blocks = Blocks::new(ledger.entries.iter().filter_map(time), &ends, &zone);
@@ -168,7 +172,7 @@ fn costs(
             costs.block.get_or_insert((Spending::default(), end)).0 += sum;
         }
     }
-    Ok(costs)
+    costs
 }
 
 /// The messages of one session without a catalog.
