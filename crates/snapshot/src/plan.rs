@@ -1,0 +1,419 @@
+//! Finds what has to be done so that what the agent did since a moment is undone, and nothing else.
+//!
+//! The spans of the agent are taken back one by one, the last one first: what stands at a path now
+//! must be what the span left there; then it becomes what was there before. Whatever someone else
+//! did before, between or after therefore stays, and where both changed the same path there is a
+//! conflict. Invariants: a plan changes no path that the agent did not change; without conflicts
+//! it overwrites nothing that the agent did not write; every content that it needs was verified.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use crate::git;
+use crate::hash::Hash;
+use crate::index;
+use crate::moment::{Actor, Moment, Tree, spans};
+use crate::rules::path_of;
+use crate::scan::{Limits, ScanError, Scanner};
+use crate::store::Store;
+use crate::tree::{Change, Folder, Place, State, Why, differences, find};
+use crate::vault::Vault;
+use crate::wire;
+
+/// One path: what is there, and what will be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    #[serde(with = "wire::path")]
+    pub root: PathBuf,
+    #[serde(with = "wire::bytes")]
+    pub place: Place,
+    pub from: Option<State>,
+    pub to: Option<State>,
+}
+
+impl Step {
+    /// The whole path.
+    pub fn path(&self) -> PathBuf {
+        path_of(&self.root, &self.place)
+    }
+}
+
+/// Why a path cannot simply be put back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// Someone else has changed it since.
+    Changed,
+    /// An object that git needs is gone, and no copy is left.
+    Gone,
+    /// Something that is not covered is in the way.
+    InTheWay,
+}
+
+/// What has to be done.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// What stands against it.
+    pub clashes: Vec<(PathBuf, Clash)>,
+    /// What the agent changed that is not covered, and stays as it is.
+    pub stays: Vec<(PathBuf, Why)>,
+    /// What is not covered, whether the agent changed it or not.
+    pub outside: Vec<(PathBuf, Why)>,
+    /// The images of now.
+    pub now: Vec<Tree>,
+}
+
+/// Whether what others changed is overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    Respect,
+    /// It is; it can be taken back.
+    Overwrite,
+}
+
+/// Plans to undo what the agent did from the moment `cut` on.
+pub fn plan(
+    (store, vault): (&Store, &Vault),
+    moments: &[Moment],
+    cut: usize,
+    others: Others,
+    (limits, now): (Limits, SystemTime),
+) -> Result<Plan, ScanError> {
+    let mut plan = Plan::default();
+    let mut roots: Vec<&Path> = Vec::new();
+    for tree in moments.get(cut..).unwrap_or_default().iter().flat_map(|moment| &moment.trees) {
+        if !roots.contains(&&*tree.root) {
+            roots.push(&tree.root);
+        }
+    }
+    for root in roots {
+        let mut scanner = Scanner::new(root.to_owned());
+        if let Some(last) = index::load(store, root) {
+            scanner.set_last(last);
+        }
+        let last = moments.iter().rev().find_map(|moment| moment.image(root));
+        if let Some(last) = last {
+            scanner.keep_covered(Folder::load(store, last)?);
+        }
+        let is = scanner.scan(store, vault, limits, now)?;
+        plan.now.push(Tree { root: root.to_owned(), image: is.id });
+        let found = crate::tree::outside(&is);
+        plan.outside.extend(found.into_iter().map(|(at, why, _)| (path_of(root, &at), why)));
+        let mut one =
+            Root { root, store, vault, is, others, targets: BTreeMap::new(), plan: &mut plan };
+        one.take_back(moments, cut)?;
+        one.finish(moments, cut)?;
+    }
+    verify(store, &plan.steps)?;
+    Ok(plan)
+}
+
+/// Reads every content that is needed.
+fn verify(store: &Store, steps: &[Step]) -> Result<(), ScanError> {
+    let mut wanted: Vec<Hash> = Vec::new();
+    for state in steps.iter().flat_map(|step| [&step.to, &step.from]) {
+        if let Some(State::File { hash, .. }) = state {
+            wanted.push(*hash);
+        }
+    }
+    let mut known = HashSet::new();
+    for hash in wanted.into_iter().filter(|hash| known.insert(*hash)) {
+        store.verify(hash)?;
+    }
+    Ok(())
+}
+
+struct Root<'a> {
+    root: &'a Path,
+    store: &'a Store,
+    vault: &'a Vault,
+    /// The image of now.
+    is: Arc<Folder>,
+    others: Others,
+    targets: BTreeMap<Place, Option<State>>,
+    plan: &'a mut Plan,
+}
+
+impl Root<'_> {
+    fn clash(&mut self, place: &[u8], clash: Clash) {
+        let path = path_of(self.root, place);
+        if !self.plan.clashes.iter().any(|(known, _)| *known == path) {
+            self.plan.clashes.push((path, clash));
+        }
+    }
+
+    /// Goes back through what the agent did.
+    fn take_back(&mut self, moments: &[Moment], cut: usize) -> Result<(), ScanError> {
+        let all = spans(moments);
+        let agent =
+            all.iter().enumerate().filter(|(at, span)| *at >= cut && span.actor == Actor::Agent);
+        for (_, span) in agent.rev() {
+            let Some(before) = span.from.image(self.root) else { continue };
+            let after = match span.to {
+                Some(to) => to.image(self.root),
+                None => Some(self.is.id),
+            };
+            let Some(after) = after.filter(|after| *after != before) else { continue };
+            let before = Folder::load(self.store, before)?;
+            let after = if after == self.is.id {
+                Arc::clone(&self.is)
+            } else {
+                Folder::load(self.store, after)?
+            };
+            for change in differences(&before, &after) {
+                self.take_back_one(change)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_back_one(&mut self, change: Change) -> Result<(), ScanError> {
+        let Change { place, before, after } = change;
+        let is_outside = |state: &Option<State>| matches!(state, Some(State::Outside(..)));
+        let is = match self.targets.get(&place) {
+            Some(target) => target.clone(),
+            None => find(&self.is, &place),
+        };
+        if is_outside(&before) || is_outside(&after) || is_outside(&is) {
+            let why = [&before, &after, &is].into_iter().find_map(|state| match state {
+                Some(State::Outside(why, _)) => Some(*why),
+                _ => None,
+            });
+            self.plan.stays.push((path_of(self.root, &place), why.unwrap_or(Why::Ignored)));
+            return Ok(());
+        }
+        if !self.is_same(&place, is.as_ref(), after.as_ref())? {
+            // An object has no content that could be lost.
+            if after != Some(State::Object) && before != Some(State::Object) && is != before {
+                self.clash(&place, Clash::Changed);
+            }
+        }
+        self.targets.insert(place, before);
+        Ok(())
+    }
+
+    fn is_same(
+        &self,
+        place: &[u8],
+        one: Option<&State>,
+        other: Option<&State>,
+    ) -> Result<bool, ScanError> {
+        if one == other {
+            return Ok(true);
+        }
+        let is_index = place.rsplit(|byte| *byte == b'/').next() == Some(b"index");
+        match (one, other) {
+            (Some(State::File { hash: one, .. }), Some(State::File { hash: other, .. }))
+                if is_index =>
+            {
+                Ok(git::is_same_index(&self.store.get(*one)?, &self.store.get(*other)?))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Turns targets into steps.
+    fn finish(&mut self, moments: &[Moment], cut: usize) -> Result<(), ScanError> {
+        let before = moments.get(cut).and_then(|moment| moment.image(self.root));
+        if let Some(before) = before {
+            let before = Folder::load(self.store, before)?;
+            self.keep_needed_objects(&before)?;
+        }
+        self.keep_used_folders();
+        let is = Arc::clone(&self.is);
+        let mut steps: Vec<Step> = Vec::new();
+        let targets = std::mem::take(&mut self.targets);
+        let mut folders: BTreeMap<Place, Option<State>> = BTreeMap::new();
+        for (place, to) in &targets {
+            let from = find(&is, place);
+            if from == *to {
+                continue;
+            }
+            if *to == Some(State::Object) && !self.vault.kept(self.root, place).exists() {
+                self.clash(place, Clash::Gone);
+                continue;
+            }
+            // Folders around it: whether they are there, and may be written to.
+            for (at, _) in place.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+                let around = &place[..at];
+                if !targets.contains_key(around) {
+                    folders.entry(around.to_owned()).or_insert_with(|| find(&is, around));
+                }
+            }
+            steps.push(Step {
+                root: self.root.to_owned(),
+                place: place.clone(),
+                from,
+                to: to.clone(),
+            });
+        }
+        for (place, state) in folders {
+            let is_needed = || {
+                let is_below = |step: &Step| step.to.is_some() && is_inside(&step.place, &place);
+                steps.iter().any(is_below)
+            };
+            match state {
+                Some(State::Folder { mode }) if mode & 0o300 != 0o300 => {
+                    let state = Some(State::Folder { mode });
+                    let root = self.root.to_owned();
+                    steps.push(Step { root, place, from: state.clone(), to: state });
+                }
+                Some(State::Folder { .. }) => {}
+                None if is_needed() => {
+                    let to = Some(State::Folder { mode: 0o755 });
+                    steps.push(Step { root: self.root.to_owned(), place, from: None, to });
+                }
+                None => {}
+                Some(_) => self.clash(&place, Clash::InTheWay),
+            }
+        }
+        steps.sort_by(|one, other| one.place.cmp(&other.place));
+        if self.others == Others::Overwrite {
+            let in_the_way = |(_, clash): &(PathBuf, Clash)| *clash == Clash::InTheWay;
+            self.plan.clashes.retain(in_the_way);
+        }
+        self.plan.steps.extend(steps);
+        Ok(())
+    }
+
+    /// Objects that the agent added go only if everything else of the repository is as it was:
+    /// otherwise someone may need them.
+    fn keep_needed_objects(&mut self, before: &Arc<Folder>) -> Result<(), ScanError> {
+        let added: Vec<Place> = self
+            .targets
+            .iter()
+            .filter(|(place, to)| to.is_none() && find(&self.is, place) == Some(State::Object))
+            .map(|(place, _)| place.clone())
+            .collect();
+        if added.is_empty() {
+            return Ok(());
+        }
+        let mut kept: HashSet<Place> = HashSet::new();
+        let mut gits: Vec<Place> = added.iter().filter_map(|place| git_of(place)).collect();
+        gits.dedup();
+        let changes = differences(before, &self.is);
+        for git in gits {
+            let mut is_back = true;
+            let objects = crate::tree::join(&git, b"objects");
+            for change in changes.iter().filter(|change| is_inside(&change.place, &git)) {
+                let is_object = change.before == Some(State::Object)
+                    || change.after == Some(State::Object)
+                    || change.place == objects
+                    || is_inside(&change.place, &objects);
+                let end = self.targets.get(&change.place).unwrap_or(&change.after);
+                let is_folder =
+                    |state: &Option<State>| matches!(state, Some(State::Folder { .. }) | None);
+                if is_object || (is_folder(end) && is_folder(&change.before)) {
+                    continue;
+                }
+                is_back &= self.is_same(&change.place, end.as_ref(), change.before.as_ref())?;
+            }
+            if !is_back {
+                kept.insert(git);
+            }
+        }
+        for place in added {
+            if git_of(&place).is_some_and(|git| kept.contains(&git)) {
+                self.targets.remove(&place);
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder that will still have something in it stays.
+    fn keep_used_folders(&mut self) {
+        let going: Vec<Place> = self
+            .targets
+            .iter()
+            .filter(|(_, to)| !matches!(to, Some(State::Folder { .. })))
+            .map(|(place, _)| place.clone())
+            .collect();
+        // The innermost first.
+        for place in going.into_iter().rev() {
+            let Some(State::Folder { .. }) = find(&self.is, &place) else { continue };
+            let Some(folder) = folder_at(&self.is, &place) else { continue };
+            let stays = folder.items.iter().any(|item| {
+                let below = crate::tree::join(&place, &item.name);
+                match self.targets.get(&below) {
+                    Some(to) => to.is_some(),
+                    None => true,
+                }
+            });
+            if stays {
+                if self.targets.get(&place).is_some_and(Option::is_some) {
+                    self.clash(&place, Clash::InTheWay);
+                }
+                self.targets.remove(&place);
+            }
+        }
+    }
+}
+
+/// The folder of git that an object's path is in: without `objects/ab/cd`.
+fn git_of(place: &[u8]) -> Option<Place> {
+    let text: Vec<&[u8]> = place.split(|byte| *byte == b'/').collect();
+    let at = text.iter().rposition(|name| *name == b"objects")?;
+    Some(text[..at].join(&b'/'))
+}
+
+fn is_inside(place: &[u8], folder: &[u8]) -> bool {
+    folder.is_empty() || place.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+fn folder_at(root: &Arc<Folder>, place: &[u8]) -> Option<Arc<Folder>> {
+    let mut folder = Arc::clone(root);
+    for name in place.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        let next = match &folder.get(name)?.what {
+            crate::tree::What::Folder(next) => Arc::clone(next),
+            _ => return None,
+        };
+        folder = next;
+    }
+    Some(folder)
+}
+
+impl Serialize for State {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let text = match self {
+            State::File { mode, size, hash } => format!("file {mode:o} {size} {hash}"),
+            State::Link(target) => format!("link {}", wire::to_text(target)),
+            State::Folder { mode } => format!("folder {mode:o}"),
+            State::Object => "object".to_owned(),
+            State::Outside(..) => "outside".to_owned(),
+        };
+        to.serialize_str(&text)
+    }
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<State, D::Error> {
+        let text = String::deserialize(from)?;
+        parse(&text).ok_or_else(|| serde::de::Error::custom("not the state of a file"))
+    }
+}
+
+fn parse(text: &str) -> Option<State> {
+    let (kind, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let octal = |text: &str| u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+    match kind {
+        "file" => {
+            let mut parts = rest.split(' ');
+            let (mode, size) = (octal(parts.next()?)?, parts.next()?.parse().ok()?);
+            Some(State::File { mode, size, hash: Hash::parse(parts.next()?)? })
+        }
+        "link" => Some(State::Link(wire::to_bytes(rest)?.into())),
+        "folder" => Some(State::Folder { mode: octal(rest)? }),
+        "object" => Some(State::Object),
+        _ => None,
+    }
+}
+
+/// The error for a plan that is not what it should be.
+pub(crate) fn invalid(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text.to_owned())
+}

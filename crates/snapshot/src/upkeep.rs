@@ -1,0 +1,171 @@
+//! Bounds what is kept, and deletes what belongs to a session.
+//!
+//! Invariants: nothing that a session or a rewind that is kept needs is removed; nothing is swept
+//! while a process takes images or uses them.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::hash::Hash;
+use crate::moment::{Log, Moment, millis};
+use crate::plan::Step;
+use crate::restore::{self, Journal};
+use crate::scan::Limits;
+use crate::store::{Hook, Store, Swept};
+use crate::tree::{State, What, decode};
+use crate::vault::Vault;
+
+/// How long images are kept, and how many bytes of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub days: u64,
+    pub bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { days: 30, bytes: 10_000_000_000 }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Deletes the images of a session, and its rewinds.
+pub fn forget(folder: &Path, session: &str, hook: Hook) -> io::Result<Swept> {
+    if !folder.is_dir() {
+        return Ok(Swept::default());
+    }
+    let store = Store::open(folder, hook)?;
+    let file = files::append_private(&folder.join("lock"))?;
+    file.lock()?;
+    let vault = Vault::new(&folder.join("objects"));
+    let journal = Journal::new(&store, &vault, Limits::default());
+    let log = Log::of(folder, session);
+    let is_known = log.as_ref().is_some_and(|log| log.path().exists());
+    let rewinds = restore::all(folder).into_iter().filter(|(one, _)| one.session == session);
+    let rewinds: Vec<_> = rewinds.collect();
+    if !is_known && rewinds.is_empty() {
+        return Ok(Swept::default());
+    }
+    for (rewind, _) in rewinds {
+        journal.forget(&rewind).map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    if let Some(log) = log {
+        log.remove(&store.hook)?;
+    }
+    sweep(&store, &vault)
+}
+
+/// Whether it is time to tidy up: once a day, and whenever there is too much.
+pub fn is_due(folder: &Path, bounds: Bounds, now: SystemTime) -> bool {
+    let packs = std::fs::read_dir(folder.join("packs")).into_iter().flatten().flatten();
+    let bytes: u64 = packs.filter_map(|entry| entry.metadata().ok()).map(|is| is.len()).sum();
+    let last = std::fs::metadata(folder.join("tidied")).and_then(|found| found.modified());
+    let is_old =
+        last.map_or(bytes > 0, |last| now.duration_since(last).is_ok_and(|since| since > DAY));
+    is_old || bytes > bounds.bytes
+}
+
+/// Removes what is too old, and the oldest if there is too much. The images of `current`, the
+/// session that asks, go last. Does nothing while another process uses the store.
+pub fn tidy(
+    folder: &Path,
+    bounds: Bounds,
+    current: Option<&str>,
+    now: SystemTime,
+    hook: Hook,
+) -> io::Result<Swept> {
+    let mut all = Swept::default();
+    if !folder.is_dir() {
+        return Ok(all);
+    }
+    let store = Store::open(folder, hook)?;
+    let file = files::append_private(&folder.join("lock"))?;
+    if file.try_lock().is_err() {
+        return Ok(all);
+    }
+    let vault = Vault::new(&folder.join("objects"));
+    let journal = Journal::new(&store, &vault, Limits::default());
+    let days = i64::try_from(bounds.days.saturating_mul(86_400_000)).unwrap_or(i64::MAX);
+    let limit = millis(now).saturating_sub(days);
+    let current = current.and_then(|session| Log::of(folder, session));
+    let mut logs: Vec<(i64, Log, Vec<Moment>)> = Vec::new();
+    for log in Log::all(folder)? {
+        let moments = log.read()?;
+        let time = moments.last().map_or(0, |moment| moment.time);
+        let is_current = current.as_ref().is_some_and(|one| one.path() == log.path());
+        if time < limit && !is_current {
+            log.remove(&store.hook)?;
+        } else {
+            let time = if is_current { i64::MAX } else { time };
+            logs.push((time, log, moments));
+        }
+    }
+    for rewind in journal.list().into_iter().filter(|rewind| rewind.time < limit) {
+        journal.forget(&rewind).map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    let add = |all: &mut Swept, one: Swept| {
+        all.contents += one.contents;
+        all.bytes += one.bytes;
+    };
+    add(&mut all, sweep(&store, &vault)?);
+    // The oldest first; of the session that asks, the older half of its moments.
+    logs.sort_by_key(|(time, ..)| *time);
+    let mut logs = logs.into_iter();
+    while store.size() > bounds.bytes {
+        let Some((time, log, moments)) = logs.next() else { break };
+        if time == i64::MAX {
+            log.put(&moments[moments.len() / 2..], &store.hook)?;
+        } else {
+            log.remove(&store.hook)?;
+        }
+        add(&mut all, sweep(&store, &vault)?);
+    }
+    files::put(&folder.join("tidied"), b"", files::Durability::Process)?;
+    Ok(all)
+}
+
+/// Removes every content that no log and no rewind needs.
+fn sweep(store: &Store, vault: &Vault) -> io::Result<Swept> {
+    let mut live: HashSet<Hash> = HashSet::new();
+    let mut trees: Vec<Hash> = Vec::new();
+    let mut roots: HashSet<PathBuf> = HashSet::new();
+    for log in Log::all(store.folder())? {
+        for tree in log.read()?.into_iter().flat_map(|moment| moment.trees) {
+            trees.push(tree.image);
+            roots.insert(tree.root);
+        }
+    }
+    for (rewind, _) in restore::all(store.folder()) {
+        for Step { from, to, root, .. } in rewind.steps {
+            roots.insert(root);
+            for state in [from, to].into_iter().flatten() {
+                if let State::File { hash, .. } = state {
+                    live.insert(hash);
+                }
+            }
+        }
+    }
+    while let Some(tree) = trees.pop() {
+        if !live.insert(tree) {
+            continue;
+        }
+        // An image that cannot be read needs nothing any more.
+        let Some((_, items)) = store.get(tree).ok().and_then(|bytes| decode(&bytes)) else {
+            continue;
+        };
+        for (item, below) in items {
+            match (&item.what, below) {
+                (_, Some(below)) => trees.push(below),
+                (What::File { hash, .. }, None) => {
+                    live.insert(*hash);
+                }
+                _ => {}
+            }
+        }
+    }
+    vault.keep_only(&roots)?;
+    store.keep_only(&live)
+}

@@ -1,0 +1,133 @@
+//! What is kept is bounded, private and verified.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
+
+use snapshot::plan::{Others, plan};
+use snapshot::store::no_hook;
+use snapshot::upkeep::{forget, tidy};
+use snapshot::{Bounds, Event, Limits, Recorder, ScanError};
+
+use crate::world::{Setting, World, about, sh, take};
+
+fn packs(world: &World) -> u64 {
+    let found = fs::read_dir(world.store().join("packs")).unwrap();
+    found.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
+}
+
+#[test]
+fn deleting_a_session_deletes_its_images() {
+    let world = World::new(Setting::Repository);
+    let secret = "a-secret-that-only-one-session-saw";
+    {
+        let mut recorder = world.recorder();
+        take(&mut recorder, Event::Before, "c1");
+    }
+    fs::write(world.root().join("secret"), secret.repeat(3)).unwrap();
+    {
+        let mut other =
+            Recorder::open(&world.store(), "other", &world.roots, Limits::default()).unwrap();
+        take(&mut other, Event::Before, "c1");
+    }
+    let hash = snapshot::Hash::of(secret.repeat(3).as_bytes());
+    let has = || snapshot::Store::open(&world.store(), no_hook()).unwrap().has(hash);
+    assert!(has());
+    forget(&world.store(), "other", no_hook()).unwrap();
+    assert!(!has());
+    // What the other one needs is there.
+    fs::remove_file(world.root().join("secret")).unwrap();
+    let before = world.record();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c2");
+    sh(world.root(), "rm -rf src notes.txt");
+    take(&mut recorder, Event::After, "c2");
+    world.rewind(&recorder, 1, Others::Respect);
+    assert_eq!(world.record(), before);
+    drop(recorder);
+    forget(&world.store(), "session", no_hook()).unwrap();
+    assert_eq!(packs(&world), 0);
+    assert_eq!(fs::read_dir(world.store().join("objects")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_too_old_or_too_much_goes() {
+    let world = World::new(Setting::Plain);
+    for session in ["one", "two"] {
+        let mut recorder =
+            Recorder::open(&world.store(), session, &world.roots, Limits::default()).unwrap();
+        fs::write(world.root().join(session), session.repeat(1000)).unwrap();
+        take(&mut recorder, Event::Before, "c1");
+    }
+    let now = SystemTime::now();
+    tidy(&world.store(), Bounds::default(), None, now, no_hook()).unwrap();
+    assert!(packs(&world) > 0);
+    let later = now + Duration::from_secs(31 * 86_400);
+    tidy(&world.store(), Bounds::default(), Some("two"), later, no_hook()).unwrap();
+    let left: Vec<_> = fs::read_dir(world.store().join("sessions")).unwrap().collect();
+    assert_eq!(left.len(), 1);
+    tidy(&world.store(), Bounds { days: 1000, bytes: 0 }, None, now, no_hook()).unwrap();
+    assert_eq!(packs(&world), 0);
+}
+
+#[test]
+fn a_damaged_content_is_never_restored() {
+    let world = World::new(Setting::Plain);
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "rm -rf src");
+    take(&mut recorder, Event::After, "c1");
+    for entry in fs::read_dir(world.store().join("packs")).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        if path.extension().is_some_and(|ending| ending == "pack") {
+            let mut bytes = fs::read(&path).unwrap();
+            bytes.iter_mut().step_by(20).for_each(|byte| *byte ^= 0x40);
+            fs::write(&path, bytes).unwrap();
+        }
+    }
+    let store = snapshot::Store::open(&world.store(), no_hook()).unwrap();
+    let moments = recorder.log().read().unwrap();
+    let about = (Limits::default(), SystemTime::now());
+    let planned = plan((&store, recorder.vault()), &moments, 0, Others::Respect, about);
+    assert!(matches!(planned, Err(ScanError::Store(_))), "{planned:?}");
+    assert!(!world.root().join("src").exists());
+}
+
+#[test]
+fn a_tree_that_is_too_large_is_an_error() {
+    let world = World::new(Setting::Plain);
+    let limits = Limits { walk: Duration::ZERO, ..Limits::default() };
+    let mut recorder = Recorder::open(&world.store(), "session", &world.roots, limits).unwrap();
+    let taken = recorder.take(Event::Before, about("c1"), SystemTime::now());
+    assert!(matches!(taken, Err(ScanError::TooMany { .. })), "{taken:?}");
+    assert_eq!(recorder.log().read().unwrap(), []);
+    let inside = Recorder::open(&world.root().join("s"), "session", &world.roots, limits);
+    assert!(matches!(inside, Err(ScanError::Inside { .. })));
+}
+
+#[test]
+fn files_over_the_limit_are_counted_and_left_alone() {
+    let world = World::new(Setting::Plain);
+    let limits = Limits { file: 2000, ..Limits::default() };
+    let mut recorder = Recorder::open(&world.store(), "session", &world.roots, limits).unwrap();
+    let moment = recorder.take(Event::Before, about("c1"), SystemTime::now()).unwrap();
+    assert_eq!(moment.left_out.large, 1);
+    assert_eq!(moment.left_out.ignored, 0);
+}
+
+#[test]
+fn large_files_are_stored_too() {
+    let world = World::new(Setting::Plain);
+    sh(
+        world.root(),
+        "head -c 20000000 /dev/urandom > large.bin; head -c 3000000 /dev/urandom > middle.bin",
+    );
+    let before = world.record();
+    let mut recorder = world.recorder();
+    take(&mut recorder, Event::Before, "c1");
+    sh(world.root(), "echo x >> large.bin; rm middle.bin");
+    take(&mut recorder, Event::After, "c1");
+    world.rewind(&recorder, 0, Others::Respect);
+    assert_eq!(world.record(), before);
+}

@@ -1,0 +1,8 @@
+//! The library as a whole: images, rewinds, and what happens when it is stopped.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests may")]
+
+mod bounds;
+mod commands;
+mod killed;
+mod others;
+mod world;
