@@ -28,8 +28,19 @@ pub enum Wish {
     Model(String),
     /// Use this many tokens for thinking; None for no thinking.
     Thinking(Option<u64>),
+    /// Put the files back as they were before a prompt, or only say what that would change.
+    RewindFiles(String, IsDry),
     /// Something that is not supported: the session is to end.
     Impossible,
+}
+
+/// Whether something is only to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IsDry {
+    /// Only shown.
+    Yes,
+    /// Done.
+    No,
 }
 
 /// Why a request is refused.
@@ -42,7 +53,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(why: impl Into<String>) -> Refusal {
+    pub(crate) fn new(why: impl Into<String>) -> Refusal {
         Refusal { why: why.into(), code: None }
     }
 }
@@ -83,6 +94,11 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
                     (Wish::Nothing, Err(Refusal { why, code: Some("invalid_mode") }))
                 }
             }
+        }
+        "rewind_files" => {
+            let id = request["user_message_id"].as_str().unwrap_or_default().to_owned();
+            let is_dry = if request["dry_run"] == true { IsDry::Yes } else { IsDry::No };
+            (Wish::RewindFiles(id, is_dry), Ok(None))
         }
         "set_model" => (Wish::Model(model::named(request["model"].as_str())), Ok(None)),
         "set_max_thinking_tokens" => {

@@ -285,7 +285,7 @@ impl Driver {
 
     /// Does what the host wants, and answers it.
     fn control(&mut self, line: &Value, host: &mut dyn Host) -> Wish {
-        let (wish, answer) = control::asked(&line["request"], self.permit.bypass);
+        let (wish, mut answer) = control::asked(&line["request"], self.permit.bypass);
         match &wish {
             Wish::Mode(mode) => self.set_mode(*mode, host),
             Wish::Model(model) => self.next_model = Some(model.clone()),
@@ -294,6 +294,13 @@ impl Driver {
                     let asking = &mut main.asking;
                     asking.thinking = model::thinking_tokens(*tokens, asking.max_tokens);
                 }
+            }
+            Wish::RewindFiles(id, is_dry) => {
+                let rewound = match &self.site.images {
+                    Some(images) => images.rewind(id, *is_dry == control::IsDry::Yes),
+                    None => Err("File rewinding is not enabled.".to_owned()),
+                };
+                answer = rewound.map(Some).map_err(control::Refusal::new);
             }
             Wish::Stop | Wish::Impossible | Wish::Nothing => {}
         }

@@ -161,6 +161,16 @@ impl Guard {
     }
 }
 
+/// The folders that commands may write, of which images are taken: these, and for worktrees those of
+/// their repositories. Temporary folders are not among them.
+pub(crate) fn image_roots(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = folders.map(|folder| real(&folder)).collect();
+    roots.retain(|folder| folder.is_dir());
+    let gits: Vec<PathBuf> = roots.iter().filter_map(|folder| keep::worktree_of(folder)).collect();
+    roots.extend(gits);
+    roots
+}
+
 /// The paths of the list that exist, with their links followed, and these.
 pub fn hidden(home: Option<&Path>, more: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let lines = HIDDEN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

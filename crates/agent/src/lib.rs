@@ -19,6 +19,7 @@ pub mod freshness;
 mod git;
 pub mod guard;
 pub mod host;
+pub mod images;
 mod inbox;
 pub mod log;
 pub mod model;

@@ -40,6 +40,7 @@ pub use registry::{Registry, Tool};
 use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::backup::{Backup, Backups};
+use crate::images::{self, Images};
 use crate::freshness::Freshness;
 use crate::guard::Guard;
 use crate::model::Usage;
@@ -175,7 +176,7 @@ pub fn run(call: &Call, site: &Site) -> Answer {
     let tool = site.tools.find(&call.name).ok_or_else(|| unknown(&call.name));
     let done = tool.and_then(|tool| {
         checked(call, tool.spec())?;
-        tool.run(call, site)
+        images::around(call, site, || tool.run(call, site))
     });
     let mut answer = done.unwrap_or_else(Trouble::answer);
     site.secrets.clean(&mut answer);
@@ -280,6 +281,8 @@ pub struct Site {
     pub seen: Freshness,
     /// Copies of files from before they were changed.
     pub backups: Backups,
+    /// Images of its folders before and after calls; None if none are taken.
+    pub images: Option<Arc<Images>>,
     /// The todo list.
     pub todos: Mutex<Vec<Value>>,
     /// The file in which the todo list is stored for others to see.
@@ -342,6 +345,7 @@ impl Site {
             is_own_folder: true,
             seen: Freshness::default(),
             backups: Backups::new(backups),
+            images: None,
             todos: Mutex::default(),
             todo_file: None,
             told_folders: Mutex::default(),

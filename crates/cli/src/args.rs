@@ -5,9 +5,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
+    cat, changes, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
     files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv, pack,
-    pick, price, redact, rename, repair, resume, rm, search, secrets, ship, show, split, sql,
+    pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show, split, sql,
     strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
 use crate::failure::Failure;
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Rename(rename::RenameArgs),
     Tag(tag::TagArgs),
     Rm(rm::RmArgs),
+    Changes(changes::ChangesArgs),
+    Rewind(rewind::RewindArgs),
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
     Ship(ship::ShipArgs),
@@ -144,6 +146,8 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Rename(args)) => rename::rename(world, &args),
         Some(Command::Tag(args)) => tag::tag(world, &args),
         Some(Command::Rm(args)) => rm::rm(world, &args),
+        Some(Command::Changes(args)) => changes::changes(world, &args),
+        Some(Command::Rewind(args)) => rewind::rewind(world, &args),
         Some(Command::Undo(args)) => undo::undo(world, &args),
         Some(Command::Ship(args)) => ship::ship(world, &args),
         Some(Command::Hook(args)) => hook::hook(world, &args),

@@ -4,6 +4,7 @@
 //! print what `transcript` returns; none of them knows the file format.
 
 pub(crate) mod cat;
+pub(crate) mod changes;
 pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod clone;
@@ -35,6 +36,7 @@ pub(crate) mod redact;
 pub(crate) mod rename;
 pub(crate) mod repair;
 pub(crate) mod resume;
+pub(crate) mod rewind;
 pub(crate) mod rm;
 pub(crate) mod search;
 pub(crate) mod secrets;

@@ -27,6 +27,9 @@ pub(crate) struct Config {
     /// How long changes can be undone.
     #[serde(default)]
     pub(crate) undo: UndoConfig,
+    /// Images of the folders that an agent works in.
+    #[serde(default)]
+    pub(crate) snapshots: SnapshotsConfig,
     /// Additional secrets, and values that are not secrets.
     #[serde(default)]
     pub(crate) redact: RedactConfig,
@@ -53,6 +56,33 @@ impl UndoConfig {
     }
 }
 
+/// The table `[snapshots]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SnapshotsConfig {
+    /// How many days images are kept after the last one of their session; 30 by default.
+    keep_days: Option<u64>,
+    /// How many bytes of them; 10 GB by default.
+    keep_bytes: Option<u64>,
+    /// A larger file is not covered; 64 MB by default.
+    file_bytes: Option<u64>,
+}
+
+impl SnapshotsConfig {
+    pub(crate) fn bounds(&self) -> snapshot::Bounds {
+        let usual = snapshot::Bounds::default();
+        snapshot::Bounds {
+            days: self.keep_days.unwrap_or(usual.days),
+            bytes: self.keep_bytes.unwrap_or(usual.bytes),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> snapshot::Limits {
+        let usual = snapshot::Limits::default();
+        snapshot::Limits { file: self.file_bytes.unwrap_or(usual.file), ..usual }
+    }
+}
+
 impl Config {
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
         toml::from_str(text).map_err(|error| {
@@ -61,7 +91,7 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color`, `[ship]`, `[undo]` and `[redact]`; see docs/configuration.md"),
+                Some("the settings are `homes`, `color`, `[ship]`, `[undo]`, `[snapshots]` and `[redact]`; see docs/configuration.md"),
             )
         })
     }

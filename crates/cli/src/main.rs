@@ -17,6 +17,7 @@ mod global;
 mod handover;
 mod headline;
 mod health;
+mod images;
 mod jobs;
 mod markup;
 mod moment;

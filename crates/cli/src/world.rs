@@ -16,7 +16,7 @@ use transcript::conversation::place::{Home, HomeError, Listed, Session};
 use transcript::format::secret::Redactor;
 use workshop::Workshop;
 
-use crate::config::{Config, split_homes};
+use crate::config::{Config, SnapshotsConfig, split_homes};
 use crate::failure::Failure;
 use crate::global::{Color, Global};
 use crate::handover::Handed;
@@ -43,6 +43,8 @@ pub(crate) struct World {
     state: Option<PathBuf>,
     /// The receiver of traces in the configuration.
     ship: ShipConfig,
+    /// What images of folders may cost, and how long they are kept.
+    pub(crate) snapshots: SnapshotsConfig,
     /// Where sessions are changed.
     pub(crate) workshop: Workshop,
     /// Finds secrets, and by which configuration.
@@ -108,6 +110,7 @@ impl World {
             id: env("QUIPU_ID"),
             state,
             ship: config.ship,
+            snapshots: config.snapshots,
             workshop,
             handed,
             redactor,
@@ -314,6 +317,11 @@ impl World {
     /// The folder of the journal.
     pub(crate) fn journal_folder(&self) -> PathBuf {
         self.remembered("undo").unwrap_or_default()
+    }
+
+    /// The folder of images of the folders that agents work in.
+    pub(crate) fn snapshots_folder(&self) -> Result<PathBuf, Failure> {
+        self.remembered("snapshots")
     }
 
     /// The folder with the state of receivers.

@@ -92,15 +92,7 @@ pub fn plan(
         }
     }
     for root in roots {
-        let mut scanner = Scanner::new(root.to_owned());
-        if let Some(last) = index::load(store, root) {
-            scanner.set_last(last);
-        }
-        let last = moments.iter().rev().find_map(|moment| moment.image(root));
-        if let Some(last) = last {
-            scanner.keep_covered(Folder::load(store, last)?);
-        }
-        let is = scanner.scan(store, vault, limits, now)?;
+        let is = look((store, vault), root, moments, (limits, now))?;
         plan.now.push(Tree { root: root.to_owned(), image: is.id });
         let found = crate::tree::outside(&is);
         plan.outside.extend(found.into_iter().map(|(at, why, _)| (path_of(root, &at), why)));
@@ -111,6 +103,23 @@ pub fn plan(
     }
     verify(store, &plan.steps)?;
     Ok(plan)
+}
+
+/// The image of a folder now. What its last image covers is covered.
+pub fn look(
+    (store, vault): (&Store, &Vault),
+    root: &Path,
+    moments: &[Moment],
+    (limits, now): (Limits, SystemTime),
+) -> Result<Arc<Folder>, ScanError> {
+    let mut scanner = Scanner::new(root.to_owned());
+    if let Some(last) = index::load(store, root) {
+        scanner.set_last(last);
+    }
+    if let Some(last) = moments.iter().rev().find_map(|moment| moment.image(root)) {
+        scanner.keep_covered(Folder::load(store, last)?);
+    }
+    scanner.scan(store, vault, limits, now)
 }
 
 /// Reads every content that is needed.

@@ -308,6 +308,20 @@ pub(crate) fn state_at(path: &Path, limits: Limits) -> Option<State> {
     }
 }
 
+/// Stores what a file contains now. Returns its state; None if there is nothing.
+pub fn keep(store: &Store, path: &Path, now: SystemTime) -> Result<Option<State>, ScanError> {
+    use std::os::unix::fs::MetadataExt;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(None) };
+    let run = [(name.as_bytes().to_vec(), 0, 0, 0)];
+    let mode = found.mode() & 0o7777;
+    Ok(match read_run(folder, store, now, &run)?.pop() {
+        Some((_, _, Some(What::File { size, hash }), _)) => Some(State::File { mode, size, hash }),
+        Some((_, _, Some(What::Outside(why, stamp)), _)) => Some(State::Outside(why, stamp)),
+        _ => None,
+    })
+}
+
 fn with_mode(store: &Store, folder: &Arc<Folder>, mode: u32) -> io::Result<Arc<Folder>> {
     if folder.mode == mode && folder.id != Hash::default() {
         return Ok(Arc::clone(folder));

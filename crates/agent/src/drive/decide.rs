@@ -90,6 +90,10 @@ impl Driver {
             return decided(Ruling::Deny(agent.cleaned(trouble)));
         }
         let judgement = self.permit.judge(&call, &agent.site);
+        let judgement = match &agent.site.images {
+            Some(images) => images.judged(&call, judgement),
+            None => judgement,
+        };
         let open = Open::Call(wanted.clone());
         match judgement.decision {
             Decision::Allow => decided(Ruling::Allow),
@@ -253,7 +257,11 @@ impl Driver {
         let tool = call.name.clone();
         host.event(&agent.id, &Event::ToolStarted { call: call.id.clone(), tool, input });
         // An earlier call may have changed the folder, or a link, since this one was judged.
-        if !self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone())) {
+        if self.questions.approved.remove(&(agent.id.clone(), wanted.id.clone())) {
+            if let Some(images) = &agent.site.images {
+                images.allowed(&wanted.id);
+            }
+        } else {
             let judgement = self.permit.judge(&call, &agent.site);
             if judgement.decision != Decision::Allow {
                 let answer = agent.cleaned(Permit::refusal(&call, &judgement));

@@ -153,6 +153,9 @@ impl Agent {
                 self.site.backups.renew();
                 kept = self.recorder.snapshot(&id, &id, &self.site.backups, Snapshot::First);
                 self.prompt = Some(id.clone());
+                if let Some(images) = &self.site.images {
+                    images.prompted(&id);
+                }
             }
             Entry::Result(call, answer) => {
                 self.calls.remove(call);

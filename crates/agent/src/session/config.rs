@@ -11,6 +11,7 @@ use transcript::conversation::place::slug;
 
 use super::{PermitWishes, SandboxWishes, SettingsWishes};
 use crate::ambient::Ambient;
+use crate::images::ImageWishes;
 use crate::prompt;
 
 /// The folders of a session.
@@ -84,6 +85,8 @@ pub struct SessionConfig {
     pub permissions: PermitWishes,
     /// What the user wants of the sandbox.
     pub sandbox: SandboxWishes,
+    /// Where images of its folders are kept, so that what it does can be undone; None for none.
+    pub images: Option<ImageWishes>,
     /// The name of the model; without one, it is that of variables, of settings, of the session
     /// that is resumed, or the usual one.
     pub model: Option<String>,
@@ -124,6 +127,7 @@ impl SessionConfig {
             settings: SettingsWishes::default(),
             permissions: PermitWishes::default(),
             sandbox: SandboxWishes::default(),
+            images: None,
             model: None,
             source: ModelSource::Api,
             prompt: prompt::Wishes::default(),

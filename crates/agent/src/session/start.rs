@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::error::{FileError, unwritable};
@@ -16,7 +17,8 @@ use crate::api::retry::Retry;
 use crate::api::script::NoScript;
 use crate::backup::Backups;
 use crate::drive::Note;
-use crate::guard::SandboxWish;
+use crate::guard::{self, SandboxWish};
+use crate::images::Images;
 use crate::log::Log;
 use crate::model;
 use crate::prompt;
@@ -102,6 +104,11 @@ impl Prepared {
         if is_kept {
             parts.log = Some(Log::at(&file));
             site.backups = Backups::new(Some(home.join("file-history").join(&id)));
+            site.images = config.images.map(|wishes| {
+                let more = site.guard.iter().flat_map(|guard| guard.writable.clone());
+                let roots = guard::image_roots(all.into_iter().chain(more));
+                Arc::new(Images::new(wishes, &id, roots))
+            });
             site.todo_file = Some(home.join("todos").join(format!("{id}-agent-{id}.json")));
         }
         site.is_offline = config.source != ModelSource::Api;

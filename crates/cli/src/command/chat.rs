@@ -123,6 +123,10 @@ pub(crate) struct ChatArgs {
     /// example `memory=16g`
     #[arg(long, value_name = "NAME=NUMBER", num_args = 1..)]
     sandbox_limit: Vec<String>,
+    /// Take no images of the session's folders before and after commands: what they change cannot be
+    /// undone then (docs/undo.md)
+    #[arg(long)]
+    no_snapshots: bool,
     /// Say what would be decided about a command, or the input of another tool, and why; run
     /// nothing
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]

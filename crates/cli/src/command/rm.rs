@@ -9,6 +9,7 @@ use workshop::{Force, Mode, Removed, Removing};
 
 use crate::catalog::CatalogArgs;
 use crate::failure::Failure;
+use crate::images;
 use crate::out::{BOLD, JSON_VERSION, WARN};
 use crate::page::{Lead, Page, Span};
 use crate::select;
@@ -96,6 +97,9 @@ pub(crate) fn rm(world: &mut World, args: &RmArgs) -> Result<(), Failure> {
     let removed = removed?;
     if !args.dry_run {
         forget(world, args, &session)?;
+        if args.purge {
+            images::forget(world, &session)?;
+        }
     }
     if args.json {
         return Ok(world.out.json(&json(args, &session, title, &removed))?);

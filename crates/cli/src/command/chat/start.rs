@@ -11,6 +11,7 @@ use ::sandbox::{Limits, Network};
 use agent::ambient::{Ambient, Real, Stopped};
 use agent::drive::Note;
 use agent::guard::SandboxWish;
+use agent::images::ImageWishes;
 use agent::prompt::Wishes;
 use agent::session::{
     Added, BypassWish, Continues, Folders, Keeping, ModelSource, Notice, Origin, PermitWishes,
@@ -120,6 +121,7 @@ pub(super) fn config(
         settings: SettingsWishes { given: args.settings.clone(), hooks },
         permissions: permissions(args, demo),
         sandbox: sandbox(world, args)?,
+        images: images(world, args, demo)?,
         model: args.model.clone(),
         source: match &args.offline {
             None => ModelSource::Api,
@@ -137,6 +139,19 @@ pub(super) fn config(
         max_turns: args.max_turns,
         ..SessionConfig::new(folders, world.new_id(), nature)
     })
+}
+
+/// Where images of the folders are kept. The demonstration is in a folder that is thrown away.
+fn images(
+    world: &World,
+    args: &ChatArgs,
+    demo: Option<&Lab>,
+) -> Result<Option<ImageWishes>, Failure> {
+    if args.no_snapshots || demo.is_some() {
+        return Ok(None);
+    }
+    let (folder, limits) = (world.snapshots_folder()?, world.snapshots.limits());
+    Ok(Some(ImageWishes { folder, limits }))
 }
 
 /// What the user wants of the sandbox.

@@ -1,0 +1,140 @@
+//! Rewinds from the copies of edited files that Claude Code keeps in `file-history`.
+//!
+//! Invariants: a copy is used only if its name is that of a copy; a file that was changed after the
+//! session's last record is a clash.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::Deserialize;
+use snapshot::plan::{Clash, Others, Plan, Step};
+use snapshot::scan::keep;
+use snapshot::tree::State;
+use transcript::conversation::agents::WithAgents;
+use transcript::conversation::place::Session;
+use transcript::format::entry::Kind;
+
+use crate::failure::Failure;
+use crate::images::{Kept, first_id};
+use crate::world::World;
+
+/// How much later than the last record a file may have been written by the session.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// A copy, as records name it.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Copy {
+    backup_file_name: Option<String>,
+}
+
+/// Plans to put back what a session's edit tools changed since before a turn.
+pub(super) fn plan(
+    world: &mut World,
+    kept: &Kept,
+    session: &Session,
+    family: &WithAgents,
+    turn: usize,
+    others: Others,
+) -> Result<Plan, Failure> {
+    let live = family.main.turns().live;
+    let mut later = HashSet::new();
+    for turn in &live[turn - 1..] {
+        later.extend(first_id(family, turn)?);
+    }
+    let mut copies: BTreeMap<String, Copy> = BTreeMap::new();
+    let mut cwd = PathBuf::new();
+    let mut last = 0;
+    for (row, record) in family.main.table.numbered() {
+        last = last.max(record.time.map_or(0, |time| time.0));
+        let found: Option<Vec<(String, Copy)>> = match record.kind {
+            Kind::FileHistorySnapshot => family.main.look(row, |entry| {
+                let snapshot = entry.get("snapshot")?;
+                let id = snapshot.get("messageId")?.text()?;
+                if !later.contains(&*id) {
+                    return None;
+                }
+                let files = snapshot.get("trackedFileBackups")?;
+                let files: BTreeMap<String, Copy> = serde_json::from_slice(files.raw()).ok()?;
+                Some(files.into_iter().collect())
+            })?,
+            Kind::FileHistoryDelta => family.main.look(row, |entry| {
+                let id = entry.get("snapshotMessageId")?.text()?;
+                if !later.contains(&*id) {
+                    return None;
+                }
+                let path = entry.get("trackingPath")?.text()?.into_owned();
+                let copy: Copy = serde_json::from_slice(entry.get("backup")?.raw()).ok()?;
+                Some(vec![(path, copy)])
+            })?,
+            _ if cwd.as_os_str().is_empty() => {
+                let found = family.main.look(row, |entry| {
+                    Some(entry.get("cwd")?.text()?.into_owned())
+                })?;
+                cwd = found.map(PathBuf::from).unwrap_or_default();
+                None
+            }
+            _ => None,
+        };
+        for (path, copy) in found.unwrap_or_default() {
+            // The first one is the state at the prompt.
+            copies.entry(path).or_insert(copy);
+        }
+    }
+    let home = session.path.ancestors().nth(3).unwrap_or(Path::new(""));
+    let folder = home.join("file-history").join(session.id.as_str());
+    let limit = UNIX_EPOCH + Duration::from_millis(u64::try_from(last).unwrap_or_default()) + SLACK;
+    let mut plan = Plan::default();
+    for (path, copy) in copies {
+        let path = cwd.join(path);
+        let damaged = |error: &dyn std::fmt::Display| {
+            Failure::damaged(error.to_string(), "`--conversation` rewinds only the conversation")
+        };
+        let from = keep(&kept.store, &path, world.clock()).map_err(|error| damaged(&error))?;
+        let to = match &copy.backup_file_name {
+            None => None,
+            Some(name) if !is_name(name) => continue,
+            Some(name) => {
+                let copied = keep(&kept.store, &folder.join(name), world.clock());
+                match (copied.map_err(|error| damaged(&error))?, &from) {
+                    // The copy is private; the file has its mode.
+                    (Some(State::File { size, hash, .. }), Some(State::File { mode, .. })) => {
+                        Some(State::File { mode: *mode, size, hash })
+                    }
+                    (Some(State::File { size, hash, .. }), _) => {
+                        Some(State::File { mode: 0o644, size, hash })
+                    }
+                    _ => {
+                        plan.clashes.push((path, Clash::Gone));
+                        continue;
+                    }
+                }
+            }
+        };
+        if from == to {
+            continue;
+        }
+        let modified = std::fs::symlink_metadata(&path).and_then(|found| found.modified());
+        let is_newer = modified.is_ok_and(|modified| modified > limit);
+        if matches!(from, Some(State::Outside(..))) {
+            plan.clashes.push((path.clone(), Clash::InTheWay));
+        } else if is_newer && others == Others::Respect {
+            plan.clashes.push((path.clone(), Clash::Changed));
+        }
+        let folder = path.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
+        let (Some(root), Some(name)) = (folder, path.file_name()) else {
+            plan.clashes.push((path, Clash::InTheWay));
+            continue;
+        };
+        let place = std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec();
+        plan.steps.push(Step { root, place, from, to });
+    }
+    Ok(plan)
+}
+
+/// Whether it is the name of a copy: `<hash>@v<n>`, and nothing that leads elsewhere.
+fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '@';
+    !name.is_empty() && name.chars().all(is_plain)
+}
