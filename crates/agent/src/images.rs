@@ -70,6 +70,13 @@ impl Images {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The session ends: what the next one needs to begin quickly is saved.
+    pub fn close(&self) {
+        if let Some(recorder) = &mut self.inner().recorder {
+            recorder.save();
+        }
+    }
+
     /// A prompt was recorded.
     pub(crate) fn prompted(&self, id: &str) {
         self.inner().prompt = Some(id.to_owned());
@@ -103,12 +110,8 @@ impl Images {
         if inner.recorder.is_some() {
             return Ok(());
         }
-        let opened = Recorder::open(
-            &self.wishes.folder,
-            &self.session,
-            &self.roots,
-            self.wishes.limits,
-        );
+        let opened =
+            Recorder::open(&self.wishes.folder, &self.session, &self.roots, self.wishes.limits);
         let warmed = opened.and_then(|mut recorder| {
             recorder.warm(now())?;
             Ok(recorder)
@@ -171,13 +174,18 @@ impl Images {
                 (shown.added, shown.removed)
             });
             let (added, removed) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            let paths: Vec<_> = shown.iter().map(|step| step.path().display().to_string()).collect();
+            let paths: Vec<_> =
+                shown.iter().map(|step| step.path().display().to_string()).collect();
             return Ok(json!({
                 "canRewind": true, "filesChanged": paths,
                 "insertions": added, "deletions": removed,
             }));
         }
-        let about = About { tool: Some("rewind".to_owned()), call: Some("rewind".to_owned()), prompt: None };
+        let about = About {
+            tool: Some("rewind".to_owned()),
+            call: Some("rewind".to_owned()),
+            prompt: None,
+        };
         let taken = recorder.take(Event::Before, about.clone(), now());
         taken.map_err(|error| say(&error))?;
         let journal = Journal::new(recorder.store(), recorder.vault(), limits);

@@ -5,10 +5,10 @@
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::command::{
-    cat, changes, chat, check, clone, completions, compress, context, diff, drift, drop, edit, export,
-    files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv, pack,
-    pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show, split, sql,
-    strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
+    cat, changes, chat, check, clone, completions, compress, context, diff, drift, drop, edit,
+    export, files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv,
+    pack, pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show,
+    split, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
 use crate::failure::Failure;
 use crate::global::Global;

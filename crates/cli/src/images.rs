@@ -2,11 +2,11 @@
 //! moment belongs to.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use snapshot::restore::{Journal, SettledHow};
 use snapshot::store::no_hook;
-use snapshot::{Limits, Moment, Store, Vault};
+use snapshot::{About, Event, Limits, Log, Moment, Recorder, Store, Vault};
 use transcript::conversation::agents::WithAgents;
 use transcript::conversation::place::Session;
 use transcript::conversation::turn::Turn;
@@ -55,6 +55,34 @@ pub(crate) fn open(world: &mut World) -> Result<Kept, Failure> {
         }
     }
     Ok(kept)
+}
+
+/// The same if there is a store: commands that are about something else create none.
+pub(crate) fn open_if_there(world: &mut World) -> Result<Option<Kept>, Failure> {
+    match world.snapshots_folder() {
+        Ok(folder) if folder.join("rewinds").is_dir() => open(world).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Records an image around a rewind, which is a change like others: a later rewind goes back behind
+/// it. A session without images has none of it.
+pub(crate) fn record(
+    world: &World,
+    kept: &Kept,
+    session: &str,
+    event: Event,
+) -> Result<(), Failure> {
+    let moments = Log::of(kept.store.folder(), session).and_then(|log| log.read().ok());
+    let Some(last) = moments.and_then(|moments| moments.last().cloned()) else { return Ok(()) };
+    let roots: Vec<PathBuf> = last.trees.into_iter().map(|tree| tree.root).collect();
+    let about =
+        About { tool: Some("rewind".to_owned()), call: Some("rewind".to_owned()), prompt: None };
+    let taken = Recorder::open(kept.store.folder(), session, &roots, kept.limits)
+        .and_then(|mut recorder| recorder.take(event, about, world.clock()));
+    taken.map(drop).map_err(|error| {
+        Failure::kept(format!("nothing was changed: {error}"), "free space, and run it again")
+    })
 }
 
 /// Takes back the session that a rewind made.
@@ -133,13 +161,8 @@ pub(crate) fn cut(
     moments.iter().position(is_later)
 }
 
-/// A path as it is shown: from the folder that it is in.
-pub(crate) fn short<'a>(path: &'a Path, folder: &Path) -> &'a Path {
-    path.strip_prefix(folder).unwrap_or(path)
-}
-
 /// Words for what is not covered.
-pub(crate) fn left_out_words(outside: &[(std::path::PathBuf, snapshot::tree::Why)]) -> String {
+pub(crate) fn left_out_words(outside: &[(PathBuf, snapshot::tree::Why)]) -> String {
     use snapshot::tree::Why;
     let number = |why: Why| outside.iter().filter(|(_, one)| *one == why).count() as u64;
     let parts = [

@@ -130,7 +130,9 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
                 }
             };
             for change in differences(&load(before)?, &after) {
-                let path = root.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&change.place));
+                let path = root.join(
+                    <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(&change.place),
+                );
                 add(&mut pieces, Piece { owner, path, before: change.before, after: change.after });
             }
         }
@@ -140,7 +142,7 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
     print(world, args, &kept, &pieces)
 }
 
-pub(crate) fn moments(kept: &Kept, session: &str) -> Result<Vec<Moment>, Failure> {
+fn moments(kept: &Kept, session: &str) -> Result<Vec<Moment>, Failure> {
     let Some(log) = Log::of(kept.store.folder(), session) else { return Ok(Vec::new()) };
     log.read().map_err(|error| Failure::unreadable(log.path(), error))
 }
@@ -158,7 +160,8 @@ fn roots(moments: &[Moment]) -> Vec<PathBuf> {
 /// Adds a piece; one that continues the last piece of its path is joined to it.
 fn add(pieces: &mut Vec<Piece>, piece: Piece) {
     let last = pieces.iter_mut().rev().find(|last| last.path == piece.path);
-    if let Some(last) = last.filter(|last| last.owner == piece.owner && last.after == piece.before) {
+    if let Some(last) = last.filter(|last| last.owner == piece.owner && last.after == piece.before)
+    {
         last.after = piece.after;
         return;
     }

@@ -16,6 +16,7 @@ use agent::drive::NOBODY;
 use agent::host::{Asking, Format, Headless, Host};
 
 use crate::failure::Failure;
+use crate::images;
 use crate::out::Visible;
 use crate::world::World;
 
@@ -236,6 +237,10 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     };
     let mut face = Headless::new(format, init, out, driver.nature.clone()).asking(asking);
     let code = driver.run(&inbox, &mut face);
+    if let Some(images) = &driver.site.images {
+        images.close();
+        images::tidy(world)?;
+    }
     // The program ends here: freeing the memory of a long session piece by piece would take longer
     // than exiting.
     std::mem::forget(driver);

@@ -6,11 +6,10 @@
 mod copies;
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use snapshot::plan::{Clash, Others, Plan, Step, plan};
-use snapshot::{About, Event, Log, Recorder, diff};
+use snapshot::{Event, Log, diff};
 use transcript::client::change::{self, At};
 use transcript::client::history::Rules;
 use transcript::conversation::agents::WithAgents;
@@ -108,10 +107,12 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
         let message = format!("there is no turn {turn}: the session has {count_of}");
         return Err(Failure::not_found(message, "`quipu turns` lists the turns"));
     }
-    let files = if args.conversation {
-        None
-    } else {
+    let wants_files = args.both || !args.conversation;
+    let wants_conversation = args.both || !args.files;
+    let files = if wants_files {
         Some(planned(world, args, &kept, &session, &family, turn)?)
+    } else {
+        None
     };
     let steps = files.as_ref().map(|files| files.plan.steps.clone()).unwrap_or_default();
     if !args.json {
@@ -121,13 +122,16 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     let refused: Vec<String> = clashes.map(|(path, clash)| describe(path, *clash)).collect();
     if !refused.is_empty() && !args.dry_run {
         let message = format!("nothing was rewound: {}", refused.join("; "));
-        return Err(Failure::kept(message, "`--force` overwrites it; `quipu undo` takes that back"));
+        return Err(Failure::kept(
+            message,
+            "`--force` overwrites it; `quipu undo` takes that back",
+        ));
     }
     let mut made = None;
     let mut undo = None;
     let is_wanted = !args.dry_run && confirmed(world, args)?;
     if is_wanted {
-        if !args.files && turn > 1 {
+        if wants_conversation && turn > 1 {
             made = forked(world, &session, turn)?;
         }
         if !steps.is_empty() {
@@ -154,12 +158,12 @@ pub(crate) fn rewind(world: &mut World, args: &RewindArgs) -> Result<(), Failure
     if undo.is_some() {
         writeln!(world.out, "{} put back", count(steps.len() as u64, "path"))?;
     }
-    match (&made, args.files) {
+    match (&made, wants_conversation) {
         (Some(made), _) => writeln!(world.out, "the conversation goes on in {made}")?,
-        (None, false) => {
+        (None, true) => {
             world.out.note("nothing was said before this prompt: begin a new session")?;
         }
-        (None, true) => {}
+        (None, false) => {}
     }
     Ok(())
 }
@@ -220,19 +224,17 @@ fn planned(
             let parts = (&kept.store, &kept.vault);
             let planned = plan(parts, &moments, cut, others, (kept.limits, world.clock()));
             planned.map_err(|error| {
-                Failure::damaged(error.to_string(), "`--conversation` rewinds only the conversation")
+                Failure::damaged(
+                    error.to_string(),
+                    "`--conversation` rewinds only the conversation",
+                )
             })?
         }
     };
     Ok(Files { plan, source: "images" })
 }
 
-fn show(
-    world: &mut World,
-    kept: &Kept,
-    files: Option<&Files>,
-    turn: usize,
-) -> Result<(), Failure> {
+fn show(world: &mut World, kept: &Kept, files: Option<&Files>, turn: usize) -> Result<(), Failure> {
     let Some(files) = files else { return Ok(()) };
     writeln!(world.out, "back to before turn {turn}")?;
     let mut of_git = 0;
@@ -288,9 +290,8 @@ fn forked(world: &mut World, session: &Session, turn: usize) -> Result<Option<St
     let rules = Rules::newest();
     let read = Read::open(session, rules)?;
     let change = change::fork(&read.subject, &At::Turn(turn - 1));
-    let change = change.map_err(|error| {
-        Failure::not_found(error.to_string(), "`quipu turns` lists the turns")
-    })?;
+    let change = change
+        .map_err(|error| Failure::not_found(error.to_string(), "`quipu turns` lists the turns"))?;
     let policy = Policy::new(Verb::Fork, Place::Beside);
     let mut job = surgery::job(world, session, read, workshop::Plan::Change(change), policy);
     let mut notices = Vec::new();
@@ -308,36 +309,16 @@ fn put_back(
     made: Option<String>,
 ) -> Result<String, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::kept(format!("nothing was rewound: {error}"), "run it again to see what would change now")
+        Failure::kept(
+            format!("nothing was rewound: {error}"),
+            "run it again to see what would change now",
+        )
     };
-    let roots = Log::of(kept.store.folder(), session.id.as_str())
-        .and_then(|log| log.read().ok())
-        .and_then(|moments| moments.last().cloned())
-        .map(|last| last.trees.into_iter().map(|tree| tree.root).collect::<Vec<PathBuf>>());
-    let about = About {
-        tool: Some("rewind".to_owned()),
-        call: Some("rewind".to_owned()),
-        prompt: None,
-    };
-    // The rewind is a change like others: a later one goes back behind it.
-    let mut recorder = match roots {
-        None => None,
-        Some(roots) => {
-            let id = session.id.as_str();
-            let opened = Recorder::open(kept.store.folder(), id, &roots, kept.limits);
-            let mut recorder = opened.map_err(|error| failed(&error))?;
-            let taken = recorder.take(Event::Before, about.clone(), world.clock());
-            taken.map_err(|error| failed(&error))?;
-            Some(recorder)
-        }
-    };
+    images::record(world, kept, session.id.as_str(), Event::Before)?;
     let journal = kept.journal();
     let rewind = journal.prepare(session.id.as_str(), made, steps, world.clock());
     let rewind = rewind.map_err(|error| failed(&error))?;
     journal.commit(&rewind).map_err(|error| failed(&error))?;
-    if let Some(recorder) = &mut recorder {
-        let taken = recorder.take(Event::After, about, world.clock());
-        taken.map_err(|error| failed(&error))?;
-    }
+    images::record(world, kept, session.id.as_str(), Event::After)?;
     Ok(rewind.name)
 }

@@ -5,12 +5,15 @@
 
 use std::io::Write;
 
+use snapshot::Event;
+use snapshot::restore::Rewind;
 use transcript::conversation::place::Session;
 use transcript::format::time::Time;
 use workshop::live;
 use workshop::store::{self, Changed, Entry, Journal, Leftovers, Real, State, UndoError, Was};
 
 use crate::failure::Failure;
+use crate::images::{self, Kept};
 use crate::table::{Column, Table};
 use crate::text::{clock, count, printable, size};
 use crate::world::World;
@@ -53,8 +56,10 @@ const WEEK: u64 = 7;
 
 pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     let journal = world.workshop.journal()?;
+    let kept = images::open_if_there(world)?;
+    let rewinds = kept.as_ref().map(|kept| kept.journal().list()).unwrap_or_default();
     if args.list {
-        return list(world, &journal);
+        return list(world, &journal, &rewinds);
     }
     let swept = journal.sweep(&mut Real, world.now);
     let swept = swept.map_err(|error| Failure::unwritable(&world.journal_folder(), error))?;
@@ -63,6 +68,11 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     }
     let entries =
         journal.entries().map_err(|error| Failure::unreadable(&world.journal_folder(), error))?;
+    if let Some(kept) = &kept
+        && let Some(rewind) = rewind_meant(&rewinds, &entries, args.change.as_deref())
+    {
+        return take_back(world, kept, rewind, args.force);
+    }
     let entry = match &args.change {
         None => entries.first(),
         Some(name) => named(&entries, name)?,
@@ -116,6 +126,56 @@ pub(crate) fn undo(world: &mut World, args: &UndoArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The rewind that is meant: by its name or its session, or because it is the last change.
+fn rewind_meant<'a>(
+    rewinds: &'a [Rewind],
+    entries: &[Entry],
+    name: Option<&str>,
+) -> Option<&'a Rewind> {
+    let Some(name) = name else {
+        let newest = rewinds.first()?;
+        let is_newest = entries.first().is_none_or(|entry| {
+            // A rewind and the session that it made are one change.
+            entry.time <= newest.time || (newest.made.is_some() && entry.made == newest.made)
+        });
+        return is_newest.then_some(newest);
+    };
+    let fits = |rewind: &&Rewind| {
+        !name.is_empty() && (rewind.name.starts_with(name) || rewind.session.starts_with(name))
+    };
+    let found = rewinds.iter().find(fits)?;
+    let later = entries
+        .iter()
+        .find(|entry| entry.name.starts_with(name) || entry.session.starts_with(name));
+    let is_other = |entry: &Entry| entry.time > found.time && entry.made != found.made;
+    (!later.is_some_and(is_other)).then_some(found)
+}
+
+/// Takes a rewind back, with the session that it made.
+fn take_back(
+    world: &mut World,
+    kept: &Kept,
+    rewind: &Rewind,
+    is_forced: bool,
+) -> Result<(), Failure> {
+    let journal = kept.journal();
+    if let Some(path) = journal.changed(rewind).first().filter(|_| !is_forced) {
+        return Err(Failure::in_use(path, "it has changed since, and that would be lost"));
+    }
+    // What is overwritten is in this image.
+    images::record(world, kept, &rewind.session, Event::Before)?;
+    let taken = journal.take_back(rewind);
+    taken.map_err(|error| Failure::kept(error.to_string(), "run `quipu undo` again"))?;
+    images::record(world, kept, &rewind.session, Event::After)?;
+    if let Some(made) = &rewind.made {
+        images::remove_session(world, made)?;
+    }
+    let (session, paths) = (short(&rewind.session), count(rewind.steps.len() as u64, "path"));
+    writeln!(world.out, "rewind of {} undone", printable(&session))?;
+    writeln!(world.out, "  {paths} put back")?;
+    Ok(())
+}
+
 /// The failure for a change that cannot be undone.
 fn damaged(entry: &Entry, why: &str) -> Failure {
     let parts = entry.parts().into_iter().map(|(name, bytes)| format!("{name} ({})", size(bytes)));
@@ -163,7 +223,7 @@ fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-fn list(world: &mut World, journal: &Journal) -> Result<(), Failure> {
+fn list(world: &mut World, journal: &Journal, rewinds: &[Rewind]) -> Result<(), Failure> {
     let unreadable = |error| Failure::unreadable(&world.journal_folder(), error);
     let entries = journal.entries().map_err(unreadable)?;
     let left = journal.leftovers(world.now).map_err(unreadable)?;
@@ -176,6 +236,16 @@ fn list(world: &mut World, journal: &Journal) -> Result<(), Failure> {
         Column::left("files"),
     ];
     let mut table = Table::new(&columns);
+    for rewind in rewinds {
+        table.row(&[
+            rewind.name.clone(),
+            clock(Time(rewind.time)),
+            "rewind".to_owned(),
+            short(&rewind.session),
+            rewind.made.as_deref().map(short).unwrap_or_default(),
+            format!("{} put back", count(rewind.steps.len() as u64, "path")),
+        ]);
+    }
     for entry in &entries {
         table.row(&[
             entry.name.clone(),

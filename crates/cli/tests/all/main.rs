@@ -33,6 +33,7 @@ mod pack;
 mod pick;
 mod pictures;
 mod redact;
+mod rewind;
 mod rework;
 mod schemas;
 mod search;

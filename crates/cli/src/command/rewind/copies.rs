@@ -69,9 +69,8 @@ pub(super) fn plan(
                 Some(vec![(path, copy)])
             })?,
             _ if cwd.as_os_str().is_empty() => {
-                let found = family.main.look(row, |entry| {
-                    Some(entry.get("cwd")?.text()?.into_owned())
-                })?;
+                let found =
+                    family.main.look(row, |entry| Some(entry.get("cwd")?.text()?.into_owned()))?;
                 cwd = found.map(PathBuf::from).unwrap_or_default();
                 None
             }
