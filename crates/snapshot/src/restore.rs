@@ -154,7 +154,7 @@ impl<'a> Journal<'a> {
     /// Does it. From here on it is completed, if necessary by the next run.
     pub fn commit(&self, rewind: &Rewind) -> Result<(), RestoreError> {
         for step in &rewind.steps {
-            if !self.is_at(step, step.from.as_ref()) {
+            if !self.is_as_good_as(step, step.from.as_ref()) {
                 let changed = RestoreError::Changed(step.path());
                 let _ = self.drop_staged(rewind).and_then(|()| self.forget(rewind));
                 return Err(changed);
@@ -174,7 +174,8 @@ impl<'a> Journal<'a> {
 
     /// The paths of a rewind that are not as it left them.
     pub fn changed(&self, rewind: &Rewind) -> Vec<PathBuf> {
-        let changed = rewind.steps.iter().filter(|step| !self.is_at(step, step.to.as_ref()));
+        let changed =
+            rewind.steps.iter().filter(|step| !self.is_as_good_as(step, step.to.as_ref()));
         changed.map(Step::path).collect()
     }
 
@@ -275,6 +276,20 @@ impl<'a> Journal<'a> {
 
     fn is_at(&self, step: &Step, wanted: Option<&State>) -> bool {
         self.state(step).as_ref() == wanted
+    }
+
+    /// Whether nothing would be lost: an index of git that lists the same is as good as another one.
+    fn is_as_good_as(&self, step: &Step, wanted: Option<&State>) -> bool {
+        if self.is_at(step, wanted) {
+            return true;
+        }
+        let is_index = step.place.rsplit(|byte| *byte == b'/').next() == Some(b"index");
+        let Some(State::File { hash, .. }) = wanted.filter(|_| is_index) else { return false };
+        let is = files::read(step.path(), self.limits.file);
+        match (is, self.store.get(*hash)) {
+            (Ok(is), Ok(wanted)) => crate::git::is_same_index(&is, &wanted),
+            _ => false,
+        }
     }
 
     /// Writes what is to be put in place beside it.
