@@ -179,7 +179,7 @@ fn a_rewind_is_shown_asked_refused_forced_and_taken_back() {
 
 #[test]
 fn both_go_back_and_undo_takes_both_back() {
-    let lab =
+    let mut lab =
         Lab::says(&[&[text("hello")], &[bash("toolu_1", "echo two > two.txt")], &[text("done")]]);
     lab.new_session(&["hi"]);
     let args: Vec<&str> = ["-r", SESSION, "go"].iter().chain(&FREE).copied().collect();
