@@ -27,9 +27,9 @@ use crate::world::World;
 /// Go back to before a prompt: files, conversation, or both
 ///
 /// Undoes everything that the agent changed on disk since, commands included: from the images that
-/// `quipu chat` takes. What someone else changed in between stays; where both changed the same file,
-/// nothing is done without `--force`. Sessions of Claude Code have only copies of the files that its
-/// edit tools changed: what their commands changed is not undone, and that is said. The
+/// `quipu chat` takes. What someone else changed in between stays; where both changed the same
+/// file, nothing is done without `--force`. Sessions of Claude Code have only copies of the files
+/// that its edit tools changed: what their commands changed is not undone, and that is said. The
 /// conversation is rewound by a fork: a new session that ends before the prompt. `quipu undo` takes
 /// all of it back.
 #[derive(clap::Args, Debug)]
