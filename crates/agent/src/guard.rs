@@ -6,15 +6,21 @@
 //! their files, is hidden in every mode; a file that later decides what programs do is read-only,
 //! and one that appears is taken away.
 
+mod beneath;
 mod keep;
+mod repository;
+mod survey;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sandbox::{Layers, Limits, Metadata, Network, Sockets, Spec};
 
 pub use keep::Taken;
-pub(crate) use keep::{Kept, keep};
+pub(crate) use keep::Kept;
+pub(crate) use survey::Survey;
 
 use crate::permit::{Mode, real};
 
@@ -58,6 +64,10 @@ const CACHES: [(&str, &str); 8] = [
     ("PYTHONPYCACHEPREFIX", "pycache"),
     ("RUFF_CACHE_DIR", "ruff"),
 ];
+
+/// How deep sensitive files may be that are mounted, and how many. Of others, copies are taken.
+const MOUNTED_DEPTH: usize = 3;
+const MOUNTED: usize = 200;
 
 /// How much of a sandbox the user wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,6 +113,25 @@ pub struct Guard {
     pub removed: Vec<String>,
     /// Whether a command may be offered again outside.
     pub may_leave: bool,
+    /// The control group in which those of commands are made.
+    pub group: Option<PathBuf>,
+    /// What is known of the session's folders.
+    pub(crate) survey: Arc<Mutex<Survey>>,
+}
+
+/// Where a command runs, and what it needs there.
+#[derive(Debug)]
+pub(crate) struct Spot<'a> {
+    /// Where it starts.
+    pub(crate) cwd: &'a Path,
+    /// Its temporary folder.
+    pub(crate) temp: &'a Path,
+    /// An empty folder for the sandbox.
+    pub(crate) blank: &'a Path,
+    /// Where files go that are taken away.
+    pub(crate) aside: PathBuf,
+    /// The files that its shell writes.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 impl Guard {
@@ -111,53 +140,81 @@ impl Guard {
         self.layers.gaps().is_empty()
     }
 
-    /// The specification for a command of a session in these folders. `temp` is its temporary
-    /// folder, `files` are those that its shell writes.
+    /// Whether commands have the network in this mode.
+    pub(crate) fn network_in(&self, mode: Mode) -> Network {
+        let by_mode = if mode == Mode::Bypass { Network::On } else { Network::Off };
+        self.network.unwrap_or(by_mode)
+    }
+
+    /// The specification for a command of a session in these folders, and what is compared after
+    /// it.
     pub(crate) fn spec(
         &self,
         folders: &[PathBuf],
         mode: Mode,
-        (cwd, temp, blank): (&Path, &Path, &Path),
-        files: Vec<PathBuf>,
-    ) -> Spec {
+        Spot { cwd, temp, blank, aside, files }: Spot<'_>,
+    ) -> (Spec, Kept) {
         let mut writable = files;
         writable.push(temp.to_owned());
         let mut protected = Vec::new();
+        let mut found = Vec::new();
         if mode != Mode::Plan {
+            let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
             for folder in folders {
-                let folder = real(folder);
-                protected.extend(keep::sensitive_in(&folder));
-                let git = keep::worktree_of(&folder);
-                protected.extend(git.iter().flat_map(|git| keep::of_repository(git)));
-                writable.push(folder);
+                found.extend(survey.look(folder));
+                let git = repository::of_worktree(folder);
+                protected.extend(git.iter().flat_map(|git| repository::obeyed(git)));
+                writable.push(folder.clone());
                 writable.extend(git);
             }
+            drop(survey);
+            let near = found.iter().filter(|found| found.depth <= MOUNTED_DEPTH).take(MOUNTED);
+            protected.extend(near.flat_map(|found| {
+                // A link cannot be mounted over; where it leads is what is obeyed.
+                let is_inside = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
+                let target = found.is_link.then(|| fs::canonicalize(&found.path).ok()).flatten();
+                let itself = (!found.is_link).then(|| found.path.clone());
+                itself.into_iter().chain(target.filter(is_inside))
+            }));
+            protected.retain(|path| !folders.contains(path));
             writable.extend(self.writable.iter().map(|path| real(path)));
             protected.extend(self.protected.iter().map(|path| real(path)));
+            protected.sort();
+            protected.dedup();
         }
-        let by_mode = if mode == Mode::Bypass { Network::On } else { Network::Off };
-        Spec {
-            program: Vec::new(),
+        let fixed = if self.layers.namespaces { protected.clone() } else { Vec::new() };
+        let kept = Kept::new(folders, &found, fixed, aside);
+        let spec = Spec {
             cwd: cwd.to_owned(),
             writable,
             protected,
             hidden: self.hidden.clone(),
             blank: blank.to_owned(),
-            network: self.network.unwrap_or(by_mode),
+            network: self.network_in(mode),
             sockets: self.sockets,
             metadata: if mode == Mode::Plan { Metadata::Fixed } else { Metadata::Writable },
             limits: self.limits,
             layers: Some(self.layers.clone()),
+            ..Spec::default()
+        };
+        (spec, if mode == Mode::Plan { Kept::default() } else { kept })
+    }
+
+    /// Looks at the session's folders, so that the first command does not wait for it.
+    pub(crate) fn look_around(&self, folders: &[PathBuf]) {
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        for folder in folders {
+            survey.look(folder);
         }
     }
 
     /// The variables that a command sees in addition, and those that it does not see.
-    pub(crate) fn variables(&self, temp: &Path) -> (Vec<(String, PathBuf)>, Vec<String>) {
-        let caches = CACHES.iter().map(|(name, folder)| ((*name).to_owned(), temp.join(folder)));
-        let more = [("TMPDIR", temp), ("TMP", temp), ("TEMP", temp)];
-        let more = more.map(|(name, path)| (name.to_owned(), path.to_owned()));
+    pub(crate) fn variables(&self, temp: &Path) -> (Vec<(OsString, OsString)>, Vec<String>) {
+        let caches = CACHES.iter().map(|(name, folder)| (*name, temp.join(folder)));
+        let more = ["TMPDIR", "TMP", "TEMP"].map(|name| (name, temp.to_owned()));
+        let set = caches.chain(more).map(|(name, path)| (name.into(), path.into()));
         let removed = SECRET.iter().map(|name| (*name).to_owned()).chain(self.removed.clone());
-        (caches.chain(more).collect(), removed.collect())
+        (set.collect(), removed.collect())
     }
 }
 

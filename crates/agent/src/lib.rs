@@ -38,6 +38,7 @@ mod tally;
 pub mod tool;
 pub mod trust;
 pub mod turn;
+mod variables;
 mod watcher;
 
 pub use session::{Session, SessionConfig};

@@ -30,11 +30,14 @@ pub(crate) fn sweep(own_folder: &Path) {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let is_ours = id.is_some_and(|id| id.len() == 32 && uuid::Uuid::try_parse(id).is_ok());
+        if !is_ours {
+            continue;
+        }
         let path = entry.path();
         // A link is not such a folder, and folders of other users are theirs.
         let found =
             fs::symlink_metadata(&path).ok().filter(|found| found.is_dir() && is_mine(found));
-        let Some(found) = found.filter(|_| is_ours && path != own_folder) else { continue };
+        let Some(found) = found.filter(|_| path != own_folder) else { continue };
         let lock = path.join(LOCK);
         let is_left = if lock.is_file() {
             matches!(files::try_lock(&lock, "swept"), Ok(Lock::Held(_)))

@@ -14,6 +14,7 @@
 //! group.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,10 +25,12 @@ use std::time::{Duration, Instant};
 
 use files::{Held, Lock};
 
-use sandbox::Spec;
+use sandbox::{Layers, Network, Spec, Waiting};
 
+use crate::guard::{Guard, Kept, Taken};
 use crate::scratch::{LOCK, sweep};
-use crate::secret::{self, Extent, Secrets};
+use crate::secret::{Extent, Secrets};
+use crate::variables::{self, UserPath};
 use crate::watcher::Watcher;
 
 /// How many bytes a command may write. More than this counts as endless.
@@ -42,6 +45,8 @@ pub struct Shells {
     pub(crate) folder: PathBuf,
     /// Variables that commands see in addition to the program's own.
     pub env: Vec<(String, String)>,
+    /// Where the user's own shell finds programs.
+    pub(crate) path: UserPath,
     state: Arc<Mutex<ShellState>>,
 }
 
@@ -58,6 +63,34 @@ struct ShellState {
     watcher: Option<Watcher>,
     /// Held while the output folder is in use.
     lock: Option<Held>,
+    /// Processes for the next command.
+    ready: Option<Ready>,
+    /// What the sensitive files were before the first of the commands that still run.
+    baseline: Option<(Kept, Guard)>,
+    /// What commands had no right to make or to change, until it is reported.
+    taken: Vec<Taken>,
+    /// The control groups of commands.
+    control: Vec<PathBuf>,
+}
+
+/// Processes that wait for a command.
+#[derive(Debug)]
+struct Ready {
+    waiting: Waiting,
+    layers: Layers,
+    network: Network,
+    output: File,
+    /// Where the output is until the command has an id.
+    path: PathBuf,
+}
+
+impl Ready {
+    fn start(folder: &Path, layers: &Layers, network: Network) -> io::Result<Ready> {
+        let path = folder.join(format!("{}.output", uuid::Uuid::new_v4().simple()));
+        let output = file(&path)?;
+        let waiting = Waiting::start(layers, network, &output)?;
+        Ok(Ready { waiting, layers: layers.clone(), network, output, path })
+    }
 }
 
 /// How a command is held.
@@ -66,9 +99,11 @@ pub(crate) struct Hold {
     /// What it may do.
     pub(crate) spec: Spec,
     /// Variables that it sees in addition.
-    pub(crate) variables: Vec<(String, PathBuf)>,
+    pub(crate) variables: Vec<(OsString, OsString)>,
     /// Variables that it does not see.
     pub(crate) removed: Vec<String>,
+    /// The control group in which its own is made.
+    pub(crate) group: Option<PathBuf>,
 }
 
 /// One command.
@@ -121,7 +156,7 @@ impl Known {
 impl Shells {
     /// Output goes into files in this folder.
     pub fn new(folder: PathBuf) -> Shells {
-        Shells { folder, env: Vec::new(), state: Arc::default() }
+        Shells { folder, env: Vec::new(), path: UserPath::default(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, ShellState> {
@@ -154,7 +189,6 @@ impl Shells {
             return Err(io::Error::other("the session has ended"));
         }
         self.open(&mut state)?;
-        let output = file(&self.output(id))?;
         file(&self.beside(id, "cwd"))?;
         file(&self.beside(id, "sh"))?.write_all(command.as_bytes())?;
         if !state.is_watched {
@@ -162,9 +196,10 @@ impl Shells {
             thread::Builder::new().spawn(move || watch(&watched))?;
             state.is_watched = true;
         }
-        let mut shell = self.command(id, cwd, hold)?;
-        shell.current_dir(cwd).stdout(output.try_clone()?).stderr(output.try_clone()?);
-        let shell = shell.spawn()?;
+        let (shell, output) = match hold {
+            None => self.plain(id, cwd)?,
+            Some(hold) => self.held(&mut state, id, cwd, hold)?,
+        };
         if let Some(watcher) = &mut state.watcher {
             watcher.runs(shell.id());
         }
@@ -192,55 +227,89 @@ impl Shells {
         Ok(())
     }
 
-    /// The shell. The command is in a file: it can have any length, and its children do not see it.
-    fn command(&self, id: &str, cwd: &Path, hold: Option<Hold>) -> io::Result<Command> {
+    /// What the shell is given. The command is in a file: it can have any length, and its children
+    /// do not see it.
+    fn script(&self, id: &str) -> io::Result<String> {
         // A deleted folder has no name. `>|` overwrites even if the shell was told not to.
         let last = format!("pwd -P 2>/dev/null >| {}", quoted(&self.beside(id, "cwd"))?);
         let (last, command) = (quoted(Path::new(&last))?, quoted(&self.beside(id, "sh"))?);
-        let script = format!(r#"trap {last} EXIT; eval "$(<{command})""#);
-        let mut shell = match hold {
-            None => {
-                let mut shell = Command::new("bash");
-                shell.args(["-c", &script]).stdin(Stdio::null());
-                shell
-            }
-            Some(hold) => self.held(id, cwd, &script, hold)?,
-        };
-        let env = self.env.iter().filter(|(name, value)| !secret::is_secret(name, value));
-        shell.envs(env.map(|(name, value)| (name, value)));
-        for name in secret::NAMES.into_iter().chain([secret::HANDOVER]) {
-            shell.env_remove(name);
-        }
-        // Proxies whose address contains a password; one that the settings give without a password
-        // stays.
-        for name in secret::PROXIES {
-            let inherited = std::env::vars_os().find(|(key, _)| key == name);
-            let is_set =
-                self.env.iter().any(|(key, value)| key == name && !secret::is_secret(key, value));
-            let is_secret = |value: &str| secret::is_secret(name, value);
-            if !is_set && inherited.is_some_and(|(_, value)| is_secret(&value.to_string_lossy())) {
-                shell.env_remove(name);
-            }
-        }
+        Ok(format!(r#"trap {last} EXIT; eval "$(<{command})""#))
+    }
+
+    /// The shell, without a sandbox.
+    fn plain(&self, id: &str, cwd: &Path) -> io::Result<(Child, File)> {
+        let output = file(&self.output(id))?;
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &self.script(id)?]).stdin(Stdio::null()).current_dir(cwd);
+        shell.env_clear().envs(variables::of_command(&self.env, Vec::new(), &[], &self.path));
+        shell.stdout(output.try_clone()?).stderr(output.try_clone()?);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-        Ok(shell)
+        Ok((shell.spawn()?, output))
     }
 
     /// The shell in the sandbox. Its standard input is a pipe: when that is closed, everything that
     /// the command started ends.
-    fn held(&self, id: &str, cwd: &Path, script: &str, hold: Hold) -> io::Result<Command> {
-        let path = self.beside(id, "sandbox");
+    fn held(
+        &self,
+        state: &mut ShellState,
+        id: &str,
+        cwd: &Path,
+        hold: Hold,
+    ) -> io::Result<(Child, File)> {
         let mut spec = hold.spec;
-        spec.program = ["bash", "-c", script].map(str::to_owned).to_vec();
+        spec.program = ["bash", "-c", &self.script(id)?].map(str::to_owned).to_vec();
+        spec.env = variables::of_command(&self.env, hold.variables, &hold.removed, &self.path);
         cwd.clone_into(&mut spec.cwd);
-        file(&path)?.write_all(&serde_json::to_vec(&spec)?)?;
-        let mut shell = sandbox::command(&path);
-        shell.stdin(Stdio::piped()).envs(hold.variables);
-        for name in hold.removed {
-            shell.env_remove(name);
+        if let Some(groups) = hold.group {
+            let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+            let group = groups.join(format!("{name}-{id}"));
+            state.control.push(group.clone());
+            spec.group = Some(group);
         }
-        Ok(shell)
+        let layers = spec.layers.clone().unwrap_or_default();
+        let fits = |ready: &Ready| ready.layers == layers && ready.network == spec.network;
+        let ready = match state.ready.take().filter(fits) {
+            Some(ready) => ready,
+            None => Ready::start(&self.folder, &layers, spec.network)?,
+        };
+        fs::rename(&ready.path, self.output(id))?;
+        Ok((ready.waiting.begin(&spec)?, ready.output))
+    }
+
+    /// Starts the processes of the next command, so that it does not wait for them.
+    pub(crate) fn make_ready(&self, layers: &Layers, network: Network) {
+        let mut state = self.state();
+        if !state.is_closed && state.ready.is_none() && self.open(&mut state).is_ok() {
+            // Then it is done when it is needed, and that reports what is wrong.
+            state.ready = Ready::start(&self.folder, layers, network).ok();
+        }
+    }
+
+    /// Notes what sensitive files are before a command, unless something of an earlier one still
+    /// runs: then what they were before that counts.
+    pub(crate) fn watch_files(&self, kept: Kept, guard: &Guard) {
+        self.state().baseline.get_or_insert_with(|| (kept, guard.clone()));
+    }
+
+    /// Accepts what a tool that was permitted to has changed.
+    pub(crate) fn admit(&self, paths: &[PathBuf]) {
+        if let Some((kept, _)) = &mut self.state().baseline {
+            paths.iter().for_each(|path| kept.admit(path));
+        }
+    }
+
+    /// Accepts the sensitive files as they are: what runs outside the sandbox may change them.
+    pub(crate) fn admit_all(&self) {
+        self.state().baseline = None;
+    }
+
+    /// Puts right what commands had no right to make or to change. Returns what that was, each
+    /// thing once.
+    pub(crate) fn settle(&self) -> Vec<Taken> {
+        let mut state = self.state();
+        state.settle();
+        std::mem::take(&mut state.taken)
     }
 
     /// The files of a command that its shell writes.
@@ -317,6 +386,7 @@ impl Shells {
         mut enough: impl FnMut(Duration) -> bool,
     ) -> Status {
         let start = Instant::now();
+        let end = self.end_of(id);
         let mut pause = Duration::from_millis(1);
         loop {
             let status = self.known(id).map_or(Status::Killed, |known| known.status);
@@ -324,9 +394,24 @@ impl Shells {
             if status != Status::Running || taken >= most || enough(taken) {
                 return status;
             }
-            thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(50));
+            match &end {
+                Some(end) => _ = files::is_ready(end, OFTEN.min(most.saturating_sub(taken))),
+                None => thread::sleep(pause),
+            }
+            pause = (pause * 2).min(OFTEN);
         }
+    }
+
+    /// Something that becomes ready when the command ends, where the system has that.
+    #[cfg(target_os = "linux")]
+    fn end_of(&self, id: &str) -> Option<std::os::fd::OwnedFd> {
+        let number = self.state().all.get(id)?.group.number()?;
+        rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn end_of(&self, _: &str) -> Option<File> {
+        None
     }
 
     /// Kills a command and everything that it started.
@@ -341,9 +426,18 @@ impl Shells {
     pub fn end(&self) {
         let mut state = self.state();
         state.is_closed = true;
+        drop(state.ready.take());
+        let has_any = state.groups().any(|group| group.is_alive());
         for group in state.groups() {
             group.kill(Status::Killed);
         }
+        state.settle();
+        if has_any && state.baseline.is_some() {
+            // The system ends the last processes in its own time.
+            thread::sleep(OFTEN);
+            state.settle();
+        }
+        state.baseline = None;
         state.unlist();
         drop(state.watcher.take());
         let _ = fs::remove_dir_all(&self.folder);
@@ -362,7 +456,7 @@ impl Shells {
         if let Some(shell) = state.all.remove(id) {
             state.left.push(shell.group);
         }
-        for what in ["output", "cwd", "sh", "sandbox"] {
+        for what in ["output", "cwd", "sh"] {
             let _ = fs::remove_file(self.beside(id, what));
         }
         let _ = fs::remove_dir_all(self.beside(id, "tmp"));
@@ -383,6 +477,24 @@ impl Shell {
 impl ShellState {
     fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
         self.all.values_mut().map(|shell| &mut shell.group).chain(&mut self.left)
+    }
+
+    /// Puts right what commands had no right to make or to change. If nothing of them runs any more,
+    /// the files count as they are from now on.
+    fn settle(&mut self) {
+        if let Some((kept, guard)) = &self.baseline {
+            let mut survey = guard.survey.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = kept.restore(&mut survey);
+            drop(survey);
+            self.taken.extend(taken);
+        }
+        if !self.groups().any(|group| group.is_alive()) {
+            self.baseline = None;
+            self.control.retain(|group| {
+                sandbox::remove_group(group);
+                group.exists()
+            });
+        }
     }
 
     /// Has the watcher forget the groups that have no processes left.
@@ -411,6 +523,7 @@ fn watch(state: &Mutex<ShellState>) {
         state.unlist();
         state.left.retain(Group::is_alive);
         if state.is_closed || !state.groups().any(|group| group.is_alive()) {
+            state.settle();
             state.is_watched = false;
             return;
         }

@@ -176,7 +176,10 @@ pub fn run(call: &Call, site: &Site) -> Answer {
     let tool = site.tools.find(&call.name).ok_or_else(|| unknown(&call.name));
     let done = tool.and_then(|tool| {
         checked(call, tool.spec())?;
-        images::around(call, site, || tool.run(call, site))
+        let done = images::around(call, site, || tool.run(call, site));
+        // Commands that still run have no part in this.
+        site.shells.admit(&tool.access(call, site).writes);
+        done
     });
     let mut answer = done.unwrap_or_else(Trouble::answer);
     site.secrets.clean(&mut answer);

@@ -8,9 +8,8 @@
 )]
 
 use std::path::PathBuf;
-use std::process::Stdio;
 
-use sandbox::Spec;
+use sandbox::{Probe, Spec, Waiting};
 
 fn main() {
     if let Some(code) = sandbox::entered() {
@@ -18,24 +17,25 @@ fn main() {
     }
     let folder = std::env::temp_dir().join(format!("sandbox-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("blank")).unwrap();
-    let layers = sandbox::probe(&folder);
+    let layers = Probe::start(&folder).layers();
     println!("{layers:?}");
     let mut args = std::env::args().skip(1);
     let writable: Vec<PathBuf> = args.next().into_iter().map(PathBuf::from).collect();
     let spec = Spec {
         program: args.collect(),
+        env: std::env::vars_os().collect(),
         cwd: writable[0].clone(),
         hidden: vec![PathBuf::from("/root/.ssh")],
         protected: vec![writable[0].join(".git/config")],
         writable,
         blank: folder.join("blank"),
-        layers: Some(layers),
+        layers: Some(layers.clone()),
         ..Spec::default()
     };
-    let file = folder.join("spec");
-    std::fs::write(&file, serde_json::to_vec(&spec).unwrap()).unwrap();
+    let output = std::fs::File::create("/dev/stdout").unwrap();
+    let waiting = Waiting::start(&layers, spec.network, &output).unwrap();
     let start = std::time::Instant::now();
-    let mut child = sandbox::command(&file).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child = waiting.begin(&spec).unwrap();
     // Waiting would close it.
     let lifeline = child.stdin.take();
     let status = child.wait().unwrap();

@@ -79,6 +79,7 @@ fn refused(spec: &Spec) -> Rules {
         libc::SYS_fsmount,
         libc::SYS_fspick,
         libc::SYS_mount_setattr,
+        467, // open_tree_attr
         libc::SYS_open_by_handle_at,
         libc::SYS_init_module,
         libc::SYS_finit_module,
@@ -122,6 +123,7 @@ fn refused(spec: &Spec) -> Rules {
             libc::SYS_fremovexattr,
             463, // setxattrat
             466, // removexattrat
+            469, // file_setattr
         ]);
         #[cfg(target_arch = "x86_64")]
         calls.extend([

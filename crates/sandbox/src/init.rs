@@ -3,25 +3,38 @@
 //!
 //! In a PID namespace it is the first process, so the kernel ends all others with it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
-use rustix::process::{WaitOptions, wait};
+use rustix::process::{DumpableBehavior, WaitOptions, set_dumpable_behavior, wait};
 
 use crate::processes;
-use crate::{Layers, NO_SANDBOX, Network, Spec};
-use crate::{confine, filter, mounts, outer};
+use crate::{Layers, NO_SANDBOX, Spec};
+use crate::{confine, filter, group, mounts, outer};
 
 /// Lives in the namespaces that the first process has made. Returns the exit code.
-pub(crate) fn run(file: &Path) -> u8 {
-    let done = outer::read(file).and_then(|spec| match &spec.layers {
-        None => found_out(&spec),
-        Some(layers) => lived(&spec, layers),
-    });
-    done.unwrap_or_else(|error| {
+pub(crate) fn run(how: &str) -> u8 {
+    let done = || -> io::Result<u8> {
+        // Fails only for the leader of a group, which has a session of its own already.
+        let _ = rustix::process::setsid();
+        if how == outer::ISOLATED {
+            confine::loopback()?;
+        }
+        let mut line = Vec::new();
+        io::stdin().lock().read_until(b'\n', &mut line)?;
+        // Nobody wants anything to run.
+        if line.is_empty() {
+            return Ok(0);
+        }
+        let spec: Spec = serde_json::from_slice(&line)?;
+        match &spec.layers {
+            None => found_out(&spec, how),
+            Some(layers) => lived(&spec, layers),
+        }
+    };
+    done().unwrap_or_else(|error| {
         complain(&format!("the sandbox could not be made: {error}"));
         NO_SANDBOX
     })
@@ -34,14 +47,12 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Tries every layer, and prints which ones hold.
-fn found_out(spec: &Spec) -> io::Result<u8> {
-    let flags = env::args().nth(3).unwrap_or_default();
+fn found_out(spec: &Spec, flags: &str) -> io::Result<u8> {
     let mut layers = Layers {
         namespaces: flags.starts_with('1'),
         network: flags.ends_with('1'),
         ..Layers::default()
     };
-    let _ = rustix::process::setsid();
     if layers.namespaces {
         layers.processes = mounts::own_processes(spec.limits.processes).is_ok();
         layers.namespaces = mounts::arrange(spec, layers.processes).is_ok();
@@ -56,8 +67,9 @@ fn found_out(spec: &Spec) -> io::Result<u8> {
 }
 
 fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
-    // Fails only for the leader of a group, which has a session of its own already.
-    let _ = rustix::process::setsid();
+    if let Some(group) = &spec.group {
+        group::enter(group, &spec.limits)?;
+    }
     if layers.namespaces {
         mounts::arrange(spec, layers.processes)?;
         if layers.processes {
@@ -65,9 +77,6 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
         }
     } else {
         processes::adopt()?;
-    }
-    if layers.network && spec.network == Network::Off {
-        confine::loopback()?;
     }
     confine::limits(&spec.limits);
     env::set_current_dir(&spec.cwd)?;
@@ -83,7 +92,10 @@ fn lived(spec: &Spec, layers: &Layers) -> io::Result<u8> {
     }
     let (program, arguments) =
         spec.program.split_first().ok_or_else(|| io::Error::other("no program"))?;
+    // Otherwise commands could hold the pipe to the agent open, or report another exit code.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut command = Command::new(program);
+    command.env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
     // The standard output is for the exit code.
     command.args(arguments).stdin(Stdio::null()).stdout(io::stderr().as_fd().try_clone_to_owned()?);
     let child = match command.spawn() {

@@ -4,6 +4,7 @@
 //! Invariant: a mount that can be reached and is not writable by the specification is read-only
 //! afterwards, or this fails.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -39,7 +40,7 @@ pub(crate) fn arrange(spec: &Spec, has_processes: bool) -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     let stage = spec.blank.join("dev");
     fs::create_dir_all(&stage)?;
-    devices(&stage)?;
+    devices(spec, &stage)?;
     for path in &spec.hidden {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => mount_bind(&folder, path).map_err(at(path))?,
@@ -47,13 +48,12 @@ pub(crate) fn arrange(spec: &Spec, has_processes: bool) -> io::Result<()> {
             Err(_) => {}
         }
     }
-    // What contains something protected cannot be moved away either.
-    for path in &spec.protected {
-        for inner in between(path, &writable) {
-            if inner.is_dir() && inner != *path {
-                mount_bind_recursive(&inner, &inner).map_err(at(&inner))?;
-            }
-        }
+    // What contains something protected cannot be moved away either. From the outside in, as
+    // shorter paths come first.
+    let between: BTreeSet<PathBuf> =
+        spec.protected.iter().flat_map(|path| between(path, &writable)).collect();
+    for inner in between.iter().filter(|inner| inner.is_dir()) {
+        mount_bind_recursive(inner, inner).map_err(at(inner))?;
     }
     for path in spec.protected.iter().filter(|path| path.exists()) {
         mount_bind_recursive(path, path).map_err(at(path))?;
@@ -63,7 +63,7 @@ pub(crate) fn arrange(spec: &Spec, has_processes: bool) -> io::Result<()> {
             && !spec.protected.iter().chain(&spec.hidden).any(|path| point.starts_with(path))
     };
     for (point, flags) in points()? {
-        let is_own = point == Path::new("/dev/shm") || point.starts_with("/dev/pts");
+        let is_own = point == Path::new("/dev/shm") || point == Path::new("/dev/pts");
         if is_own || is_writable(&point) || (has_processes && point == Path::new("/proc")) {
             continue;
         }
@@ -98,7 +98,7 @@ fn counts_by_namespace() -> bool {
     (numbers.next(), numbers.next()) >= (Some(6), Some(14))
 }
 
-fn devices(stage: &Path) -> io::Result<()> {
+fn devices(spec: &Spec, stage: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("tmpfs", stage, "tmpfs", flags, c"size=64k,mode=0755")?;
     for name in DEVICES {
@@ -113,6 +113,7 @@ fn devices(stage: &Path) -> io::Result<()> {
     let options = std::ffi::CString::new(SHARED)?;
     let inner = flags | MountFlags::NODEV;
     mount("tmpfs", stage.join("shm"), "tmpfs", inner, &*options)?;
+    shared(spec, &stage.join("shm"))?;
     fs::create_dir(stage.join("pts"))?;
     let options = c"newinstance,ptmxmode=0666,mode=0620";
     // Without terminals of their own, commands still run.
@@ -122,14 +123,30 @@ fn devices(stage: &Path) -> io::Result<()> {
     Ok(mount_move(stage, "/dev")?)
 }
 
-/// The folders between a writable folder and a path in it, from the outside in.
+/// A session may work in shared memory: then what it needs of that is in the new one, too.
+fn shared(spec: &Spec, stage: &Path) -> io::Result<()> {
+    let old = Path::new("/dev/shm");
+    let needed = spec.writable.iter().chain([&spec.cwd, &spec.blank]);
+    let first = |path: &PathBuf| path.strip_prefix(old).ok()?.iter().next().map(ToOwned::to_owned);
+    let names: BTreeSet<OsString> = needed.filter_map(first).collect();
+    for name in names {
+        let (from, to) = (old.join(&name), stage.join(&name));
+        if from.is_dir() {
+            fs::create_dir(&to)?;
+        } else {
+            File::create(&to)?;
+        }
+        mount_bind_recursive(&from, &to).map_err(at(&from))?;
+    }
+    Ok(())
+}
+
+/// The folders between a writable folder and a path in it.
 fn between(path: &Path, writable: &[&PathBuf]) -> Vec<PathBuf> {
     let is_below = |inner: &&Path| {
         writable.iter().any(|outer| inner.starts_with(outer) && *inner != outer.as_path())
     };
-    let mut inner: Vec<PathBuf> = path.ancestors().filter(is_below).map(Path::to_owned).collect();
-    inner.reverse();
-    inner
+    path.ancestors().skip(1).filter(is_below).map(Path::to_owned).collect()
 }
 
 fn at(path: &Path) -> impl Fn(rustix::io::Errno) -> io::Error {

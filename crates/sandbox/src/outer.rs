@@ -2,17 +2,36 @@
 //! code of the command.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sched::{CloneFlags, unshare};
 
-use crate::{INSIDE, Layers, NO_SANDBOX, Network, Spec};
+use crate::{ENTER, INSIDE, Layers, NO_SANDBOX, Network, Spec};
 
-/// Runs the command of the specification in this file. Returns its exit code.
-pub(crate) fn run(file: &Path) -> u8 {
-    match started(file) {
+/// Without namespaces.
+pub(crate) const PLAIN: &str = "plain";
+/// With namespaces, and the network.
+pub(crate) const NAMESPACES: &str = "namespaces";
+/// With namespaces, also of the network.
+pub(crate) const ISOLATED: &str = "isolated";
+/// Finds out what there is.
+const PROBE: &str = "probe";
+
+/// This program as the first process, in a group of its own and without any variable.
+pub(crate) fn itself(how: &str) -> Command {
+    // Not the path of the program: that may have been replaced by an update.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(ENTER).arg(how).env_clear().current_dir("/").stdin(Stdio::piped());
+    command.process_group(0);
+    command
+}
+
+/// Makes the namespaces, and has the command run in them. Returns its exit code.
+pub(crate) fn run(how: &str) -> u8 {
+    match started(how) {
         Ok(code) => code,
         Err(error) => {
             crate::init::complain(&format!("the sandbox could not be made: {error}"));
@@ -21,16 +40,12 @@ pub(crate) fn run(file: &Path) -> u8 {
     }
 }
 
-pub(crate) fn read(file: &Path) -> io::Result<Spec> {
-    serde_json::from_slice(&fs::read(file)?).map_err(io::Error::other)
-}
-
-fn started(file: &Path) -> io::Result<u8> {
-    let spec = read(file)?;
+fn started(how: &str) -> io::Result<u8> {
+    close_inherited()?;
     let mut inside = Command::new("/proc/self/exe");
-    inside.arg(INSIDE).arg(file).stdout(Stdio::piped());
-    match &spec.layers {
-        None => {
+    inside.arg(INSIDE).stdout(Stdio::piped());
+    match how {
+        PROBE => {
             let has_namespaces = namespaces(Network::On).is_ok();
             // Separately: a system may allow one and not the other.
             let has_network = has_namespaces && unshare(CloneFlags::CLONE_NEWNET).is_ok();
@@ -38,12 +53,14 @@ fn started(file: &Path) -> io::Result<u8> {
             inside.stdout(Stdio::inherit());
             return Ok(u8::from(!inside.status()?.success()));
         }
-        Some(layers) if layers.namespaces => {
-            namespaces(if layers.network { spec.network } else { Network::On })?;
-        }
-        Some(_) => {}
+        NAMESPACES => namespaces(Network::On)?,
+        ISOLATED => namespaces(Network::Off)?,
+        PLAIN => {}
+        other => return Err(io::Error::other(format!("`{other}` is not known"))),
     }
-    let mut child = inside.spawn()?;
+    // Without namespaces, commands see this process.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    let mut child = inside.arg(how).spawn()?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line)?;
@@ -53,6 +70,18 @@ fn started(file: &Path) -> io::Result<u8> {
         Some(code) => Ok(code),
         None => Ok(child.wait()?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(137)),
     }
+}
+
+/// Closes the files that whoever started the program has left open: no rule holds for them.
+fn close_inherited() -> io::Result<()> {
+    let entries = fs::read_dir("/proc/self/fd")?.flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
+    for number in numbers {
+        // The one with which they were listed is closed already.
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
 }
 
 /// Moves this process into namespaces of its own, with the same user.
@@ -82,26 +111,28 @@ fn inherit() -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel can enforce: found out by doing it.
-pub(crate) fn probe(folder: &Path) -> Layers {
-    let found = || -> io::Result<Layers> {
-        fs::create_dir_all(folder)?;
-        let file = folder.join("probe");
-        let blank = folder.join("blank");
-        fs::create_dir_all(&blank)?;
-        let spec =
-            Spec { cwd: "/".into(), blank, writable: vec![folder.to_owned()], ..Spec::default() };
-        fs::write(&file, serde_json::to_vec(&spec)?)?;
-        let mut command = crate::command(&file);
-        command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let mut line = String::new();
-        if let Some(out) = child.stdout.take() {
-            out.take(1 << 16).read_to_string(&mut line)?;
-        }
-        child.wait()?;
-        Ok(serde_json::from_str(&line)?)
-    };
-    // A kernel that cannot even do that enforces nothing.
-    found().unwrap_or_default()
+/// Starts what finds out what the kernel can enforce.
+pub(crate) fn probe(folder: &Path) -> io::Result<Child> {
+    let blank = folder.join("blank");
+    fs::create_dir_all(&blank)?;
+    let spec =
+        Spec { cwd: "/".into(), blank, writable: vec![folder.to_owned()], ..Spec::default() };
+    let mut command = itself(PROBE);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut line = serde_json::to_vec(&spec)?;
+    line.push(b'\n');
+    if let Some(input) = &mut child.stdin {
+        input.write_all(&line)?;
+    }
+    Ok(child)
+}
+
+/// What it has found.
+pub(crate) fn found(mut child: Child) -> io::Result<Layers> {
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        out.take(1 << 16).read_to_string(&mut line)?;
+    }
+    child.wait()?;
+    Ok(serde_json::from_str(&line)?)
 }

@@ -4,10 +4,11 @@
 //!
 //! [`Gap`]: crate::Gap
 
-use std::fs;
+use std::fs::File;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::{Layers, Network, Spec};
 
@@ -18,14 +19,13 @@ pub(crate) fn layers() -> Layers {
     Layers { seatbelt: Path::new(PROGRAM).exists(), ..Layers::default() }
 }
 
-pub(crate) fn command(spec_file: &Path) -> Command {
-    let read = || -> io::Result<Spec> {
-        serde_json::from_slice(&fs::read(spec_file)?).map_err(io::Error::other)
-    };
-    let Ok(spec) = read() else { return Command::new("false") };
+pub(crate) fn command(spec: &Spec, output: &File) -> io::Result<Command> {
     let mut command = Command::new(PROGRAM);
-    command.arg("-p").arg(profile(&spec)).args(&spec.program);
-    command
+    command.arg("-p").arg(profile(spec)).args(&spec.program);
+    command.env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    command.current_dir(&spec.cwd).stdin(Stdio::null()).process_group(0);
+    command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+    Ok(command)
 }
 
 /// The profile: later rules win over earlier ones.

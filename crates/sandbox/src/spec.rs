@@ -2,6 +2,7 @@
 //!
 //! Invariant: everything that is not named here as allowed is refused, as far as the layers reach.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Spec {
     /// The program and its arguments.
     pub program: Vec<String>,
+    /// All variables that it sees.
+    pub env: Vec<(OsString, OsString)>,
     /// Where it starts.
     pub cwd: PathBuf,
     /// Folders and files that it may change.
@@ -29,6 +32,8 @@ pub struct Spec {
     pub metadata: Metadata,
     /// What it may use up.
     pub limits: Limits,
+    /// The control group that is made for it; None: each of its processes is limited by itself.
+    pub group: Option<PathBuf>,
     /// The layers that must hold; None: find out which ones do, and start nothing.
     pub layers: Option<Layers>,
 }
@@ -68,7 +73,7 @@ pub enum Metadata {
 pub struct Limits {
     /// Processes and threads at a time.
     pub processes: u64,
-    /// Bytes of memory of one process.
+    /// Bytes of memory of one process, and of all together in a control group.
     pub memory: u64,
     /// Bytes of one file.
     pub file: u64,

@@ -48,7 +48,8 @@ impl Prepared {
         let needs_sandbox = self.permit.mode == Mode::Auto || self.permit.allows_sandboxed;
         if needs_sandbox && self.config.sandbox.wish != SandboxWish::Off {
             let all: Vec<_> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
-            site.guard = self.guard(&all, &site.shells, &mut |_| {}).ok().flatten();
+            let probe = self.probe(&site.shells);
+            site.guard = self.guard(&all, probe, &mut |_| {}).ok().flatten();
         }
         let known =
             site.tools.find(tool).map(|tool| tool.spec().input_schema["properties"].clone());

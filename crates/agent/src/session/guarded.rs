@@ -4,9 +4,10 @@
 //! from every source, those that grant only from the user and the administrator.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rules::Place;
-use sandbox::{Limits, Network, Sockets};
+use sandbox::{Limits, Network, Probe, Sockets};
 
 use super::{Folders, Notice, Prepared};
 use crate::guard::{Guard, SandboxWish, hidden, too_wide};
@@ -43,18 +44,28 @@ pub enum GuardError {
 }
 
 impl Prepared {
+    /// Begins to find out what the kernel can enforce, unless nobody wants that.
+    pub(super) fn probe(&self, shells: &Shells) -> Option<Probe> {
+        let is_required =
+            self.config.sandbox.wish == SandboxWish::Require || self.settings.sandbox.is_required;
+        if self.config.sandbox.wish == SandboxWish::Off && !is_required {
+            return None;
+        }
+        // Without it, nothing can be found out, and that is reported.
+        let _ = crate::shell::folder(&shells.folder);
+        Some(Probe::start(&shells.folder.join("probe")))
+    }
+
     /// What holds the commands of the session; None without a sandbox.
     pub(super) fn guard(
         &self,
         folders: &[PathBuf],
-        shells: &Shells,
+        probe: Option<Probe>,
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Option<Guard>, GuardError> {
         let (wishes, settings) = (&self.config.sandbox, &self.settings.sandbox);
         let is_required = wishes.wish == SandboxWish::Require || settings.is_required;
-        if wishes.wish == SandboxWish::Off && !is_required {
-            return Ok(None);
-        }
+        let Some(probe) = probe else { return Ok(None) };
         let Folders { home, user, .. } = &self.config.folders;
         let more = wishes.hidden.iter().chain([home]).cloned();
         let always = hidden(user.as_deref(), more);
@@ -76,9 +87,7 @@ impl Prepared {
         let unwritten = self.permit.book.denied_paths("Edit", &place);
         let there = |path: PathBuf| path.canonicalize().ok();
         let asked = settings.hidden.iter().cloned().chain(unread).filter_map(there);
-        // Without it, nothing can be found out, and that is reported.
-        let _ = crate::shell::folder(&shells.folder);
-        let layers = sandbox::probe(&shells.folder.join("probe"));
+        let layers = probe.layers();
         let gaps = layers.gaps();
         if is_required && !gaps.is_empty() {
             let words: Vec<&str> = gaps.iter().map(|gap| gap.in_words()).collect();
@@ -108,6 +117,8 @@ impl Prepared {
                 .or(by_settings),
             removed: settings.variables.clone(),
             may_leave: !settings.is_closed && wishes.wish != SandboxWish::Require,
+            group: sandbox::delegated(),
+            survey: Arc::default(),
             layers,
         }))
     }

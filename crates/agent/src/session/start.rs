@@ -21,10 +21,12 @@ use crate::guard::{self, SandboxWish};
 use crate::images::Images;
 use crate::log::Log;
 use crate::model;
+use crate::permit::real;
 use crate::prompt;
 use crate::scratch;
 use crate::settings::Environment;
 use crate::shell::Shells;
+use crate::variables::UserPath;
 
 /// Why a session cannot be put together.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +57,10 @@ impl Prepared {
         notify: &mut dyn FnMut(Notice),
     ) -> Result<Session, StartError> {
         let SessionPlace { id, file, old, mut resumed } = place;
+        // First, so that the kernel and the user's shell answer while the rest is made.
+        let mut shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));
+        let probe = self.probe(&shells);
+        shells.path = user_path(self.config.folders.user.as_deref(), environment);
         let is_kept = self.config.keeping == Keeping::Kept;
         let scratch = (!is_kept)
             .then(tempfile::tempdir)
@@ -75,8 +81,7 @@ impl Prepared {
             folders.map(|folder| self.config.folders.cwd.join(folder)).collect();
         let all: Vec<PathBuf> =
             std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
-        let shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));
-        let guard = self.guard(&all, &shells, notify)?;
+        let guard = self.guard(&all, probe, notify)?;
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
         let variable = |name: &str| settings.variable(environment, name);
@@ -98,6 +103,13 @@ impl Prepared {
             Some(guard) if guard.holds() && !guard.may_leave => SandboxWish::Require,
             Some(_) => SandboxWish::On,
         };
+        if let Some(guard) = &guard {
+            let (layers, network) = (guard.layers.clone(), guard.network_in(parts.permit.mode));
+            site.shells.make_ready(&layers, network);
+            let folders: Vec<PathBuf> = all.iter().map(|folder| real(folder)).collect();
+            let guard = guard.clone();
+            std::thread::spawn(move || guard.look_around(&folders));
+        }
         site.guard = guard;
         site.is_own_folder = scratch.is_some() || is_stored(&file, &config.folders);
         site.folder = folder;
@@ -125,6 +137,26 @@ impl Prepared {
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
     }
+}
+
+/// Asks the user's own shell where it finds programs. Nothing of the project has a say.
+fn user_path(home: Option<&Path>, environment: &dyn Environment) -> UserPath {
+    let shell = environment.variable("SHELL").or_else(users_shell);
+    let (Some(shell), Some(home)) = (shell, home) else { return UserPath::default() };
+    let names = ["USER", "LOGNAME", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "ZDOTDIR"];
+    let variables = names.iter().filter_map(|name| Some(((*name).to_owned(), environment.variable(name)?)));
+    UserPath::ask(shell.into(), home.to_owned(), variables.collect())
+}
+
+#[cfg(unix)]
+fn users_shell() -> Option<String> {
+    let users = files::read_text("/etc/passwd", 1 << 20).ok()?;
+    sandbox::user_shell(&users, rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn users_shell() -> Option<String> {
+    None
 }
 
 /// Whether a session's file is where sessions are kept.

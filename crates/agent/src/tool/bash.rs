@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Answer, Call, Content, Site, Trouble, number, raw, text};
-use crate::guard::{self, Kept};
+use crate::guard::{self, Spot};
 use crate::permit::{Mode, real};
 use crate::shell::{self, Hold, Status, head};
 
@@ -86,8 +86,11 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
     let failed = |error| Trouble::failed(format!("The command could not be started: {error}"));
     let is_outside = site.outside.lock().unwrap_or_else(PoisonError::into_inner).remove(&call.id);
-    let (hold, kept) =
-        if is_outside { (None, None) } else { hold(&id, &cwd, site).map_err(failed)? };
+    if is_outside {
+        site.shells.settle();
+        site.shells.admit_all();
+    }
+    let hold = if is_outside { None } else { hold(&id, &cwd, site).map_err(failed)? };
     let is_held = hold.is_some();
     let started = site.shells.start(&id, command, text(call, "description"), &cwd, hold);
     started.map_err(failed)?;
@@ -113,7 +116,8 @@ pub(super) fn run(call: &Call, site: &Site) -> Result<Answer, Trouble> {
     if status == Status::Running {
         site.shells.kill(&id);
     }
-    let taken = kept.map(|kept| kept.restore()).unwrap_or_default();
+    let taken = site.shells.settle();
+    ready(site);
     let ended = Ended { id, status, most, is_cancelled: call.cancel.is_set() };
     let mut answer = ended.answer(site);
     if let Err(trouble) = &mut answer {
@@ -143,19 +147,32 @@ fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
     }
 }
 
-/// How a command is held, and what is compared afterwards; nothing without a sandbox.
-fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<(Option<Hold>, Option<Kept>)> {
-    let Some(guard) = &site.guard else { return Ok((None, None)) };
+/// How a command is held; nothing without a sandbox.
+fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
+    let Some(guard) = &site.guard else { return Ok(None) };
     let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
     let folders: Vec<PathBuf> =
         std::iter::once(&site.root).chain(&site.folders).map(|folder| real(folder)).collect();
     let shells = &site.shells;
     let temp = shells.temp((mode == Mode::Plan).then_some(id))?;
     let blank = shells.blank()?;
-    let spec = guard.spec(&folders, mode, (cwd, &temp, &blank), shells.written(id));
+    let aside = site.folder.join("tool-results").join("taken");
+    let files = shells.written(id);
+    let spot = Spot { cwd, temp: &temp, blank: &blank, aside, files };
+    let (spec, kept) = guard.spec(&folders, mode, spot);
+    if mode != Mode::Plan {
+        shells.watch_files(kept, guard);
+    }
     let (variables, removed) = guard.variables(&temp);
-    let kept = (mode != Mode::Plan).then(|| guard::keep(&folders));
-    Ok((Some(Hold { spec, variables, removed }), kept))
+    Ok(Some(Hold { spec, variables, removed, group: guard.group.clone() }))
+}
+
+/// Has the next command's processes started.
+fn ready(site: &Site) {
+    if let Some(guard) = &site.guard {
+        let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        site.shells.make_ready(&guard.layers, guard.network_in(mode));
+    }
 }
 
 fn in_background(id: &str, site: &Site) -> Answer {

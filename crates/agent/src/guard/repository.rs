@@ -1,0 +1,137 @@
+//! What git obeys in a repository, and which configurations run nothing.
+//!
+//! Invariant: what git could read in another way than this does is not harmless.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What git obeys in a repository, in a folder that may otherwise be written.
+const OF_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "info", "commondir"];
+/// What it obeys in the folder of a worktree in there.
+const OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+/// How many worktrees and submodules are looked at, and how deep the latter may be named.
+const MOST: usize = 200;
+const DEEPEST: usize = 4;
+/// The largest configuration that is read.
+const LONGEST: u64 = 1 << 20;
+/// Settings of a repository that run nothing.
+const HARMLESS: [&str; 7] = [
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+];
+
+/// What git obeys in a repository's folder, as far as it exists.
+pub(crate) fn obeyed(git: &Path) -> Vec<PathBuf> {
+    let of = |folder: &Path, names: &[&str]| -> Vec<PathBuf> {
+        let paths = names.iter().map(|name| folder.join(name));
+        paths.filter(|path| path.symlink_metadata().is_ok()).collect()
+    };
+    let mut found = of(git, &OF_GIT);
+    for worktree in folders(&git.join("worktrees")) {
+        found.extend(of(&worktree, &OF_WORKTREE));
+    }
+    // The name of a submodule may contain slashes.
+    let mut todo = vec![(git.join("modules"), 0)];
+    let mut count = 0;
+    while let Some((folder, depth)) = todo.pop() {
+        for inner in folders(&folder) {
+            count += 1;
+            if count > MOST {
+                return found;
+            }
+            if inner.join("HEAD").symlink_metadata().is_ok() {
+                found.extend(of(&inner, &OF_GIT));
+                todo.push((inner.join("modules"), 0));
+            } else if depth < DEEPEST {
+                todo.push((inner, depth + 1));
+            }
+        }
+    }
+    found
+}
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_folder).map(|entry| entry.path()).collect()
+}
+
+/// The repository's folder of a worktree, if it names the worktree as its own.
+pub(crate) fn of_worktree(folder: &Path) -> Option<PathBuf> {
+    let text = files::read_text(folder.join(".git"), 4_096).ok()?;
+    let entry = fs::canonicalize(text.strip_prefix("gitdir:")?.trim()).ok()?;
+    let back = files::read_text(entry.join("gitdir"), 4_096).ok()?;
+    let is_mine =
+        fs::canonicalize(back.trim()).ok()? == fs::canonicalize(folder.join(".git")).ok()?;
+    let git = entry.parent()?.parent()?;
+    let is_git =
+        git.file_name()? == ".git" && git.join("objects").is_dir() && git.join("HEAD").is_file();
+    (is_mine && is_git).then(|| git.to_owned())
+}
+
+/// Whether a new file is one that `git init` or `git clone` makes, and runs nothing.
+pub(crate) fn is_harmless(path: &Path) -> bool {
+    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+    if !is_file || !path.iter().any(|name| name == ".git") {
+        return false;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match &*name {
+        "config" => files::read_text(path, LONGEST).is_ok_and(|text| is_harmless_config(&text)),
+        "exclude" => path.parent().is_some_and(|folder| folder.ends_with("info")),
+        _ => name.ends_with(".sample"),
+    }
+}
+
+/// Whether a configuration of git runs nothing.
+fn is_harmless_config(text: &str) -> bool {
+    let mut section = None;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.filter(|line| !line.starts_with(['#', ';'])).all(|line| {
+        if line.starts_with('[') {
+            section = section_of(line);
+            return section.is_some();
+        }
+        // A value may go on in the next line; then that line is not what it seems.
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        let is_plain = !value.contains(['\\', '"', '\0']);
+        let is_address = !value.contains("::") && !value.starts_with('-');
+        is_plain
+            && match section.as_deref() {
+                Some("core") => HARMLESS.contains(&format!("core.{key}").as_str()),
+                Some("remote") => matches!(key.as_str(), "url" | "fetch" | "pushurl") && is_address,
+                Some("branch") => {
+                    matches!(key.as_str(), "remote" | "merge" | "rebase" | "vscode-merge-base")
+                        && is_address
+                }
+                Some("user") => matches!(key.as_str(), "name" | "email"),
+                Some("init") => key == "defaultbranch",
+                Some("extensions") => matches!(key.as_str(), "objectformat" | "refstorage"),
+                _ => false,
+            }
+    })
+}
+
+/// The name of a section that can be harmless. Nothing may follow its head: git reads `[a "b"]c=d`
+/// as a section and a setting.
+fn section_of(line: &str) -> Option<String> {
+    let head = line.strip_prefix('[')?.strip_suffix(']')?;
+    let (name, rest) = head.split_once(' ').unwrap_or((head, ""));
+    let rest = rest.trim();
+    let inner = rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let is_named = rest.is_empty() || inner.is_some_and(|inner| !inner.contains(['"', '\\', ']']));
+    let name = name.to_ascii_lowercase();
+    let is_known =
+        matches!(name.as_str(), "core" | "remote" | "branch" | "user" | "init" | "extensions");
+    (is_known && is_named).then_some(name)
+}
+
+#[cfg(test)]
+#[path = "repository_tests.rs"]
+mod tests;

@@ -1,0 +1,47 @@
+use std::fs;
+
+use super::*;
+
+#[test]
+fn a_configuration_that_git_could_obey_is_not_harmless() {
+    let made = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[remote \"origin\"]\n\turl = /srv/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n";
+    assert!(is_harmless_config(made));
+    for text in [
+        "[core]\nfsmonitor = evil",
+        "[core] fsmonitor = evil",
+        "[core]fsmonitor=evil]",
+        "[remote \"x\"]uploadpack=evil ]",
+        "[remote \"x\"] uploadpack = \"a]\"]",
+        "[remote \"x\"]\nuploadpack = evil",
+        "[remote \"x\"]\nurl = ext::sh -c evil",
+        "[remote \"x\"]\nurl = \\\n[core]\nfsmonitor = evil",
+        "[branch \"x\"]\nremote = ext::sh -c evil",
+        "[include]\npath = evil",
+        "[includeIf \"gitdir:/\"]\npath = evil",
+        "[alias]\nst = !evil",
+        "[filter \"x\"]\nclean = evil",
+        "[extensions]\nworktreeConfig = true",
+        "url = evil",
+    ] {
+        assert!(!is_harmless_config(text), "{text}");
+    }
+}
+
+#[test]
+fn another_folder_for_a_repository_is_never_harmless() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join(".git");
+    fs::create_dir_all(git.join("info")).unwrap();
+    fs::create_dir_all(git.join("worktrees/w")).unwrap();
+    fs::create_dir_all(git.join("modules/a/b")).unwrap();
+    for name in ["commondir", "worktrees/w/commondir", "info/exclude", "modules/a/b/HEAD"] {
+        fs::write(git.join(name), "../evil").unwrap();
+    }
+    fs::write(git.join("modules/a/b/config"), "").unwrap();
+    let mut found = obeyed(&git);
+    found.sort();
+    let names = ["commondir", "info", "modules/a/b/config", "worktrees/w/commondir"];
+    assert_eq!(found, names.map(|name| git.join(name)));
+    assert!(!is_harmless(&git.join("commondir")));
+    assert!(is_harmless(&git.join("info/exclude")));
+}
