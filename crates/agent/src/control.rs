@@ -6,13 +6,12 @@
 //! continued would rely on hooks that are never called. In the other direction a host is asked
 //! whether calls may run ([`question`]), and answers ([`reply`]).
 
-use std::path::Path;
-
-use rules::{Kind, Rule};
+use rules::Kind;
 use serde_json::{Map, Value, json};
 
 use crate::host::{Asked, AskedWhat};
 use crate::model;
+use crate::permission_file::Change;
 use crate::permit::{Bypass, Mode};
 
 /// What a request asks for.
@@ -230,23 +229,47 @@ pub enum Update {
     Mode(Mode),
     /// Other rules.
     Rules {
-        /// Rules that are added.
-        add: Vec<Rule>,
-        /// Rules that are removed, as users write them.
-        remove: Vec<String>,
+        /// What happens to them.
+        change: Change,
+        /// What they do.
+        kind: Kind,
+        /// The rules, as users write them.
+        rules: Vec<String>,
+        /// Where they are kept.
+        destination: String,
+    },
+    /// Other folders.
+    Folders {
+        /// What happens to them.
+        change: Change,
+        /// The folders.
+        folders: Vec<String>,
+        /// Where they are kept.
+        destination: String,
     },
 }
 
-/// Reads what a host wants to be different; None if it is not understood, or not possible. It holds
-/// for the session.
-pub fn updated(update: &Value, root: &Path, bypass: Bypass) -> Option<Update> {
-    let kind = update["type"].as_str()?;
-    if kind == "setMode" {
-        let mode = Mode::named(update["mode"].as_str()?)?;
-        let is_possible = mode != Mode::Bypass || bypass == Bypass::Offered;
-        return is_possible.then_some(Update::Mode(mode));
-    }
-    let behavior = match update["behavior"].as_str()? {
+/// Reads what a host wants to be different; None if it is not understood, or not possible.
+pub fn updated(update: &Value, bypass: Bypass) -> Option<Update> {
+    let destination = update["destination"].as_str().unwrap_or("session").to_owned();
+    let change = match update["type"].as_str()? {
+        "setMode" => {
+            let mode = Mode::named(update["mode"].as_str()?)?;
+            let is_possible = mode != Mode::Bypass || bypass == Bypass::Offered;
+            return is_possible.then_some(Update::Mode(mode));
+        }
+        kind @ ("addDirectories" | "removeDirectories") => {
+            let change = if kind.starts_with("add") { Change::Add } else { Change::Remove };
+            let folders = update["directories"].as_array()?.iter();
+            let folders = folders.filter_map(|folder| Some(folder.as_str()?.to_owned())).collect();
+            return Some(Update::Folders { change, folders, destination });
+        }
+        "addRules" => Change::Add,
+        "replaceRules" => Change::Replace,
+        "removeRules" => Change::Remove,
+        _ => return None,
+    };
+    let kind = match update["behavior"].as_str()? {
         "allow" => Kind::Allow,
         "ask" => Kind::Ask,
         "deny" => Kind::Deny,
@@ -257,14 +280,8 @@ pub fn updated(update: &Value, root: &Path, bypass: Bypass) -> Option<Update> {
         let content = rule["ruleContent"].as_str().filter(|content| !content.is_empty());
         Some(content.map_or(tool.to_owned(), |content| format!("{tool}({content})")))
     };
-    let texts: Vec<String> = update["rules"].as_array()?.iter().filter_map(text).collect();
-    let parse = |text: &String| Rule::parse(text, behavior, "the host", root.to_owned()).ok();
-    let rules = texts.iter().filter_map(parse).collect();
-    Some(match kind {
-        "addRules" => Update::Rules { add: rules, remove: Vec::new() },
-        "removeRules" => Update::Rules { add: Vec::new(), remove: texts },
-        _ => return None,
-    })
+    let rules = update["rules"].as_array()?.iter().filter_map(text).collect();
+    Some(Update::Rules { change, kind, rules, destination })
 }
 
 /// The answer to the request with this id, as an event.

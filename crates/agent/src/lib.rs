@@ -23,6 +23,7 @@ pub mod images;
 mod inbox;
 pub mod log;
 pub mod model;
+pub mod permission_file;
 pub mod permit;
 pub mod prompt;
 mod reader;

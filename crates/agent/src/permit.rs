@@ -77,7 +77,7 @@ impl Permit {
 /// Where a session works, for rules.
 fn with_place<T>(site: &Site, judge: impl FnOnce(&Place<'_>) -> T) -> T {
     let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let folders: Vec<PathBuf> = std::iter::once(&site.root).chain(&site.folders).cloned().collect();
+    let folders = site.all_folders();
     // Files that tools stored aside belong to the session. A link in their place leads elsewhere
     // and is not followed.
     let mut readable = vec![real(&site.shells.folder)];
@@ -139,8 +139,8 @@ fn has_other_names(_: &Path) -> bool {
 /// The innermost of the session's folders that contains a path, and the path below it; None if no
 /// folder contains it.
 pub(crate) fn below(path: &Path, site: &Site) -> Option<(PathBuf, PathBuf)> {
-    let folders = std::iter::once(&site.root).chain(&site.folders);
-    let folders = folders.flat_map(|folder| [folder.clone(), real(folder)]);
+    let folders = site.all_folders().into_iter();
+    let folders = folders.flat_map(|folder| [real(&folder), folder]);
     let rests = folders.filter_map(|folder| {
         let rest = path.strip_prefix(&folder).ok()?.to_owned();
         Some((folder, rest))

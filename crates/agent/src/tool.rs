@@ -46,6 +46,7 @@ use crate::images::{self, Images};
 use crate::model::Usage;
 use crate::permit::{self, Mode};
 use crate::scratch;
+use crate::permission_file::PermissionFile;
 use crate::secret::Secrets;
 use crate::shell::Shells;
 
@@ -271,6 +272,10 @@ pub struct Site {
     pub root: PathBuf,
     /// Additional folders that the session may work in.
     pub folders: Vec<PathBuf>,
+    /// The same, of those that a host has added meanwhile.
+    pub added: Mutex<Vec<PathBuf>>,
+    /// The settings files that a host may have changed.
+    pub permission_files: Vec<PermissionFile>,
     /// The current working directory of the shell; relative paths start here.
     pub cwd: Mutex<PathBuf>,
     /// The user's home folder, where programs keep files that they obey.
@@ -342,6 +347,8 @@ impl Site {
             hampered: Mutex::default(),
             root: root.to_owned(),
             folders: Vec::new(),
+            added: Mutex::default(),
+            permission_files: Vec::new(),
             cwd: Mutex::new(root.to_owned()),
             home: std::env::home_dir(),
             folder: folder.to_owned(),
@@ -386,6 +393,12 @@ impl Site {
     pub fn watch(&self, files: impl Iterator<Item = (PathBuf, Backup)>) {
         let is_own = |path: &Path| permit::below(&permit::real(path), self).is_some();
         self.backups.restore(files.filter(|(path, _)| is_own(path) && is_own(&plain(path))));
+    }
+
+    /// All folders that the session may work in, the project's first.
+    pub(crate) fn all_folders(&self) -> Vec<PathBuf> {
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::once(&self.root).chain(&self.folders).chain(&*added).cloned().collect()
     }
 
     /// Counts the tokens that a tool has used.

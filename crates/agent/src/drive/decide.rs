@@ -7,14 +7,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 use std::thread;
 
-use rules::Decision;
+use rules::{Decision, Kind, Rule};
 use serde_json::{Map, Value, json};
 
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report};
-use crate::control::{self, Reply};
+use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
+use crate::guard;
 use crate::host::{Asked, AskedWhat, Host};
+use crate::permission_file::{Change, FOLDERS, list_of};
 use crate::permit::{Mode, Permit, suggestion};
 use crate::tool::{self, Answer, Call, Cancel, Trouble};
 use crate::turn::{Input, Ruling, Wanted};
@@ -212,22 +214,90 @@ impl Driver {
 
     /// Does what a host wants to be different from now on.
     fn update(&mut self, agent: &mut Agent, update: &Value, host: &mut dyn Host) {
-        let Some(done) = control::updated(update, &self.site.root, self.permit.bypass) else {
-            return;
-        };
-        match done {
-            control::Update::Mode(mode) => {
+        let done = match control::updated(update, self.permit.bypass) {
+            None => Err(format!("a change of permissions is not understood: {update}")),
+            Some(Update::Mode(mode)) => {
                 // A tool may switch the mode, too; the host's wish wins.
                 *agent.site.next_mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
                 agent.switch(mode);
                 self.set_mode(mode, host);
+                Ok(())
             }
-            control::Update::Rules { add, remove } => {
-                let rules = &mut self.permit.book.rules;
-                rules.retain(|rule| !remove.contains(&rule.text()) || add.contains(rule));
-                rules.extend(add);
+            Some(Update::Rules { change, kind, rules, destination }) => {
+                self.change_rules((change, kind), &rules, &destination)
+            }
+            Some(Update::Folders { change, folders, destination }) => {
+                self.change_folders(change, &folders, &destination)
+            }
+        };
+        if let Err(why) = done {
+            host.event(&AgentId::Main, &Event::Notice(why));
+        }
+    }
+
+    /// Changes the rules of a source, for the session and in its file. Rules of other sources stay:
+    /// no answer takes away what an administrator, or another file, forbids.
+    fn change_rules(
+        &mut self,
+        (change, kind): (Change, Kind),
+        rules: &[String],
+        destination: &str,
+    ) -> Result<(), String> {
+        let file = self.site.permission_files.iter().find(|file| file.destination == destination);
+        let source = file.map_or("the host".to_owned(), |file| file.path.display().to_string());
+        let root = file.map_or(&self.site.root, |file| &file.root);
+        let parse = |text: &String| {
+            Rule::parse(text, kind, &source, root.clone())
+                .map_err(|why| format!("the rule `{text}` is not understood: {why}"))
+        };
+        let parsed: Vec<Rule> = rules.iter().map(parse).collect::<Result<_, _>>()?;
+        let book = &mut self.permit.book.rules;
+        book.retain(|rule| {
+            let is_meant = change == Change::Replace || rules.contains(&rule.text());
+            rule.kind != kind || rule.source != source || !is_meant
+        });
+        if change != Change::Remove {
+            book.extend(parsed);
+        }
+        let Some(file) = file else { return held_by_session(destination) };
+        file.write(list_of(kind), change, rules)?;
+        self.site.shells.admit(std::slice::from_ref(&file.path));
+        Ok(())
+    }
+
+    /// Adds folders to the session, or takes those away that were added.
+    fn change_folders(
+        &mut self,
+        change: Change,
+        folders: &[String],
+        destination: &str,
+    ) -> Result<(), String> {
+        let mut added = self.site.added.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in folders {
+            let folder = self.site.root.join(name);
+            if change == Change::Remove {
+                added.retain(|known| *known != folder);
+                continue;
+            }
+            if !folder.is_dir() {
+                return Err(format!("`{name}` is not a folder"));
+            }
+            let hidden = self.site.guard.as_ref().map(|guard| guard.hidden.as_slice());
+            let home = self.site.home.as_deref();
+            let one = std::slice::from_ref(&folder);
+            if hidden.and_then(|hidden| guard::too_wide(one, home, hidden)).is_some() {
+                return Err(format!("`{name}` cannot be sandboxed, and was not added"));
+            }
+            if !added.contains(&folder) {
+                added.push(folder);
             }
         }
+        drop(added);
+        let file = self.site.permission_files.iter().find(|file| file.destination == destination);
+        let Some(file) = file else { return held_by_session(destination) };
+        file.write(FOLDERS, change, folders)?;
+        self.site.shells.admit(std::slice::from_ref(&file.path));
+        Ok(())
     }
 
     /// Switches to another mode.
@@ -340,6 +410,14 @@ fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut
     let is_open = judgement.decision == Decision::Ask && judgement.rule.is_none();
     let (tool, why) = (call.name.clone(), judgement.why.clone());
     host.event(&agent.id, &Event::Denied { tool, why, rule: is_open.then_some(rule) });
+}
+
+/// Whether it is enough that something holds for the session.
+fn held_by_session(destination: &str) -> Result<(), String> {
+    match destination {
+        "session" | "cliArg" => Ok(()),
+        other => Err(format!("`{other}` cannot be written here: the change holds for this session")),
+    }
 }
 
 /// The result, with the reason for which the command may have failed.

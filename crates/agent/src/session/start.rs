@@ -21,6 +21,7 @@ use crate::guard::{self, SandboxWish};
 use crate::images::Images;
 use crate::log::Log;
 use crate::model;
+use crate::permission_file::PermissionFile;
 use crate::permit::real;
 use crate::prompt;
 use crate::scratch;
@@ -97,6 +98,9 @@ impl Prepared {
         asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
         let site = &mut parts.site;
         site.folders = folders;
+        if !settings.only_managed_rules {
+            site.permission_files = permission_files(&config.folders);
+        }
         site.shells = shells;
         parts.sandbox = match &guard {
             None => SandboxWish::Off,
@@ -137,6 +141,27 @@ impl Prepared {
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
     }
+}
+
+/// The settings files that a host may have changed.
+fn permission_files(folders: &Folders) -> Vec<PermissionFile> {
+    let project = folders.cwd.join(".claude");
+    let in_project = |destination, name: &str| PermissionFile {
+        destination,
+        path: project.join(name),
+        root: folders.cwd.clone(),
+        is_in_project: true,
+    };
+    vec![
+        PermissionFile {
+            destination: "userSettings",
+            path: folders.home.join("settings.json"),
+            root: folders.home.clone(),
+            is_in_project: false,
+        },
+        in_project("projectSettings", "settings.json"),
+        in_project("localSettings", "settings.local.json"),
+    ]
 }
 
 /// Asks the user's own shell where it finds programs. Nothing of the project has a say.

@@ -151,8 +151,7 @@ fn tell_taken(text: &mut String, taken: &[guard::Taken]) {
 fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
     let Some(guard) = &site.guard else { return Ok(None) };
     let mode = *site.mode.lock().unwrap_or_else(PoisonError::into_inner);
-    let folders: Vec<PathBuf> =
-        std::iter::once(&site.root).chain(&site.folders).map(|folder| real(folder)).collect();
+    let folders: Vec<PathBuf> = site.all_folders().iter().map(|folder| real(folder)).collect();
     let shells = &site.shells;
     let temp = shells.temp((mode == Mode::Plan).then_some(id))?;
     let blank = shells.blank()?;

@@ -3,6 +3,8 @@
 
 #[cfg(target_os = "linux")]
 mod escape;
+#[cfg(target_os = "linux")]
+mod everyday;
 mod host;
 mod safe;
 

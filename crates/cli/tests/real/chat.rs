@@ -107,7 +107,7 @@ fn recorded(name: &str, folder: &Path) -> Vec<Vec<u8>> {
 }
 
 /// Whether a client sends of our sessions what we say; nothing if there is something else.
-fn resumes(version: &str, start: &[PathBuf], sessions: &[Vec<u8>]) -> Option<String> {
+pub(crate) fn resumes(version: &str, start: &[PathBuf], sessions: &[Vec<u8>]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     sessions.iter().find_map(|bytes| {
         let path = folder.path().join(format!("{SESSION}.jsonl"));
@@ -123,7 +123,7 @@ fn resumes(version: &str, start: &[PathBuf], sessions: &[Vec<u8>]) -> Option<Str
 }
 
 /// Whether our agent sends of what a client recorded what the newest client sends of it.
-fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
+pub(crate) fn goes_on(newest: &[PathBuf], folder: &Path) -> Option<String> {
     let files = testkit::files_under(&[folder.join("projects")]);
     let sessions = files.iter().filter(|file| {
         let name = file.path.file_name().unwrap().to_string_lossy();

@@ -20,6 +20,7 @@ mod hashes;
 mod hook;
 mod hostile;
 mod lab;
+mod permit;
 mod phoenix;
 mod resume;
 mod sdk;
