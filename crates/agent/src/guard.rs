@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sandbox::{Layers, Limits, Metadata, Network, Sockets, Spec};
 
-pub use keep::Taken;
 pub(crate) use keep::Kept;
+pub use keep::Taken;
 pub(crate) use survey::Survey;
 
 use crate::permit::{Mode, real};
@@ -171,7 +171,8 @@ impl Guard {
             let near = found.iter().filter(|found| found.depth <= MOUNTED_DEPTH).take(MOUNTED);
             protected.extend(near.flat_map(|found| {
                 // A link cannot be mounted over; where it leads is what is obeyed.
-                let is_inside = |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
+                let is_inside =
+                    |path: &PathBuf| folders.iter().any(|folder| path.starts_with(folder));
                 let target = found.is_link.then(|| fs::canonicalize(&found.path).ok()).flatten();
                 let itself = (!found.is_link).then(|| found.path.clone());
                 itself.into_iter().chain(target.filter(is_inside))
@@ -223,7 +224,7 @@ impl Guard {
 pub(crate) fn image_roots(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = folders.map(|folder| real(&folder)).collect();
     roots.retain(|folder| folder.is_dir());
-    let gits: Vec<PathBuf> = roots.iter().filter_map(|folder| keep::worktree_of(folder)).collect();
+    let gits: Vec<PathBuf> = roots.iter().filter_map(|folder| repository::of_worktree(folder)).collect();
     roots.extend(gits);
     roots
 }

@@ -31,7 +31,10 @@ fn only_the_list_changes() {
     let new = changed(&new, "allow", Change::Remove, &items(&["Bash(ls)"])).unwrap();
     let new = changed(&new, "deny", Change::Replace, &items(&["WebFetch"])).unwrap();
     let value: Value = serde_json::from_str(&new).unwrap();
-    assert_eq!(value["permissions"], serde_json::json!({"deny": ["WebFetch"], "allow": [5, "Edit"]}));
+    assert_eq!(
+        value["permissions"],
+        serde_json::json!({"deny": ["WebFetch"], "allow": [5, "Edit"]})
+    );
 }
 
 #[test]
@@ -53,8 +56,12 @@ fn a_link_in_a_project_is_not_followed() {
     let path = folder.join("settings.local.json");
     symlink(place.path().join("users"), &path).unwrap();
     let root = place.path().to_owned();
-    let mut file =
-        PermissionFile { destination: "localSettings", path: path.clone(), root, is_in_project: true };
+    let mut file = PermissionFile {
+        destination: "localSettings",
+        path: path.clone(),
+        root,
+        is_in_project: true,
+    };
     assert!(file.write("allow", Change::Add, &items(&["Edit"])).is_err());
     assert_eq!(fs::read_to_string(place.path().join("users")).unwrap(), "{}");
     // The user's own file may be one.

@@ -104,6 +104,8 @@ pub(crate) struct Hold {
     pub(crate) removed: Vec<String>,
     /// The control group in which its own is made.
     pub(crate) group: Option<PathBuf>,
+    /// What sensitive files are before it, and what holds it; None if it can write nothing.
+    pub(crate) kept: Option<(Kept, Guard)>,
 }
 
 /// One command.
@@ -257,6 +259,11 @@ impl Shells {
         cwd: &Path,
         hold: Hold,
     ) -> io::Result<(Child, File)> {
+        // Under the lock that is held until the command is registered: nothing may count as over
+        // in between. If something of an earlier command still runs, what was before that counts.
+        if let Some(kept) = hold.kept {
+            state.baseline.get_or_insert(kept);
+        }
         let mut spec = hold.spec;
         spec.program = ["bash", "-c", &self.script(id)?].map(str::to_owned).to_vec();
         spec.env = variables::of_command(&self.env, hold.variables, &hold.removed, &self.path);
@@ -284,12 +291,6 @@ impl Shells {
             // Then it is done when it is needed, and that reports what is wrong.
             state.ready = Ready::start(&self.folder, layers, network).ok();
         }
-    }
-
-    /// Notes what sensitive files are before a command, unless something of an earlier one still
-    /// runs: then what they were before that counts.
-    pub(crate) fn watch_files(&self, kept: Kept, guard: &Guard) {
-        self.state().baseline.get_or_insert_with(|| (kept, guard.clone()));
     }
 
     /// Accepts what a tool that was permitted to has changed.

@@ -44,9 +44,9 @@ use crate::freshness::Freshness;
 use crate::guard::Guard;
 use crate::images::{self, Images};
 use crate::model::Usage;
+use crate::permission_file::PermissionFile;
 use crate::permit::{self, Mode};
 use crate::scratch;
-use crate::permission_file::PermissionFile;
 use crate::secret::Secrets;
 use crate::shell::Shells;
 
@@ -178,8 +178,11 @@ pub fn run(call: &Call, site: &Site) -> Answer {
     let done = tool.and_then(|tool| {
         checked(call, tool.spec())?;
         let done = images::around(call, site, || tool.run(call, site));
-        // Commands that still run have no part in this.
-        site.shells.admit(&tool.access(call, site).writes);
+        // Commands that still run have no part in this; what a command writes is not admitted.
+        let access = tool.access(call, site);
+        if access.runs.is_none() {
+            site.shells.admit(&access.writes);
+        }
         done
     });
     let mut answer = done.unwrap_or_else(Trouble::answer);

@@ -416,7 +416,9 @@ fn deny(agent: &mut Agent, call: &Call, judgement: &rules::Judgement, host: &mut
 fn held_by_session(destination: &str) -> Result<(), String> {
     match destination {
         "session" | "cliArg" => Ok(()),
-        other => Err(format!("`{other}` cannot be written here: the change holds for this session")),
+        other => {
+            Err(format!("`{other}` cannot be written here: the change holds for this session"))
+        }
     }
 }
 

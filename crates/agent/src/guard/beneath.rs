@@ -66,11 +66,7 @@ mod system {
     const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
     /// The folder of a path, and the name in it.
-    fn parent<'a>(
-        folder: &Path,
-        path: &'a Path,
-        way: Way,
-    ) -> io::Result<(OwnedFd, &'a OsStr)> {
+    fn parent<'a>(folder: &Path, path: &'a Path, way: Way) -> io::Result<(OwnedFd, &'a OsStr)> {
         let below = path.strip_prefix(folder).map_err(io::Error::other)?;
         let mut names: Vec<&OsStr> = below.iter().collect();
         let inner = path.strip_prefix(folder).ok().and_then(Path::file_name);

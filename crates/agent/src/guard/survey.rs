@@ -116,5 +116,7 @@ fn is_settled((_, seconds, nanoseconds): &Stamp) -> bool {
     let rest = u64::try_from(*nanoseconds).ok().map(Duration::from_nanos);
     let changed = whole.zip(rest).map(|(whole, rest)| whole + rest);
     let now = UNIX_EPOCH.elapsed().ok();
-    now.zip(changed).and_then(|(now, changed)| now.checked_sub(changed)).is_some_and(|age| age > YOUNG)
+    now.zip(changed)
+        .and_then(|(now, changed)| now.checked_sub(changed))
+        .is_some_and(|age| age > YOUNG)
 }

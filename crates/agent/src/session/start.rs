@@ -169,7 +169,8 @@ fn user_path(home: Option<&Path>, environment: &dyn Environment) -> UserPath {
     let shell = environment.variable("SHELL").or_else(users_shell);
     let (Some(shell), Some(home)) = (shell, home) else { return UserPath::default() };
     let names = ["USER", "LOGNAME", "LANG", "LC_ALL", "XDG_CONFIG_HOME", "ZDOTDIR"];
-    let variables = names.iter().filter_map(|name| Some(((*name).to_owned(), environment.variable(name)?)));
+    let variables =
+        names.iter().filter_map(|name| Some(((*name).to_owned(), environment.variable(name)?)));
     UserPath::ask(shell.into(), home.to_owned(), variables.collect())
 }
 

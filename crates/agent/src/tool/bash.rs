@@ -159,11 +159,9 @@ fn hold(id: &str, cwd: &Path, site: &Site) -> io::Result<Option<Hold>> {
     let files = shells.written(id);
     let spot = Spot { cwd, temp: &temp, blank: &blank, aside, files };
     let (spec, kept) = guard.spec(&folders, mode, spot);
-    if mode != Mode::Plan {
-        shells.watch_files(kept, guard);
-    }
+    let kept = (mode != Mode::Plan).then(|| (kept, guard.clone()));
     let (variables, removed) = guard.variables(&temp);
-    Ok(Some(Hold { spec, variables, removed, group: guard.group.clone() }))
+    Ok(Some(Hold { spec, variables, removed, group: guard.group.clone(), kept }))
 }
 
 /// Has the next command's processes started.

@@ -272,7 +272,8 @@ fn has_nobody() -> bool {
     command.arg("--version").current_dir("/").stdout(Stdio::null());
     let is_there = Who::Nobody.command(command).status().is_ok_and(|status| status.success());
     if !is_there {
-        let _ = writeln!(std::io::stderr(), "not run as an ordinary user: `setpriv` cannot start it");
+        let _ =
+            writeln!(std::io::stderr(), "not run as an ordinary user: `setpriv` cannot start it");
     }
     is_there
 }
@@ -426,17 +427,34 @@ fn nothing_is_fetched_from_this_machine_or_its_cloud() {
     thread::spawn(move || {
         for mut stream in tcp.incoming().flatten() {
             counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            let page = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{SECRET}", SECRET.len());
+            let page =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{SECRET}", SECRET.len());
             let _ = stream.write_all(page.as_bytes());
         }
     });
     // It is there.
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     let hosts = [
-        "127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1",
-        "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]", "169.254.169.254", "[::ffff:169.254.169.254]", "100.100.100.200",
-        "168.63.129.16", "10.0.0.1", "192.168.0.1", "user@127.0.0.1",
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST.",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+        "169.254.169.254",
+        "[::ffff:169.254.169.254]",
+        "100.100.100.200",
+        "168.63.129.16",
+        "10.0.0.1",
+        "192.168.0.1",
+        "user@127.0.0.1",
     ];
     let calls: Vec<Value> = hosts
         .iter()
@@ -475,7 +493,13 @@ fn tools_leave_files_outside_alone() {
         let cwd = lab.cwd();
         std::os::unix::fs::symlink("../outside", cwd.join("d")).unwrap();
         std::os::unix::fs::symlink("../outside/a.ipynb", cwd.join("link.ipynb")).unwrap();
-        let paths = ["../outside/a.ipynb", "src/../../outside/a.ipynb", "d/a.ipynb", "link.ipynb", "/proc/self/cwd/../outside/a.ipynb"];
+        let paths = [
+            "../outside/a.ipynb",
+            "src/../../outside/a.ipynb",
+            "d/a.ipynb",
+            "link.ipynb",
+            "/proc/self/cwd/../outside/a.ipynb",
+        ];
         let mut calls: Vec<Value> = Vec::new();
         for path in paths {
             let path = if path.starts_with('/') { path.to_owned() } else { lab.path(path) };

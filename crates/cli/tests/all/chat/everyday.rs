@@ -18,19 +18,33 @@ fn project(lab: &Lab) {
         ("a.c", "int a(void) { return 1; }\n"),
         ("b.c", "int b(void) { return 2; }\n"),
         ("hello.c", "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n"),
-        ("rust/Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        (
+            "rust/Cargo.toml",
+            "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+        ),
         ("rust/src/lib.rs", "#[test]\nfn adds() {\n    assert_eq!(1 + 1, 2);\n}\n"),
         ("js/a.test.js", "require('node:test')('adds', () => {});\n"),
-        ("package.json", r#"{"name":"small","version":"1.0.0","scripts":{"test":"node -e 0","build":"node -e 0"}}"#),
+        (
+            "package.json",
+            r#"{"name":"small","version":"1.0.0","scripts":{"test":"node -e 0","build":"node -e 0"}}"#,
+        ),
         ("lib.py", "def one():\n    return 1\n"),
-        ("test_lib.py", "import unittest, lib\nclass T(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(lib.one(), 1)\n"),
-        ("server.py", "import socket, threading\ns = socket.create_server(('127.0.0.1', 0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b'ok')).start()\nprint(socket.create_connection(s.getsockname()).recv(9))\n"),
+        (
+            "test_lib.py",
+            "import unittest, lib\nclass T(unittest.TestCase):\n    def test_one(self):\n        self.assertEqual(lib.one(), 1)\n",
+        ),
+        (
+            "server.py",
+            "import socket, threading\ns = socket.create_server(('127.0.0.1', 0))\nthreading.Thread(target=lambda: s.accept()[0].sendall(b'ok')).start()\nprint(socket.create_connection(s.getsockname()).recv(9))\n",
+        ),
         ("run.sh", "#!/bin/sh\necho ran\n"),
     ];
     for (name, content) in files {
         lab.env.put(&format!("demo/{name}"), content);
     }
-    for args in [&["init", "-q"][..], &["config", "user.name", "a"], &["config", "user.email", "a@b"]] {
+    for args in
+        [&["init", "-q"][..], &["config", "user.name", "a"], &["config", "user.email", "a@b"]]
+    {
         let mut git = Command::new("git");
         git.args(args).current_dir(lab.cwd()).env("HOME", "/nonexistent").stdout(Stdio::null());
         assert!(git.status().unwrap().success());
