@@ -5,11 +5,8 @@
 //! program; only `ratatui` writes cells, and callers give it printable text; without a terminal
 //! that can show it, nothing is written.
 
-mod clipboard;
+pub(crate) mod clipboard;
 mod edit;
-mod input;
-#[cfg(unix)]
-mod keys;
 
 use std::io::{self, BufWriter, IsTerminal, Stderr, Write};
 use std::sync::Once;
@@ -27,9 +24,9 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use terminal_size::terminal_size_of;
 
 pub(crate) use clipboard::Multiplexer;
+use console::input::Inputs;
+pub(crate) use console::input::{Input, Waker};
 pub(crate) use edit::Edit;
-use input::Inputs;
-pub(crate) use input::{Input, Waker};
 
 /// Whether there is a terminal that keys come from and that shows a screen. `name` is what `TERM`
 /// says.
@@ -85,7 +82,7 @@ impl Screen {
 
     /// Waits until something happens. What comes with a `Waker` is only that it came.
     pub(crate) fn wait(&mut self) -> io::Result<Vec<Input>> {
-        let inputs = self.inputs.wait()?;
+        let inputs = self.inputs.wait(None)?;
         if inputs.contains(&Input::Continued) {
             self.enter()?;
         }

@@ -19,6 +19,7 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("sandbox", "sandbox", &[]),
     ("snapshot", "snapshot", &["files"]),
     ("agent", "agent", &["files", "rules", "sandbox", "snapshot", "transcript", "workshop"]),
+    ("console", "console", &["files", "transcript"]),
     ("export", "export", &["files", "transcript"]),
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
@@ -28,6 +29,7 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
         "quipu",
         &[
             "agent",
+            "console",
             "export",
             "files",
             "index",

@@ -11,7 +11,7 @@ pub(crate) enum Multiplexer {
 }
 
 /// What makes a terminal put a text into its clipboard.
-pub(super) fn sequence(text: &str, within: Multiplexer) -> String {
+pub(crate) fn sequence(text: &str, within: Multiplexer) -> String {
     let plain = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
     match within {
         Multiplexer::None => plain,

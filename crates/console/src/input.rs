@@ -1,4 +1,4 @@
-//! What a program with a screen waits for: keys, other threads, signals.
+//! What a program in a terminal waits for: keys, other threads, signals.
 //!
 //! Invariants: nothing is read from the terminal except while somebody waits here, so another
 //! program can have it afterwards; signals do what they usually do when there is no screen any
@@ -10,7 +10,7 @@ use ratatui::crossterm::event::KeyEvent;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Input {
+pub enum Input {
     Key(KeyEvent),
     Paste(String),
     /// Another thread has something, or the size has changed.
@@ -22,7 +22,7 @@ pub(crate) enum Input {
 }
 
 #[cfg(unix)]
-pub(crate) use unix::{Inputs, Waker};
+pub use unix::{Inputs, Waker};
 
 #[cfg(unix)]
 mod unix {
@@ -30,6 +30,7 @@ mod unix {
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, OnceLock};
+    use std::time::{Duration, Instant};
 
     use ratatui::crossterm::event::Event;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,18 +39,20 @@ mod unix {
     use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
     use signal_hook::low_level::{pipe, unregister};
 
-    use super::super::keys::{Meaning, is_paste, meaning, meaning_at_end, shorten};
     use super::{Input, io};
+    use crate::keys::{Meaning, is_paste, is_report, meaning, meaning_at_end, shorten};
 
     /// How long the rest of a sequence may take. The key Esc is only known after it.
     const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 40_000_000 };
 
     /// How many such times the rest of a paste may take: after that, its end is lost.
     const PASTE_PAUSES: usize = 250;
+    /// How many the rest of a report may take.
+    const REPORT_PAUSES: usize = 25;
 
     /// Where inputs come from.
     #[derive(Debug)]
-    pub(crate) struct Inputs {
+    pub struct Inputs {
         /// Bytes that are not a whole key yet.
         held: Vec<u8>,
         /// How long the rest of them has not come.
@@ -64,17 +67,17 @@ mod unix {
 
     /// Ends a wait.
     #[derive(Clone, Debug)]
-    pub(crate) struct Waker(Arc<UnixStream>);
+    pub struct Waker(Arc<UnixStream>);
 
     impl Waker {
-        pub(crate) fn wake(&self) {
+        pub fn wake(&self) {
             // If it is full, the other side wakes up anyway.
             let _ = (&*self.0).write(&[0]);
         }
     }
 
     impl Inputs {
-        pub(crate) fn new() -> io::Result<Inputs> {
+        pub fn new() -> io::Result<Inputs> {
             let (wakes, send) = UnixStream::pair()?;
             wakes.set_nonblocking(true)?;
             send.set_nonblocking(true)?;
@@ -103,19 +106,21 @@ mod unix {
             Ok(inputs)
         }
 
-        pub(crate) fn waker(&self) -> Waker {
+        pub fn waker(&self) -> Waker {
             self.waker.clone()
         }
 
-        /// Waits until there is something.
-        pub(crate) fn wait(&mut self) -> io::Result<Vec<Input>> {
+        /// Waits until there is something, or for that long.
+        pub fn wait(&mut self, most: Option<Duration>) -> io::Result<Vec<Input>> {
             let mut inputs = Vec::new();
+            let most = most.map(|most| Instant::now() + most);
             while inputs.is_empty() {
-                let pause = (!self.held.is_empty()).then_some(&PAUSE);
+                let rest = most.map(|end| timespec(end.saturating_duration_since(Instant::now())));
+                let pause = if self.held.is_empty() { rest } else { Some(PAUSE) };
                 let stdin = io::stdin();
                 let mut both =
                     [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.wakes, PollFlags::IN)];
-                let count = match poll(&mut both, pause) {
+                let count = match poll(&mut both, pause.as_ref()) {
                     Err(Errno::INTR) => continue,
                     count => count?,
                 };
@@ -126,7 +131,7 @@ mod unix {
                     inputs.push(Input::Woken);
                 }
                 if keys.contains(PollFlags::IN) {
-                    let mut buffer = [0; 4096];
+                    let mut buffer = [0; 1 << 16];
                     match rustix::io::read(&stdin, &mut buffer) {
                         Ok(0) | Err(Errno::IO) => inputs.push(gone()),
                         Ok(count) => {
@@ -139,8 +144,16 @@ mod unix {
                 } else if !keys.is_empty() {
                     inputs.push(gone());
                 }
+                if count == 0 && self.held.is_empty() {
+                    break;
+                }
                 self.pauses = if count == 0 { self.pauses + 1 } else { 0 };
-                let is_end = count == 0 && (!is_paste(&self.held) || self.pauses > PASTE_PAUSES);
+                let patience = match &self.held {
+                    held if is_paste(held) => PASTE_PAUSES,
+                    held if is_report(held) => REPORT_PAUSES,
+                    _ => 0,
+                };
+                let is_end = count == 0 && self.pauses > patience;
                 self.take_keys(is_end, &mut inputs);
                 if self.is_continued.swap(false, Ordering::SeqCst) {
                     inputs.push(Input::Continued);
@@ -192,6 +205,13 @@ mod unix {
         Ok(USUAL.get_or_init(Arc::default))
     }
 
+    fn timespec(time: Duration) -> Timespec {
+        Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(time.subsec_nanos()),
+        }
+    }
+
     /// The terminal is gone, as after the signal that says so.
     fn gone() -> Input {
         Input::Ended(u8::try_from(SIGHUP).unwrap_or_default())
@@ -210,7 +230,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-pub(crate) use other::{Inputs, Waker};
+pub use other::{Inputs, Waker};
 
 #[cfg(not(unix))]
 mod other {
@@ -227,30 +247,34 @@ mod other {
 
     /// Where inputs come from.
     #[derive(Debug)]
-    pub(crate) struct Inputs(Waker);
+    pub struct Inputs(Waker);
 
     /// Ends a wait.
     #[derive(Clone, Debug, Default)]
-    pub(crate) struct Waker(Arc<AtomicBool>);
+    pub struct Waker(Arc<AtomicBool>);
 
     impl Waker {
-        pub(crate) fn wake(&self) {
+        pub fn wake(&self) {
             self.0.store(true, Ordering::SeqCst);
         }
     }
 
     impl Inputs {
-        pub(crate) fn new() -> io::Result<Inputs> {
+        pub fn new() -> io::Result<Inputs> {
             Ok(Inputs(Waker::default()))
         }
 
-        pub(crate) fn waker(&self) -> Waker {
+        pub fn waker(&self) -> Waker {
             self.0.clone()
         }
 
-        /// Waits until there is something.
-        pub(crate) fn wait(&mut self) -> io::Result<Vec<Input>> {
+        /// Waits until there is something, or for that long.
+        pub fn wait(&mut self, most: Option<Duration>) -> io::Result<Vec<Input>> {
+            let most = most.map(|most| std::time::Instant::now() + most);
             loop {
+                if most.is_some_and(|end| std::time::Instant::now() > end) {
+                    return Ok(Vec::new());
+                }
                 if self.0.0.swap(false, Ordering::SeqCst) {
                     return Ok(vec![Input::Woken]);
                 }

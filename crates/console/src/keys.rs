@@ -10,13 +10,13 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 const PASTE: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// How many bytes of a paste are kept.
-const LONGEST_PASTE: usize = 1 << 16;
+const LONGEST_PASTE: usize = 1 << 20;
 /// How many bytes another sequence can have.
 const LONGEST: usize = 256;
 
 /// What the first bytes mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     /// This, and how many bytes it takes.
     Event(Event, usize),
     /// Nothing here.
@@ -26,7 +26,7 @@ pub(super) enum Meaning {
 }
 
 /// The meaning of the first bytes that are not decided yet; there is at least one.
-pub(super) fn meaning(bytes: &[u8]) -> Meaning {
+pub(crate) fn meaning(bytes: &[u8]) -> Meaning {
     match *bytes {
         [] | [0x1b] | [0x1b, b'O'] => Meaning::More,
         [0x1b, b'[', ref rest @ ..] => control_sequence(rest),
@@ -48,7 +48,7 @@ pub(super) fn meaning(bytes: &[u8]) -> Meaning {
 }
 
 /// What incomplete bytes mean if no more come: the key Esc, a paste without an end, or nothing.
-pub(super) fn meaning_at_end(bytes: &[u8]) -> Meaning {
+pub(crate) fn meaning_at_end(bytes: &[u8]) -> Meaning {
     if let Some(pasted) = bytes.strip_prefix(PASTE) {
         return Meaning::Event(pasted_text(pasted), bytes.len());
     }
@@ -60,7 +60,7 @@ pub(super) fn meaning_at_end(bytes: &[u8]) -> Meaning {
 
 /// Whether this is the start of a paste. Its rest may take longer than that of a key, and must not
 /// be taken for keys.
-pub(super) fn is_paste(bytes: &[u8]) -> bool {
+pub(crate) fn is_paste(bytes: &[u8]) -> bool {
     bytes.starts_with(PASTE)
 }
 
@@ -120,6 +120,7 @@ fn control_sequence(rest: &[u8]) -> Meaning {
         std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok())
     });
     let (first, second) = (numbers.next().flatten(), numbers.next().flatten());
+    let third = numbers.next().flatten();
     let modifiers = modifiers(second.unwrap_or(1));
     let code = match (end, first) {
         (b'~', Some(1 | 7)) => Some(KeyCode::Home),
@@ -128,15 +129,24 @@ fn control_sequence(rest: &[u8]) -> Meaning {
         (b'~', Some(4 | 8)) => Some(KeyCode::End),
         (b'~', Some(5)) => Some(KeyCode::PageUp),
         (b'~', Some(6)) => Some(KeyCode::PageDown),
-        (b'u', Some(27)) => Some(KeyCode::Esc),
-        (b'u', Some(13)) => Some(KeyCode::Enter),
-        (b'u', Some(9)) => Some(KeyCode::Tab),
-        (b'u', Some(127)) => Some(KeyCode::Backspace),
-        (b'u', Some(code)) => char::from_u32(code).map(KeyCode::Char),
+        // How xterm reports keys with modifiers: the modifiers, then the character.
+        (b'~', Some(27)) => third.and_then(coded),
+        (b'u', Some(code)) if !rest.starts_with(b"?") => coded(code),
         (b'Z', _) => Some(KeyCode::BackTab),
         (end, _) => letter(end),
     };
     key(code.map(|code| (code, modifiers)), used)
+}
+
+/// The key of a character code.
+fn coded(code: u32) -> Option<KeyCode> {
+    Some(match code {
+        27 => KeyCode::Esc,
+        13 => KeyCode::Enter,
+        9 => KeyCode::Tab,
+        127 => KeyCode::Backspace,
+        code => KeyCode::Char(char::from_u32(code)?),
+    })
 }
 
 fn letter(code: u8) -> Option<KeyCode> {
@@ -176,8 +186,14 @@ fn paste(rest: &[u8]) -> Meaning {
     }
 }
 
+/// Whether this is the start of what a terminal reports by itself. Its rest may come late, and must
+/// not be taken for keys.
+pub(crate) fn is_report(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x1b, b']' | b'P' | b'_' | b'^', ..] | [0x1b, b'[', b'?' | b'>', ..])
+}
+
 /// Drops what is too much of a paste, until its end comes. None of it is ever taken for keys.
-pub(super) fn shorten(held: &mut Vec<u8>) {
+pub(crate) fn shorten(held: &mut Vec<u8>) {
     let most = PASTE.len() + LONGEST_PASTE;
     // The end may have begun.
     let tail = held.len().saturating_sub(PASTE_END.len());

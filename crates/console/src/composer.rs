@@ -1,0 +1,295 @@
+//! The composer: what the user types, on several lines.
+//!
+//! Invariants: the caret is between two characters as people see them; every change can be undone;
+//! a pasted newline never sends; long pastes and images stand in the text as short marks, and are
+//! put in their place when it is sent.
+
+mod keys;
+mod paste;
+mod vi;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+pub use keys::Reaction;
+pub use paste::{Content, Image, Pasted, Prompt};
+pub use vi::ViMode;
+
+use crate::text::{self, Line, Span, columns, look};
+
+/// How many bytes can be typed or pasted in all.
+const LONGEST: usize = 4 << 20;
+/// How many states can be undone.
+const UNDOS: usize = 200;
+
+/// Which keys move and change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keymap {
+    /// As in most shells.
+    #[default]
+    Emacs,
+    /// As in vi.
+    Vi,
+}
+
+/// What is being written.
+#[derive(Clone, Debug, Default)]
+pub struct Composer {
+    text: String,
+    at: usize,
+    undo: Vec<(String, usize)>,
+    redo: Vec<(String, usize)>,
+    /// Whether the last change was a typed character: a word is undone at once.
+    is_typing: bool,
+    /// What was removed last.
+    killed: String,
+    pasted: Vec<Pasted>,
+    vi: Option<vi::Vi>,
+}
+
+impl Composer {
+    /// An empty composer.
+    pub fn new(keymap: Keymap) -> Composer {
+        let vi = (keymap == Keymap::Vi).then(vi::Vi::default);
+        Composer { vi, ..Composer::default() }
+    }
+
+    /// Uses other keys from now on.
+    pub fn set_keymap(&mut self, keymap: Keymap) {
+        self.vi = (keymap == Keymap::Vi).then(vi::Vi::default);
+    }
+
+    /// The mode of vi, if its keys are used.
+    pub fn vi_mode(&self) -> Option<ViMode> {
+        self.vi.as_ref().map(|vi| vi.mode)
+    }
+
+    /// What is written, with marks for what was pasted.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the caret is: a place in the text.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether nothing is written.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Replaces everything. That can be undone.
+    pub fn set(&mut self, text: &str) {
+        self.keep();
+        self.text = bounded(text, LONGEST).to_owned();
+        self.at = self.text.len();
+    }
+
+    /// Empties it, and forgets what was pasted.
+    pub fn clear(&mut self) {
+        self.set("");
+        if let Some(vi) = &mut self.vi {
+            *vi = vi::Vi::default();
+        }
+    }
+
+    /// Writes a text at the caret.
+    pub fn insert(&mut self, text: &str) {
+        let is_letter = text.chars().all(char::is_alphanumeric) && text.len() < 8;
+        if !(self.is_typing && is_letter) {
+            self.keep();
+        }
+        self.is_typing = is_letter;
+        let room = LONGEST.saturating_sub(self.text.len());
+        let text = bounded(text, room);
+        self.text.insert_str(self.at, text);
+        self.at += text.len();
+    }
+
+    /// Replaces a part of the text, as a completion does.
+    pub fn replace(&mut self, range: std::ops::Range<usize>, by: &str) {
+        self.keep();
+        self.text.replace_range(range.clone(), by);
+        self.at = range.start + by.len();
+    }
+
+    /// Remembers the state for undo.
+    fn keep(&mut self) {
+        self.is_typing = false;
+        self.redo.clear();
+        if self.undo.last().is_some_and(|(text, _)| *text == self.text) {
+            return;
+        }
+        if self.undo.len() >= UNDOS {
+            self.undo.remove(0);
+        }
+        self.undo.push((self.text.clone(), self.at));
+    }
+
+    /// Goes back to before the last change.
+    pub fn undo(&mut self) {
+        let now = (self.text.clone(), self.at);
+        while let Some(state) = self.undo.pop() {
+            if state.0 != now.0 {
+                self.redo.push(now);
+                (self.text, self.at) = state;
+                break;
+            }
+        }
+        self.is_typing = false;
+    }
+
+    /// Takes an undo back.
+    pub fn redo(&mut self) {
+        if let Some(state) = self.redo.pop() {
+            self.undo.push((self.text.clone(), self.at));
+            (self.text, self.at) = state;
+        }
+    }
+
+    /// The place of the character before a place; a mark is one character.
+    fn before(&self, at: usize) -> usize {
+        if let Some(mark) = self.mark_ending(at) {
+            return mark;
+        }
+        self.text[..at].grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
+    }
+
+    fn after(&self, at: usize) -> usize {
+        if let Some(end) = self.mark_starting(at) {
+            return end;
+        }
+        at + self.text[at..].graphemes(true).next().map_or(0, str::len)
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |found| found + 1)
+    }
+
+    fn line_end(&self, at: usize) -> usize {
+        self.text[at..].find('\n').map_or(self.text.len(), |found| at + found)
+    }
+
+    fn word_left(&self, at: usize) -> usize {
+        let text = self.text[..at].trim_end_matches(|c: char| !c.is_alphanumeric());
+        text.rfind(|c: char| !c.is_alphanumeric())
+            .map_or(0, |found| found + text[found..].chars().next().map_or(1, char::len_utf8))
+    }
+
+    fn word_right(&self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        let start = rest.find(char::is_alphanumeric).unwrap_or(rest.len());
+        let end = rest[start..].find(|c: char| !c.is_alphanumeric());
+        at + end.map_or(rest.len(), |end| start + end)
+    }
+
+    /// The place one line up or down in about the same column; None if there is no such line.
+    fn vertical(&self, is_up: bool) -> Option<usize> {
+        let start = self.line_start(self.at);
+        let column = columns(&self.text[start..self.at]);
+        let (from, to) = if is_up {
+            let end = start.checked_sub(1)?;
+            (self.line_start(end), end)
+        } else {
+            let end = self.line_end(self.at);
+            if end == self.text.len() {
+                return None;
+            }
+            (end + 1, self.line_end(end + 1))
+        };
+        let mut used = 0;
+        for (at, cluster) in self.text[from..to].grapheme_indices(true) {
+            if used >= column {
+                return Some(from + at);
+            }
+            used += columns(cluster);
+        }
+        Some(to)
+    }
+
+    /// Removes a part, and keeps it to be put back.
+    fn kill(&mut self, from: usize, to: usize) {
+        if from < to {
+            self.keep();
+            self.killed = self.text[from..to].to_owned();
+            self.text.replace_range(from..to, "");
+            self.at = from;
+        }
+    }
+
+    /// The rows, and the place of the caret in them, for a window that wide. `lead` is written
+    /// before the first row, and as many spaces before the others.
+    pub fn rows(&self, lead: &Span<'static>, width: usize) -> (Vec<Line<'static>>, (usize, usize)) {
+        let indent = columns(&lead.content);
+        let room = width.saturating_sub(indent + 1).max(4);
+        let mut rows: Vec<Line<'static>> = Vec::new();
+        let mut caret = (0, indent);
+        let mut start = 0;
+        for source in self.text.split('\n') {
+            let end = start + source.len();
+            let mut row = String::new();
+            let mut used = 0;
+            let mut at = start;
+            let mut first = rows.len();
+            for cluster in source.graphemes(true) {
+                let shown = text::safe(cluster);
+                let wide = columns(&shown);
+                if used + wide > room {
+                    rows.push(Line::from(std::mem::take(&mut row)));
+                    used = 0;
+                }
+                if at <= self.at && self.at < at + cluster.len() {
+                    caret = (rows.len(), indent + used);
+                    first = usize::MAX;
+                }
+                used += wide;
+                row.push_str(&shown);
+                at += cluster.len();
+            }
+            if self.at == end && first != usize::MAX {
+                caret = (rows.len(), indent + used);
+            }
+            rows.push(Line::from(row));
+            start = end + 1;
+        }
+        for (number, row) in rows.iter_mut().enumerate() {
+            let before = if number == 0 { lead.clone() } else { Span::raw(" ".repeat(indent)) };
+            row.spans.insert(0, before);
+        }
+        (rows, caret)
+    }
+}
+
+/// Draws the caret as a cell of its own, where the terminal's cursor is elsewhere.
+pub fn with_caret(row: &Line<'static>, column: usize) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut used = 0;
+    let mut is_drawn = false;
+    for span in &row.spans {
+        for cluster in span.content.graphemes(true) {
+            let wide = columns(cluster);
+            let is_here = !is_drawn && used + wide > column;
+            is_drawn |= is_here;
+            let style = if is_here { span.style.patch(look::CARET) } else { span.style };
+            spans.push(Span::styled(cluster.to_owned(), style));
+            used += wide;
+        }
+    }
+    if !is_drawn {
+        spans.push(Span::styled(" ", look::CARET));
+    }
+    Line::from(spans)
+}
+
+/// The start of a text, in at most that many bytes.
+fn bounded(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+#[path = "composer_tests.rs"]
+mod tests;

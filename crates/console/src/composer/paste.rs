@@ -1,0 +1,146 @@
+//! What is pasted: short texts as they are, long ones and images as marks.
+//!
+//! Invariant: a mark in the text that was typed, not pasted, is just text.
+
+use super::Composer;
+
+/// A paste of more lines than this is shown as a mark.
+const LINES: usize = 3;
+/// And one of more characters.
+const CHARACTERS: usize = 800;
+
+/// Something that was pasted, and its mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pasted {
+    /// Its number in this session.
+    pub number: usize,
+    /// What stands in the text.
+    pub mark: String,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What was pasted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// An image.
+    Image(Image),
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Its media type.
+    pub media: String,
+    /// The bytes, in base64.
+    pub data: String,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// As it was typed, with marks.
+    pub display: String,
+    /// With the texts in the places of their marks.
+    pub text: String,
+    /// What was pasted and is still in the text.
+    pub pasted: Vec<Pasted>,
+}
+
+impl Prompt {
+    /// A prompt without anything pasted.
+    pub fn typed(text: &str) -> Prompt {
+        Prompt { display: text.to_owned(), text: text.to_owned(), pasted: Vec::new() }
+    }
+
+    /// The images of it, in order.
+    pub fn images(&self) -> impl Iterator<Item = &Image> {
+        self.pasted.iter().filter_map(|one| match &one.content {
+            Content::Image(image) => Some(image),
+            Content::Text(_) => None,
+        })
+    }
+}
+
+impl Composer {
+    /// Takes a pasted text. Long ones become a mark.
+    pub fn paste(&mut self, pasted: &str) {
+        let pasted = pasted.replace("\r\n", "\n").replace('\r', "\n");
+        let lines = pasted.matches('\n').count();
+        if lines < LINES && pasted.chars().count() <= CHARACTERS {
+            self.keep();
+            self.insert(&pasted);
+            self.is_typing = false;
+            return;
+        }
+        let number = self.next_number();
+        let mark = match lines {
+            0 => format!("[Pasted text #{number}]"),
+            lines => format!("[Pasted text #{number} +{lines} lines]"),
+        };
+        self.add(Pasted { number, mark, content: Content::Text(pasted) });
+    }
+
+    /// Takes an image.
+    pub fn paste_image(&mut self, image: Image) {
+        let number = self.next_number();
+        let mark = format!("[Image #{number}]");
+        self.add(Pasted { number, mark, content: Content::Image(image) });
+    }
+
+    fn next_number(&self) -> usize {
+        self.pasted.last().map_or(1, |last| last.number + 1)
+    }
+
+    fn add(&mut self, one: Pasted) {
+        self.keep();
+        let mark = one.mark.clone();
+        self.pasted.push(one);
+        self.insert(&mark);
+        self.is_typing = false;
+    }
+
+    /// What would be sent.
+    pub fn prompt(&self) -> Prompt {
+        let mut text = self.text.clone();
+        let pasted: Vec<Pasted> =
+            self.pasted.iter().filter(|one| text.contains(&one.mark)).cloned().collect();
+        for one in &pasted {
+            if let Content::Text(content) = &one.content {
+                text = text.replacen(&one.mark, content, 1);
+            }
+        }
+        Prompt { display: self.text.clone(), text, pasted }
+    }
+
+    /// Takes a prompt back for editing.
+    pub fn take_back(&mut self, prompt: Prompt) {
+        for one in prompt.pasted {
+            if !self.pasted.contains(&one) {
+                self.pasted.push(one);
+            }
+        }
+        self.pasted.sort_by_key(|one| one.number);
+        let text = match self.text.is_empty() {
+            true => prompt.display,
+            false => format!("{}\n{}", prompt.display, self.text),
+        };
+        self.set(&text);
+    }
+
+    /// The start of a mark that ends here.
+    pub(super) fn mark_ending(&self, at: usize) -> Option<usize> {
+        let before = &self.text[..at];
+        let mark = self.pasted.iter().find(|one| before.ends_with(&one.mark))?;
+        Some(at - mark.mark.len())
+    }
+
+    /// The end of a mark that starts here.
+    pub(super) fn mark_starting(&self, at: usize) -> Option<usize> {
+        let rest = &self.text[at..];
+        let mark = self.pasted.iter().find(|one| rest.starts_with(&one.mark))?;
+        Some(at + mark.mark.len())
+    }
+}

@@ -1,0 +1,457 @@
+//! A question whether a call may run: what will happen, and what can be answered.
+//!
+//! What will happen is printed above, whole, where it can be scrolled; the choices are in the live
+//! area. Invariants: nothing of a call is cut, and every character that could deceive is an escape;
+//! a key that was pressed before the question was on the screen for [`PATIENCE`] answers nothing;
+//! *yes* is not preselected where the sandbox does not hold.
+
+use std::time::Duration;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::Value;
+
+use crate::composer::{Composer, Keymap, with_caret};
+use crate::diff;
+use crate::markdown::Markdown;
+use crate::text::{Line, Span, Style, exact, look};
+
+/// How long a question must have been on the screen before a key answers it.
+pub const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Somebody wants to know whether a call may run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// The id of the request.
+    pub request: String,
+    /// The name of the tool.
+    pub tool: String,
+    /// The input of the call.
+    pub input: Value,
+    /// Why it is asked.
+    pub why: String,
+    /// The rule that would allow it from now on.
+    pub rule: Option<String>,
+    /// The file that such a rule goes to.
+    pub rule_file: String,
+    /// Whether it is about running outside the sandbox.
+    pub is_outside: bool,
+    /// The parts of a command and what was decided about each: text, decision, reason.
+    pub parts: Vec<(String, String, String)>,
+    /// What the sandbox will allow, in words; empty if there is none.
+    pub sandbox: String,
+    /// The content of the file that would be changed.
+    pub before: Option<String>,
+    /// The agent that asks, if it is not the main one.
+    pub agent: Option<String>,
+}
+
+/// What was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, this time.
+    Yes,
+    /// Yes, and by this rule from now on.
+    Always(String),
+    /// Yes, and changes of files need no question in this session.
+    AcceptEdits,
+    /// Yes to a plan, and calls are asked about as before.
+    Manual,
+    /// No, because of this.
+    Because(String),
+    /// No, and the turn ends.
+    No,
+    /// The answers to the questions of a call: question and choice.
+    Chosen(Vec<(String, String)>),
+}
+
+/// What a choice does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choice {
+    Give(Answer),
+    EditRule,
+    SayWhy,
+    /// An option of the model's question.
+    Option(String),
+    /// A text of the user's.
+    Other,
+}
+
+/// A question on the screen.
+#[derive(Clone, Debug)]
+pub struct Dialog {
+    /// The question.
+    pub question: Question,
+    choices: Vec<(Choice, String)>,
+    selected: usize,
+    /// What is being typed: a rule or a reason.
+    field: Option<Composer>,
+    /// When it was first drawn.
+    shown: Option<Duration>,
+    /// Of several questions of the model: the number of this one, and the answers so far.
+    step: usize,
+    chosen: Vec<(String, String)>,
+    /// The options that are ticked.
+    ticked: Vec<usize>,
+}
+
+/// What a key did to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing yet.
+    Waits,
+    /// It came too early, and belongs to the composer.
+    Early,
+    /// It is answered.
+    Answered(Answer),
+}
+
+impl Dialog {
+    /// A question that is not on the screen yet.
+    pub fn new(question: Question) -> Dialog {
+        let mut dialog = Dialog {
+            question,
+            choices: Vec::new(),
+            selected: 0,
+            field: None,
+            shown: None,
+            step: 0,
+            chosen: Vec::new(),
+            ticked: Vec::new(),
+        };
+        dialog.choose();
+        dialog
+    }
+
+    fn choose(&mut self) {
+        let question = &self.question;
+        let mut choices: Vec<(Choice, String)> = Vec::new();
+        let mut add = |choice: Choice, text: &str| choices.push((choice, text.to_owned()));
+        let no_because = "No, because …";
+        self.selected = 0;
+        if question.is_outside {
+            add(Choice::Give(Answer::No), "No, keep the result");
+            add(Choice::Give(Answer::Yes), "Yes, once, outside the sandbox");
+        } else if let Some(asked) = self.asked() {
+            for option in asked["options"].as_array().into_iter().flatten() {
+                let label = option["label"].as_str().unwrap_or_default();
+                let about = option["description"].as_str().unwrap_or_default();
+                let text = if about.is_empty() {
+                    exact(label)
+                } else {
+                    format!("{} – {}", exact(label), exact(about))
+                };
+                add(Choice::Option(label.to_owned()), &text);
+            }
+            add(Choice::Other, "Something else …");
+        } else if question.tool == "ExitPlanMode" {
+            add(Choice::Give(Answer::AcceptEdits), "Yes, and changes of files need no question");
+            add(Choice::Give(Answer::Manual), "Yes, and ask about each change");
+            add(Choice::SayWhy, "No, change the plan: …");
+        } else {
+            add(Choice::Give(Answer::Yes), "Yes");
+            if matches!(question.tool.as_str(), "Edit" | "Write" | "NotebookEdit" | "MultiEdit") {
+                let text = "Yes, and changes of files need no question in this session";
+                add(Choice::Give(Answer::AcceptEdits), text);
+            }
+            if let Some(rule) = &question.rule {
+                let text = format!("Yes, always: {} → {}", exact(rule), exact(&question.rule_file));
+                add(Choice::EditRule, &text);
+            }
+            add(Choice::SayWhy, no_because);
+            add(Choice::Give(Answer::No), "No, and stop");
+            if question.sandbox.is_empty() && question.tool == "Bash" {
+                // Without a sandbox a command can do anything.
+                self.selected = choices.len() - 2;
+            }
+        }
+        self.choices = choices;
+        self.ticked.clear();
+    }
+
+    /// The question of the model that is asked now.
+    fn asked(&self) -> Option<&Value> {
+        let is_asking = self.question.tool == "AskUserQuestion";
+        self.question.input["questions"].get(self.step).filter(|_| is_asking)
+    }
+
+    /// What will happen, whole, to be printed.
+    pub fn lines(&self, width: usize) -> Vec<Line<'static>> {
+        let question = &self.question;
+        let input = &question.input;
+        let text = |name: &str| input[name].as_str().unwrap_or_default();
+        let bold = |text: String| Line::from(Span::styled(text, look::BOLD));
+        let mut lines = vec![Line::default()];
+        let from = question
+            .agent
+            .as_ref()
+            .map_or(String::new(), |agent| format!(" (agent {})", exact(agent)));
+        match question.tool.as_str() {
+            "Bash" => {
+                let wish = if question.is_outside {
+                    "Run again outside the sandbox?"
+                } else {
+                    "Run this command?"
+                };
+                lines.push(bold(format!("{wish}{from}")));
+                lines.extend(text("command").lines().map(|line| Line::from(exact(line))));
+                for (part, decision, why) in
+                    question.parts.iter().filter(|_| question.parts.len() > 1)
+                {
+                    let style = if decision == "allow" { look::GOOD } else { look::WARN };
+                    lines.push(Line::from(vec![
+                        Span::styled(format!("  {decision}: "), style),
+                        Span::raw(exact(part)),
+                        Span::styled(format!("  ({})", exact(why)), look::DIM),
+                    ]));
+                }
+            }
+            "Edit" | "MultiEdit" => {
+                lines.push(bold(format!("Change {}?{from}", exact(text("file_path")))));
+                let before = question.before.clone().unwrap_or_default();
+                let after = edited(&before, input).unwrap_or_else(|| text("new_string").to_owned());
+                let before = if edited(&before, input).is_some() {
+                    before
+                } else {
+                    text("old_string").to_owned()
+                };
+                lines.extend(diff::lines(&before, &after).0);
+            }
+            "Write" => {
+                let verb = if question.before.is_some() { "Overwrite" } else { "Create" };
+                lines.push(bold(format!("{verb} {}?{from}", exact(text("file_path")))));
+                let before = question.before.clone().unwrap_or_default();
+                lines.extend(diff::lines(&before, text("content")).0);
+            }
+            "ExitPlanMode" => {
+                lines.push(bold("Go on with this plan?".to_owned()));
+                let mut markdown = Markdown::default();
+                lines.extend(markdown.push(text("plan"), width));
+                lines.extend(markdown.end(width));
+            }
+            "AskUserQuestion" => {
+                for asked in input["questions"].as_array().into_iter().flatten() {
+                    lines.push(bold(exact(asked["question"].as_str().unwrap_or_default())));
+                }
+            }
+            tool => {
+                lines.push(bold(format!("Use {}?{from}", exact(tool))));
+                let shown = serde_json::to_string_pretty(input).unwrap_or_default();
+                lines.extend(shown.lines().map(|line| Line::from(exact(line))));
+            }
+        }
+        if !question.why.is_empty() && question.tool != "AskUserQuestion" {
+            lines.push(Line::from(Span::styled(
+                format!("Asked because: {}", exact(&question.why)),
+                look::DIM,
+            )));
+        }
+        if question.tool == "Bash" {
+            let text = match (question.is_outside, question.sandbox.as_str()) {
+                (true, _) => "Outside the sandbox it can do everything that you can.".to_owned(),
+                (false, "") => "There is no sandbox: it can do everything that you can.".to_owned(),
+                (false, sandbox) => format!("Sandbox: {}", exact(sandbox)),
+            };
+            lines.push(Line::from(Span::styled(
+                text,
+                if question.sandbox.is_empty() { look::WARN } else { look::DIM },
+            )));
+        }
+        lines
+    }
+
+    /// The choices, in rows. `waiting` is how many more questions there are.
+    pub fn rows(&mut self, waiting: usize, now: Duration) -> Vec<Line<'static>> {
+        self.shown.get_or_insert(now);
+        let mut rows = Vec::new();
+        let more = if waiting > 0 { format!(" ({waiting} more waiting)") } else { String::new() };
+        let title = match self.asked() {
+            Some(asked) => exact(asked["question"].as_str().unwrap_or_default()),
+            None => format!("{}: may it?", exact(&self.question.tool)),
+        };
+        rows.push(Line::from(vec![
+            Span::styled(title, look::BOLD),
+            Span::styled(more, look::WARN),
+        ]));
+        for (number, (_, text)) in self.choices.iter().enumerate() {
+            let is_selected = number == self.selected;
+            let mark = if is_selected { "❯ " } else { "  " };
+            let tick = match self.is_multi() {
+                true if self.ticked.contains(&number) => "[x] ",
+                true => "[ ] ",
+                false => "",
+            };
+            let style = if is_selected { look::ACCENT } else { Style::new() };
+            rows.push(Line::from(Span::styled(
+                format!("{mark}{}. {tick}{text}", number + 1),
+                style,
+            )));
+        }
+        if let Some(field) = &self.field {
+            let (lines, caret) = field.rows(&Span::styled("  > ", look::ACCENT), 200);
+            for (number, line) in lines.iter().enumerate() {
+                rows.push(if number == caret.0 { with_caret(line, caret.1) } else { line.clone() });
+            }
+        }
+        let hint = match (&self.field, self.is_multi()) {
+            (Some(_), _) => "Enter: done · Esc: back",
+            (None, true) => "Space: tick · Enter: done · Esc: no",
+            (None, false) => "a number, or ↑ ↓ and Enter · Esc: no, and stop",
+        };
+        rows.push(Line::from(Span::styled(hint, look::DIM)));
+        rows
+    }
+
+    fn is_multi(&self) -> bool {
+        self.asked().is_some_and(|asked| asked["multiSelect"] == true)
+    }
+
+    /// Whether a key would answer now.
+    pub fn is_ready(&self, now: Duration) -> bool {
+        self.shown.is_some_and(|shown| now.saturating_sub(shown) >= PATIENCE)
+    }
+
+    /// Does what a key means.
+    pub fn key(&mut self, key: KeyEvent, now: Duration) -> Reply {
+        if !self.is_ready(now) {
+            return Reply::Early;
+        }
+        let is_ctrl_c =
+            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        if let Some(field) = &mut self.field {
+            match key.code {
+                KeyCode::Esc => self.field = None,
+                KeyCode::Enter if key.modifiers.is_empty() => return self.typed(),
+                _ if is_ctrl_c => self.field = None,
+                _ => {
+                    field.key(key);
+                }
+            }
+            return Reply::Waits;
+        }
+        match key.code {
+            KeyCode::Esc => return Reply::Answered(Answer::No),
+            _ if is_ctrl_c => return Reply::Answered(Answer::No),
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down | KeyCode::Tab => {
+                self.selected = (self.selected + 1).min(self.choices.len() - 1)
+            }
+            KeyCode::Char(' ') if self.is_multi() => self.tick(),
+            KeyCode::Enter if self.is_multi() => return self.multi(),
+            KeyCode::Enter => return self.take(),
+            KeyCode::Char(c) if c.is_ascii_digit() && key.modifiers.is_empty() => {
+                let number = c as usize - '0' as usize;
+                if (1..=self.choices.len()).contains(&number) {
+                    self.selected = number - 1;
+                    if self.is_multi() {
+                        self.tick();
+                    } else {
+                        return self.take();
+                    }
+                }
+            }
+            _ => {}
+        }
+        Reply::Waits
+    }
+
+    /// Takes a pasted text, into what is typed.
+    pub fn paste(&mut self, pasted: &str) {
+        if let Some(field) = &mut self.field {
+            field.insert(&pasted.replace(['\r', '\n'], " "));
+        }
+    }
+
+    fn tick(&mut self) {
+        let selected = self.selected;
+        match self.ticked.iter().position(|one| *one == selected) {
+            Some(at) => {
+                self.ticked.remove(at);
+            }
+            None => self.ticked.push(selected),
+        }
+    }
+
+    fn take(&mut self) -> Reply {
+        let Some((choice, _)) = self.choices.get(self.selected).cloned() else {
+            return Reply::Waits;
+        };
+        let mut open = |text: &str| {
+            let mut field = Composer::new(Keymap::Emacs);
+            field.set(text);
+            self.field = Some(field);
+            Reply::Waits
+        };
+        match choice {
+            Choice::Give(answer) => Reply::Answered(answer),
+            Choice::EditRule => {
+                let rule = self.question.rule.clone().unwrap_or_default();
+                open(&rule)
+            }
+            Choice::SayWhy | Choice::Other => open(""),
+            Choice::Option(label) => self.next(label),
+        }
+    }
+
+    fn multi(&mut self) -> Reply {
+        let mut ticked = self.ticked.clone();
+        ticked.sort_unstable();
+        let label = |at: &usize| match self.choices.get(*at) {
+            Some((Choice::Option(label), _)) => Some(label.clone()),
+            _ => None,
+        };
+        let labels: Vec<String> = ticked.iter().filter_map(label).collect();
+        if labels.is_empty() {
+            return self.take();
+        }
+        self.next(labels.join(", "))
+    }
+
+    /// One of the model's questions is answered.
+    fn next(&mut self, choice: String) -> Reply {
+        let question =
+            self.asked().and_then(|asked| asked["question"].as_str()).unwrap_or_default();
+        self.chosen.push((question.to_owned(), choice));
+        self.step += 1;
+        if self.asked().is_none() {
+            return Reply::Answered(Answer::Chosen(std::mem::take(&mut self.chosen)));
+        }
+        self.choose();
+        Reply::Waits
+    }
+
+    /// What was typed into the field is complete.
+    fn typed(&mut self) -> Reply {
+        let Some(field) = self.field.take() else { return Reply::Waits };
+        let text = field.text().trim().to_owned();
+        match self.choices.get(self.selected).map(|(choice, _)| choice.clone()) {
+            Some(Choice::EditRule) if !text.is_empty() => Reply::Answered(Answer::Always(text)),
+            Some(Choice::SayWhy) if text.is_empty() => Reply::Answered(Answer::No),
+            Some(Choice::SayWhy) => Reply::Answered(Answer::Because(text)),
+            Some(Choice::Other) if !text.is_empty() => self.next(text),
+            _ => Reply::Waits,
+        }
+    }
+}
+
+/// The content of a file after an edit; None if the edit does not apply.
+fn edited(before: &str, input: &Value) -> Option<String> {
+    let one = |text: String, edit: &Value| {
+        let (old, new) = (edit["old_string"].as_str()?, edit["new_string"].as_str()?);
+        if old.is_empty() || !text.contains(old) {
+            return None;
+        }
+        Some(if edit["replace_all"] == true {
+            text.replace(old, new)
+        } else {
+            text.replacen(old, new, 1)
+        })
+    };
+    match input["edits"].as_array() {
+        Some(edits) => edits.iter().try_fold(before.to_owned(), one),
+        None => one(before.to_owned(), input),
+    }
+}
+
+#[cfg(test)]
+#[path = "question_tests.rs"]
+mod tests;

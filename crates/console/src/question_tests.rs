@@ -1,0 +1,112 @@
+use super::*;
+use crate::text::plain;
+use serde_json::json;
+
+fn bash(command: &str) -> Question {
+    Question {
+        request: "r1".to_owned(),
+        tool: "Bash".to_owned(),
+        input: json!({"command": command}),
+        why: "no rule covers it".to_owned(),
+        rule: Some("Bash(git push:*)".to_owned()),
+        rule_file: ".claude/settings.local.json".to_owned(),
+        sandbox: "writes only in this folder, no network".to_owned(),
+        ..Question::default()
+    }
+}
+
+fn press(dialog: &mut Dialog, code: KeyCode, at: u64) -> Reply {
+    dialog.key(KeyEvent::new(code, KeyModifiers::NONE), Duration::from_millis(at))
+}
+
+#[test]
+fn everything_of_a_command_is_shown() {
+    let long = format!("echo {} \u{202e}x\u{200b}\nrm -r y", "a".repeat(3_000));
+    let mut question = bash(&long);
+    question.parts = vec![
+        ("echo aaa".to_owned(), "allow".to_owned(), "it only prints".to_owned()),
+        ("rm -r y".to_owned(), "ask".to_owned(), "no rule".to_owned()),
+    ];
+    let text: Vec<String> = Dialog::new(question).lines(80).iter().map(plain).collect();
+    let text = text.join("\n");
+    assert!(
+        text.contains(&format!("echo {} \\u{{202e}}x\\u{{200b}}\nrm -r y", "a".repeat(3_000))),
+        "{text}"
+    );
+    assert!(text.contains("  ask: rm -r y  (no rule)"), "{text}");
+    assert!(text.contains("Sandbox: writes only"), "{text}");
+}
+
+#[test]
+fn an_early_key_answers_nothing() {
+    let mut dialog = Dialog::new(bash("git push"));
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 0), Reply::Early);
+    dialog.rows(0, Duration::from_millis(1_000));
+    assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_299), Reply::Early);
+    assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_300), Reply::Answered(Answer::Yes));
+}
+
+#[test]
+fn a_rule_is_edited_and_a_reason_is_given() {
+    let mut dialog = Dialog::new(bash("git push"));
+    dialog.rows(0, Duration::ZERO);
+    assert_eq!(press(&mut dialog, KeyCode::Char('2'), 400), Reply::Waits);
+    for _ in 0..3 {
+        press(&mut dialog, KeyCode::Backspace, 400);
+    }
+    for c in " origin:*)".chars() {
+        press(&mut dialog, KeyCode::Char(c), 400);
+    }
+    let always = Answer::Always("Bash(git push origin:*)".to_owned());
+    assert_eq!(press(&mut dialog, KeyCode::Enter, 400), Reply::Answered(always));
+    let mut dialog = Dialog::new(bash("git push"));
+    dialog.rows(0, Duration::ZERO);
+    press(&mut dialog, KeyCode::Char('3'), 400);
+    for c in "1 no".chars() {
+        press(&mut dialog, KeyCode::Char(c), 400);
+    }
+    assert_eq!(
+        press(&mut dialog, KeyCode::Enter, 400),
+        Reply::Answered(Answer::Because("1 no".to_owned()))
+    );
+}
+
+#[test]
+fn yes_is_not_preselected_without_a_sandbox() {
+    for (sandbox, is_outside) in [("", false), ("", true), ("writes here", true)] {
+        let question = Question { sandbox: sandbox.to_owned(), is_outside, ..bash("make") };
+        let mut dialog = Dialog::new(question);
+        dialog.rows(0, Duration::ZERO);
+        let reply = press(&mut dialog, KeyCode::Enter, 400);
+        assert!(!matches!(reply, Reply::Answered(Answer::Yes | Answer::Always(_))), "{reply:?}");
+    }
+}
+
+#[test]
+fn questions_of_the_model() {
+    let input = json!({"questions": [
+        {"question": "Which one?", "options": [{"label": "A", "description": "first"}, {"label": "B"}]},
+        {"question": "Which ones?", "multiSelect": true, "options": [{"label": "C"}, {"label": "D"}, {"label": "E"}]},
+    ]});
+    let question = Question { tool: "AskUserQuestion".to_owned(), input, ..Question::default() };
+    let mut dialog = Dialog::new(question);
+    dialog.rows(0, Duration::ZERO);
+    assert_eq!(press(&mut dialog, KeyCode::Char('2'), 400), Reply::Waits);
+    press(&mut dialog, KeyCode::Char('1'), 400);
+    press(&mut dialog, KeyCode::Char('3'), 400);
+    let chosen =
+        [("Which one?", "B"), ("Which ones?", "C, E")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(
+        press(&mut dialog, KeyCode::Enter, 400),
+        Reply::Answered(Answer::Chosen(chosen.to_vec()))
+    );
+}
+
+#[test]
+fn an_edit_is_a_diff_of_the_whole_file() {
+    let input = json!({"file_path": "/x/a.rs", "old_string": "two", "new_string": "2"});
+    let before = Some("one\ntwo\nthree\n".to_owned());
+    let question = Question { tool: "Edit".to_owned(), input, before, ..Question::default() };
+    let lines: Vec<String> = Dialog::new(question).lines(80).iter().map(plain).collect();
+    assert_eq!(lines, ["", "Change /x/a.rs?", " one", "-two", "+2", " three"]);
+}

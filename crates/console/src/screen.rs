@@ -1,0 +1,265 @@
+//! The state of the console: keys and news go in; lines to print, a live area and wishes come out.
+//!
+//! No clock, no terminal, no engine: time is given, so that every screen can be tested. Invariants:
+//! what is printed was finished; a prompt that waits can be taken back until it is handed over;
+//! questions come one at a time, in their order.
+
+mod call;
+mod draw;
+mod hear;
+pub mod keys;
+mod news;
+mod queue;
+mod status;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+pub use news::{AgentRow, Ending, News, Task, Todo, TodoState, Wish};
+pub use status::{Cache, Meter, Status};
+
+use crate::complete::{self, Wanted};
+use crate::composer::{Composer, Keymap, Prompt};
+use crate::history::History;
+use crate::markdown::Markdown;
+use crate::question::Dialog;
+use crate::text::{Line, Style, look};
+use call::Running;
+
+/// How long the API remembers what was sent, unless it is asked for more.
+const WARM: Duration = Duration::from_secs(300);
+/// How many completions are shown.
+const COMPLETIONS: usize = 6;
+
+/// A command that can be typed: its name, and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandName {
+    /// Without the slash.
+    pub name: String,
+    /// In a few words.
+    pub about: String,
+}
+
+/// Whether something is going on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    /// Since then.
+    Busy(Duration),
+}
+
+/// The history is searched.
+#[derive(Clone, Debug, Default)]
+struct Search {
+    text: String,
+    /// Which of the hits is shown.
+    hit: usize,
+    /// What was typed before.
+    draft: Prompt,
+}
+
+/// The console.
+#[derive(Debug)]
+pub struct Screen {
+    composer: Composer,
+    history: History,
+    /// What is shown in the status line.
+    pub status: Status,
+    commands: Vec<CommandName>,
+    files: Vec<String>,
+    markdown: Markdown,
+    phase: Phase,
+    /// What is being thought, and since when.
+    thinking: Option<(String, Duration)>,
+    calls: Vec<Running>,
+    queue: VecDeque<queue::Queued>,
+    dialogs: VecDeque<Dialog>,
+    todos: Vec<Todo>,
+    agents: Vec<AgentRow>,
+    tasks: Vec<Task>,
+    /// Lines that wait to be printed.
+    out: Vec<Line<'static>>,
+    /// What was folded away in this turn.
+    folded: Vec<Line<'static>>,
+    is_open: bool,
+    search: Option<Search>,
+    /// Completions, and which one is selected; None after Esc.
+    selected: Option<usize>,
+    hint: Option<(String, Duration)>,
+    /// Until when the API remembers what was sent.
+    warm_until: Option<Duration>,
+    /// When Esc or Ctrl-C was pressed last.
+    escaped: Option<Duration>,
+    leaving: Option<Duration>,
+    /// How wide tables may be.
+    width: usize,
+    /// Whether the line before was blank, and whether it was part of an answer.
+    is_after_text: bool,
+    ticks: usize,
+}
+
+impl Screen {
+    /// An empty console.
+    pub fn new(keymap: Keymap, history: History, commands: Vec<CommandName>) -> Screen {
+        Screen {
+            composer: Composer::new(keymap),
+            history,
+            status: Status::default(),
+            commands,
+            files: Vec::new(),
+            markdown: Markdown::default(),
+            phase: Phase::Idle,
+            thinking: None,
+            calls: Vec::new(),
+            queue: VecDeque::new(),
+            dialogs: VecDeque::new(),
+            todos: Vec::new(),
+            agents: Vec::new(),
+            tasks: Vec::new(),
+            out: Vec::new(),
+            folded: Vec::new(),
+            is_open: false,
+            search: None,
+            selected: Some(0),
+            hint: None,
+            warm_until: None,
+            escaped: None,
+            leaving: None,
+            width: 80,
+            is_after_text: false,
+            ticks: 0,
+        }
+    }
+
+    /// What is written, to be kept as a draft.
+    pub fn draft(&self) -> &str {
+        self.composer.text()
+    }
+
+    /// Puts a text into the composer, such as a draft, or what an editor wrote.
+    pub fn write(&mut self, text: &str) {
+        self.composer.set(text);
+    }
+
+    /// Takes an image into the composer.
+    pub fn paste_image(&mut self, image: crate::composer::Image) {
+        self.composer.paste_image(image);
+    }
+
+    /// The history, for what is sent.
+    pub fn history(&mut self) -> &mut History {
+        &mut self.history
+    }
+
+    /// Uses other keys from now on.
+    pub fn set_keymap(&mut self, keymap: Keymap) {
+        self.composer.set_keymap(keymap);
+    }
+
+    /// The commands that can be typed.
+    pub fn commands(&self) -> &[CommandName] {
+        &self.commands
+    }
+
+    /// The commands in the background.
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// Whether a turn runs.
+    pub fn is_busy(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// Whether something on the screen moves by itself.
+    pub fn is_moving(&self) -> bool {
+        self.is_busy() && self.dialogs.is_empty()
+    }
+
+    /// When something on the screen is to change although nothing happens: a hint ends, the API
+    /// forgets what was sent.
+    pub fn next_change(&self) -> Option<Duration> {
+        let hint = self.hint.as_ref().map(|(_, until)| *until);
+        hint.into_iter().chain(self.warm_until).min()
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Duration) {
+        self.ticks += 1;
+        if self.hint.as_ref().is_some_and(|(_, until)| *until <= now) {
+            self.hint = None;
+        }
+        if self.warm_until.is_some_and(|until| until <= now) {
+            self.warm_until = None;
+            self.status.meter.cache = Cache::Cold;
+        }
+    }
+
+    /// The lines that are to be printed now.
+    pub fn take_lines(&mut self) -> Vec<Line<'static>> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Prints lines, after what is printed already.
+    pub fn print(&mut self, lines: Vec<Line<'static>>) {
+        self.is_after_text = false;
+        self.out.extend(lines);
+    }
+
+    /// Prints a line of the console's.
+    pub fn note(&mut self, style: Style, text: &str) {
+        self.is_after_text = false;
+        self.out.extend(text.lines().map(|line| crate::text::line(style, line)));
+    }
+
+    /// Shows a hint for a while.
+    fn hint(&mut self, text: &str, now: Duration) {
+        self.hint = Some((text.to_owned(), now + Duration::from_secs(3)));
+    }
+
+    /// What can be completed now.
+    fn completions(&self) -> Vec<(String, String)> {
+        if self.selected.is_none() || self.search.is_some() {
+            return Vec::new();
+        }
+        let text = self.composer.text();
+        match complete::wanted(text, self.composer.at()) {
+            Some(Wanted::Command(range)) => {
+                let names = self.commands.iter().map(|command| command.name.as_str());
+                let best = complete::best(&text[range], names, COMPLETIONS);
+                let about = |name: &str| {
+                    let found = self.commands.iter().find(|command| command.name == name);
+                    found.map_or(String::new(), |command| command.about.clone())
+                };
+                best.into_iter().map(|name| (format!("/{name}"), about(name))).collect()
+            }
+            Some(Wanted::File(range)) => {
+                let names = self.files.iter().map(String::as_str);
+                let best = complete::best(&text[range], names, COMPLETIONS);
+                best.into_iter().map(|name| (format!("@{name}"), String::new())).collect()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Prints a prompt of the user's.
+    fn echo(&mut self, prompt: &Prompt) {
+        self.gap();
+        for (number, line) in prompt.display.lines().enumerate() {
+            let lead = if number == 0 { "❯ " } else { "  " };
+            let mut shown = crate::text::line(look::BOLD, line);
+            shown.spans.insert(0, crate::text::Span::styled(lead, look::ACCENT));
+            self.out.push(shown);
+        }
+        self.is_after_text = false;
+    }
+
+    /// A blank line between what belongs apart.
+    fn gap(&mut self) {
+        self.out.push(Line::default());
+    }
+}
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

@@ -1,0 +1,119 @@
+//! Calls: while they run, and what is printed of them afterwards.
+//!
+//! Invariant: what is folded away is counted, and Ctrl-O prints it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use transcript::conversation::tool;
+use transcript::format::json::Json;
+
+use crate::diff;
+use crate::text::{Line, Span, exact, fit, look, output_lines, safe};
+
+/// How many lines of output are printed of a call that went well.
+const OUTPUT: usize = 4;
+/// And of one that failed.
+const TROUBLE: usize = 10;
+/// How many lines of a diff.
+const DIFF: usize = 40;
+/// How many lines of output are shown while it runs.
+const LIVE: usize = 3;
+
+/// A call that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: Value,
+    pub(super) since: Duration,
+    pub(super) output: String,
+}
+
+/// What is printed of a call, and what is folded away.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) lines: Vec<Line<'static>>,
+    pub(super) folded: Vec<Line<'static>>,
+}
+
+impl Running {
+    /// The call in a few words.
+    pub(super) fn words(&self) -> String {
+        let input = self.input.to_string();
+        let about = Json::parse(input.as_bytes()).map(|input| tool::about(&self.name, input));
+        let about = about.unwrap_or_default();
+        let first = about.lines().next().unwrap_or_default();
+        let more = if about.lines().count() > 1 { " …" } else { "" };
+        format!("{}({}{more})", safe(&self.name), exact(first))
+    }
+
+    /// The rows while it runs.
+    pub(super) fn rows(&self, width: usize, now: Duration) -> Vec<Line<'static>> {
+        let seconds = now.saturating_sub(self.since).as_secs();
+        let time = if seconds > 0 { format!("  {seconds}s") } else { String::new() };
+        let words = fit(&self.words(), width.saturating_sub(time.len() + 3));
+        let mut rows = vec![Line::from(vec![
+            Span::styled("○ ", look::ACCENT),
+            Span::raw(words),
+            Span::styled(time, look::DIM),
+        ])];
+        let lines = output_lines(&self.output);
+        for line in &lines[lines.len().saturating_sub(LIVE)..] {
+            rows.push(Line::from(Span::styled(fit(&format!("  {line}"), width), look::DIM)));
+        }
+        rows
+    }
+
+    /// What is printed when it has its result.
+    pub(super) fn finished(&self, is_error: bool, text: &str, detail: &Value) -> Shown {
+        let (mark, style) = if is_error { ("✗ ", look::BAD) } else { ("● ", look::GOOD) };
+        let structured = detail.to_string();
+        let outcome =
+            Json::parse(structured.as_bytes()).and_then(|json| tool::outcome(&self.name, json));
+        let mut head = Line::from(vec![Span::styled(mark, style), Span::raw(self.words())]);
+        let mut shown = Shown::default();
+        let patch =
+            detail.get("structuredPatch").map(diff::patch).filter(|(lines, _)| !lines.is_empty());
+        let created = detail["content"].as_str().filter(|_| self.name == "Write" && !is_error);
+        let changes = patch.or_else(|| created.map(|content| diff::lines("", content)));
+        if let Some((lines, counts)) = changes.filter(|_| !is_error) {
+            head.spans
+                .push(Span::styled(format!("  +{} -{}", counts.added, counts.removed), look::DIM));
+            shown.lines.push(head);
+            shown.fold(lines, DIFF);
+            return shown;
+        }
+        let has_body = is_error
+            || !matches!(
+                self.name.as_str(),
+                "Read" | "Glob" | "Grep" | "TodoWrite" | "ExitPlanMode"
+            );
+        if let Some(outcome) = outcome.filter(|_| !has_body) {
+            head.spans.push(Span::styled(format!("  {}", safe(&outcome)), look::DIM));
+        }
+        shown.lines.push(head);
+        let body =
+            output_lines(text).into_iter().map(|line| Line::from(Span::styled(line, look::DIM)));
+        let body: Vec<Line<'static>> = body.collect();
+        match (has_body, is_error) {
+            (true, true) => shown.fold(body, TROUBLE),
+            (true, false) => shown.fold(body, OUTPUT),
+            (false, _) => shown.folded = body,
+        }
+        shown
+    }
+}
+
+impl Shown {
+    /// Prints the first lines, and folds the others away.
+    fn fold(&mut self, mut lines: Vec<Line<'static>>, most: usize) {
+        // One line more is no reason to fold.
+        if lines.len() > most + 1 {
+            self.folded = lines.split_off(most);
+            let more = format!("… {} more lines (Ctrl-O)", self.folded.len());
+            lines.push(Line::from(Span::styled(more, look::DIM)));
+        }
+        self.lines.extend(lines);
+    }
+}

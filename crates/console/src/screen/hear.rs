@@ -1,0 +1,204 @@
+//! What news do to the console.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::call::Running;
+use super::news::TodoState;
+use super::{Cache, Ending, News, Phase, Screen, Todo, WARM, Wish};
+use crate::question::Dialog;
+use crate::text::{Line, Span, line, look, safe};
+
+impl Screen {
+    /// Takes news.
+    pub fn hear(&mut self, news: News, now: Duration) -> Vec<Wish> {
+        let mut wishes = self.hand_over_before(&news, now);
+        match news.clone() {
+            News::Begin => {
+                self.phase = Phase::Busy(now);
+                self.folded.clear();
+            }
+            News::Text(piece) => {
+                self.end_thinking(now);
+                let lines = self.markdown.push(&piece, self.width);
+                self.answer(lines);
+            }
+            News::Thinking(piece) => {
+                let (text, _) = self.thinking.get_or_insert_with(|| (String::new(), now));
+                text.push_str(&piece);
+            }
+            News::BlockEnd => self.end_block(now),
+            News::Call { id, name, input } => {
+                self.end_block(now);
+                self.calls.push(Running { id, name, input, since: now, output: String::new() });
+            }
+            News::Output { id, text } => {
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == id) {
+                    call.output = text;
+                }
+            }
+            News::Result { id, is_error, text, detail } => {
+                self.result(&id, is_error, &text, &detail, now)
+            }
+            News::Ask(question) => {
+                self.end_block(now);
+                let ring = format!("{} needs your answer", question.tool);
+                self.dialogs.push_back(Dialog::new(*question));
+                if self.dialogs.len() == 1 {
+                    self.ask();
+                }
+                wishes.push(Wish::Ring(ring));
+            }
+            News::Withdraw(request) => {
+                let first = self.dialogs.front().map(|dialog| dialog.question.request.clone());
+                self.dialogs.retain(|dialog| dialog.question.request != request);
+                if first.as_ref() == Some(&request) {
+                    self.ask();
+                }
+            }
+            News::Retry(why, wait) => {
+                let text = format!("{why}; trying again in {} s", wait.as_secs().max(1));
+                self.note(look::WARN, &text);
+            }
+            News::Notice(text) => self.note(look::WARN, &text),
+            News::End(ending) => {
+                self.end_turn(&ending, now);
+                if now.saturating_sub(self.busy_since(now)) > Duration::from_secs(10) {
+                    wishes.push(Wish::Ring("finished".to_owned()));
+                }
+                self.phase = Phase::Idle;
+                wishes.extend(self.hand_over(Some(&news), now));
+            }
+            News::Mode(mode) => self.status.mode = mode,
+            News::Model(model) => self.status.model = model,
+            News::Meter(meter) => {
+                self.status.meter = meter;
+                let is_warm = meter.cache == Cache::Warm;
+                self.warm_until = is_warm.then_some(now + WARM);
+            }
+            News::Branch(branch) => self.status.branch = branch,
+            News::Agents(agents) => self.agents = agents,
+            News::Todos(todos) => self.todos = todos,
+            News::Tasks(tasks) => self.tasks = tasks,
+            News::Files(files) => self.files = files,
+            News::StatusLine(lines) => self.status.lines = lines,
+            News::Lines(lines) => self.print(lines),
+            News::Write(text) => self.composer.set(&text),
+        }
+        wishes
+    }
+
+    fn hand_over_before(&mut self, news: &News, now: Duration) -> Vec<Wish> {
+        if matches!(news, News::End(_)) { Vec::new() } else { self.hand_over(Some(news), now) }
+    }
+
+    fn busy_since(&self, now: Duration) -> Duration {
+        match self.phase {
+            Phase::Idle => now,
+            Phase::Busy(since) => since,
+        }
+    }
+
+    /// Prints lines of an answer.
+    fn answer(&mut self, lines: Vec<Line<'static>>) {
+        if lines.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.is_after_text, true) {
+            self.gap();
+        }
+        self.out.extend(lines);
+    }
+
+    pub(super) fn end_block(&mut self, now: Duration) {
+        self.end_thinking(now);
+        let lines = self.markdown.end(self.width);
+        self.answer(lines);
+    }
+
+    fn end_thinking(&mut self, now: Duration) {
+        let Some((text, since)) = self.thinking.take() else { return };
+        let seconds = now.saturating_sub(since).as_secs();
+        let lines: Vec<Line<'static>> = text.lines().map(|text| line(look::DIM, text)).collect();
+        if self.is_open {
+            self.gap();
+            self.out.extend(lines);
+        } else {
+            self.gap();
+            self.out.push(line(look::DIM, &format!("✻ thought for {seconds} s (Ctrl-O)")));
+            self.folded.extend(lines);
+        }
+        self.is_after_text = false;
+    }
+
+    fn result(&mut self, id: &str, is_error: bool, text: &str, detail: &Value, now: Duration) {
+        self.end_block(now);
+        let Some(at) = self.calls.iter().position(|call| call.id == id) else { return };
+        let call = self.calls.remove(at);
+        if call.name == "TodoWrite" && !is_error {
+            self.todos = Todo::list(&call.input["todos"]);
+        }
+        let mut shown = call.finished(is_error, text, detail);
+        self.gap();
+        if self.is_open {
+            // What says how much is folded is not needed.
+            if !shown.folded.is_empty()
+                && shown.lines.last().is_some_and(|line| crate::text::plain(line).starts_with("… "))
+            {
+                shown.lines.pop();
+            }
+            shown.lines.append(&mut shown.folded);
+        } else if !shown.folded.is_empty() {
+            self.folded.push(Line::from(Span::styled(call.words(), look::BOLD)));
+            self.folded.append(&mut shown.folded);
+        }
+        self.out.append(&mut shown.lines);
+        self.is_after_text = false;
+    }
+
+    /// Prints what the first question is about.
+    pub(super) fn ask(&mut self) {
+        let lines = self.dialogs.front().map(|dialog| dialog.lines(self.width));
+        self.print(lines.unwrap_or_default());
+    }
+
+    fn end_turn(&mut self, ending: &Ending, now: Duration) {
+        self.end_block(now);
+        self.calls.clear();
+        self.dialogs.clear();
+        self.agents.retain(|agent| !agent.is_done);
+        if self.todos.iter().all(|todo| todo.state == TodoState::Done) {
+            self.todos.clear();
+        }
+        match ending {
+            Ending::Answered => {}
+            Ending::Interrupted => {
+                self.gap();
+                self.note(look::WARN, "interrupted");
+            }
+            Ending::Failed(why) => {
+                self.gap();
+                for text in why.lines() {
+                    self.out.push(Line::from(Span::styled(safe(text), look::BAD)));
+                }
+                self.is_after_text = false;
+            }
+        }
+    }
+
+    /// Ctrl-O: what was folded away is printed, and nothing more is folded; again, and it is.
+    pub(super) fn open_all(&mut self, now: Duration) {
+        self.is_open = !self.is_open;
+        if self.is_open {
+            let folded = std::mem::take(&mut self.folded);
+            if !folded.is_empty() {
+                self.gap();
+                self.print(folded);
+            }
+            self.hint("everything is shown from now on; Ctrl-O folds again", now);
+        } else {
+            self.hint("long output is folded again", now);
+        }
+    }
+}

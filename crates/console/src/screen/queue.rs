@@ -1,0 +1,76 @@
+//! Prompts that wait while the session works: seen, taken back, handed over.
+
+use std::time::Duration;
+
+use super::{News, Screen, Wish};
+use crate::composer::Prompt;
+use crate::text::{Line, Span, fit, look, safe};
+
+/// How long a prompt waits at least, so that it can be taken back.
+const AT_LEAST: Duration = Duration::from_millis(1_500);
+
+/// A prompt that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Queued {
+    prompt: Prompt,
+    since: Duration,
+}
+
+impl Screen {
+    /// Adds a prompt that waits.
+    pub(super) fn enqueue(&mut self, prompt: Prompt, now: Duration) {
+        self.queue.push_back(Queued { prompt, since: now });
+    }
+
+    /// Takes the last prompt back into the composer. Returns whether there was one.
+    pub(super) fn take_back(&mut self) -> bool {
+        let Some(last) = self.queue.pop_back() else { return false };
+        self.composer.take_back(last.prompt);
+        true
+    }
+
+    /// Hands over what waits: all of it when the turn is over or the user says so, in between what
+    /// has waited for a while.
+    pub(super) fn hand_over(&mut self, news: Option<&News>, now: Duration) -> Vec<Wish> {
+        let is_all = matches!(news, None | Some(News::End(_)));
+        // The session takes prompts along with results while calls run.
+        let is_taken =
+            matches!(news, Some(News::Call { .. } | News::Output { .. })) && !self.calls.is_empty();
+        if !is_all && !is_taken {
+            return Vec::new();
+        }
+        let mut wishes = Vec::new();
+        while let Some(first) = self.queue.front() {
+            if !is_all && now.saturating_sub(first.since) < AT_LEAST {
+                break;
+            }
+            let Some(first) = self.queue.pop_front() else { break };
+            self.echo(&first.prompt);
+            wishes.push(Wish::Say(first.prompt));
+            if matches!(news, Some(News::End(_))) {
+                // Each has a turn of its own.
+                break;
+            }
+        }
+        wishes
+    }
+
+    /// The rows of what waits.
+    pub(super) fn queue_rows(&self, width: usize) -> Vec<Line<'static>> {
+        let mut rows = Vec::new();
+        for queued in &self.queue {
+            let text = queued.prompt.display.replace('\n', " ⏎ ");
+            rows.push(Line::from(Span::styled(
+                fit(&format!("  ⧗ {}", safe(&text)), width),
+                look::DIM,
+            )));
+        }
+        if !rows.is_empty() {
+            rows.push(Line::from(Span::styled(
+                "  waiting · ↑ takes the last one back · Enter sends now",
+                look::DIM,
+            )));
+        }
+        rows
+    }
+}

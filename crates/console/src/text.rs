@@ -1,0 +1,262 @@
+//! Text for a terminal: spans in a style (ratatui's), made safe, wrapped, and as bytes.
+//!
+//! Invariants: what [`safe`] returns has no character that a terminal obeys, that people do not
+//! see, or that changes the order of others; [`wrap`] loses no character and no row is too wide.
+
+use std::fmt::Write as _;
+
+pub use ratatui::style::{Color, Modifier, Style};
+pub use ratatui::text::{Line, Span};
+use transcript::conversation::view::visible;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The styles of the console: the terminal's own colours, so that light and dark themes both work.
+pub mod look {
+    use super::{Color, Modifier, Style};
+
+    /// Less important.
+    pub const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+    /// Important.
+    pub const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+    /// What the user types, and marks of the console.
+    pub const ACCENT: Style = Style::new().fg(Color::Cyan);
+    /// Something went well, or was added.
+    pub const GOOD: Style = Style::new().fg(Color::Green);
+    /// Something failed, or was removed.
+    pub const BAD: Style = Style::new().fg(Color::Red);
+    /// Something to look at.
+    pub const WARN: Style = Style::new().fg(Color::Yellow);
+    /// The place of the cursor, if the terminal's is elsewhere.
+    pub const CARET: Style = Style::new().add_modifier(Modifier::REVERSED);
+}
+
+/// Whether a character must not reach a terminal as it is.
+pub fn is_hidden(c: char) -> bool {
+    visible(c) != c
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0080}'..='\u{e0fff}')
+}
+
+/// A line of text that a terminal shows and does not obey: a tab as spaces, other characters of
+/// control, direction and nothing as escapes. What joins emoji stays.
+pub fn safe(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars() {
+        let joins = matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}') && is_picture(before);
+        match c {
+            '\t' => out.push_str("    "),
+            c if joins || !is_hidden(c) => out.push(c),
+            c if c.is_ascii() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+        before = c;
+    }
+    out
+}
+
+/// Whether a character may be part of an emoji that others join.
+fn is_picture(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}' | '\u{fe0f}')
+}
+
+/// The same with every invisible character as an escape: for what somebody decides about.
+pub fn exact(text: &str) -> String {
+    text.chars().map(|c| if is_picture(c) { c.to_string() } else { safe(&c.to_string()) }).collect()
+}
+
+/// What a command wrote, as lines without what it said to a terminal: colours and movements are
+/// left out, and of a line that was written over only the last state stays.
+pub fn output_lines(text: &str) -> Vec<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        plain.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let used = match after.chars().next() {
+            Some('[') => after[1..].find(|c: char| ('@'..='~').contains(&c)).map(|end| end + 2),
+            Some(']') => {
+                let bell = after.find('\u{7}').map(|end| end + 1);
+                let other = after.find("\u{1b}\\").map(|end| end + 2);
+                bell.into_iter().chain(other).min()
+            }
+            Some(c) if c.is_ascii() => Some(1),
+            _ => Some(0),
+        };
+        rest = &after[used.unwrap_or(after.len())..];
+    }
+    plain.push_str(rest);
+    let last = |line: &str| {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        safe(line.rsplit('\r').next().unwrap_or_default())
+    };
+    plain.lines().map(last).collect()
+}
+
+/// How many columns a text takes.
+pub fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
+}
+
+/// How many columns a line takes.
+pub fn width(line: &Line<'_>) -> usize {
+    line.spans.iter().map(|span| columns(&span.content)).sum()
+}
+
+/// At most that many columns of a text; a cut is marked.
+pub fn fit(text: &str, room: usize) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let mut used = 0;
+    let mut kept = String::new();
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used + 1 > room {
+            break;
+        }
+        kept.push(c);
+    }
+    if room > 0 {
+        kept.push('…');
+    }
+    kept
+}
+
+/// At most that many columns of a line.
+pub fn clip(line: &Line<'_>, room: usize) -> Line<'static> {
+    let mut left = room;
+    let mut spans = Vec::new();
+    for span in &line.spans {
+        let wide = columns(&span.content);
+        if wide <= left {
+            spans.push(Span::styled(span.content.to_string(), span.style));
+            left -= wide;
+            continue;
+        }
+        let text = fit(&span.content, left);
+        spans.push(Span::styled(text, span.style));
+        break;
+    }
+    Line::from(spans)
+}
+
+/// A line in rows of at most that many columns, broken between clusters, as a terminal does it.
+pub fn wrap(line: &Line<'_>, room: usize) -> Vec<Line<'static>> {
+    let room = room.max(2);
+    let mut rows = vec![Line::default()];
+    let mut used = 0;
+    for span in &line.spans {
+        let mut piece = String::new();
+        for cluster in span.content.graphemes(true) {
+            let wide = columns(cluster);
+            if used + wide > room {
+                push(&mut rows, &mut piece, span.style);
+                rows.push(Line::default());
+                used = 0;
+            }
+            used += wide;
+            piece.push_str(cluster);
+        }
+        push(&mut rows, &mut piece, span.style);
+    }
+    rows
+}
+
+fn push(rows: &mut [Line<'static>], piece: &mut String, style: Style) {
+    if let Some(row) = rows.last_mut().filter(|_| !piece.is_empty()) {
+        row.spans.push(Span::styled(std::mem::take(piece), style));
+    }
+}
+
+/// The text of a line.
+pub fn plain(line: &Line<'_>) -> String {
+    line.spans.iter().map(|span| span.content.as_ref()).collect()
+}
+
+/// Whether colours are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colors {
+    /// The terminal's sixteen colours.
+    Sixteen,
+    /// Only bold, dim, underlined and reversed.
+    None,
+}
+
+/// A line as bytes for a terminal. Ends in the usual style.
+pub fn ansi(line: &Line<'_>, colors: Colors) -> String {
+    let mut out = String::new();
+    let mut is_styled = false;
+    for span in &line.spans {
+        let codes = codes(line.style.patch(span.style), colors);
+        if is_styled {
+            out.push_str("\u{1b}[0m");
+        }
+        is_styled = !codes.is_empty();
+        if is_styled {
+            let _ = write!(out, "\u{1b}[{codes}m");
+        }
+        out.push_str(&span.content);
+    }
+    if is_styled {
+        out.push_str("\u{1b}[0m");
+    }
+    out
+}
+
+fn codes(style: Style, colors: Colors) -> String {
+    let mut codes: Vec<String> = Vec::new();
+    let modifiers = [
+        (Modifier::BOLD, "1"),
+        (Modifier::DIM, "2"),
+        (Modifier::ITALIC, "3"),
+        (Modifier::UNDERLINED, "4"),
+        (Modifier::REVERSED, "7"),
+        (Modifier::CROSSED_OUT, "9"),
+    ];
+    for (modifier, code) in modifiers {
+        if style.add_modifier.contains(modifier) {
+            codes.push(code.to_owned());
+        }
+    }
+    if colors == Colors::Sixteen {
+        codes.extend(style.fg.and_then(|color| Some((30 + basic(color)?).to_string())));
+        codes.extend(style.bg.and_then(|color| Some((40 + basic(color)?).to_string())));
+    }
+    codes.join(";")
+}
+
+/// The number of one of the terminal's first eight colours, or of their bright forms.
+fn basic(color: Color) -> Option<u8> {
+    Some(match color {
+        Color::Black => 0,
+        Color::Red => 1,
+        Color::Green => 2,
+        Color::Yellow => 3,
+        Color::Blue => 4,
+        Color::Magenta => 5,
+        Color::Cyan => 6,
+        Color::Gray => 7,
+        Color::DarkGray => 60,
+        _ => return None,
+    })
+}
+
+/// A line of safe text in one style.
+pub fn line(style: Style, text: &str) -> Line<'static> {
+    Line::from(Span::styled(safe(text), style))
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn what_a_terminal_would_obey_is_an_escape() {
+    assert_eq!(safe("a\tb\u{1b}[31m\r\u{7}"), "a    b\\x1b[31m\\x0d\\x07");
+    assert_eq!(safe("x\u{202e}y\u{200b}z\u{feff}"), "x\\u{202e}y\\u{200b}z\\u{feff}");
+    assert_eq!(safe("❤\u{fe0f} 👩\u{200d}💻"), "❤\u{fe0f} 👩\u{200d}💻");
+    assert_eq!(exact("a\u{200d}b"), "a\\u{200d}b");
+    assert_eq!(exact("👩\u{200d}💻"), "👩\\u{200d}💻");
+}
+
+#[test]
+fn output_is_what_a_terminal_would_show_at_the_end() {
+    let text = "\u{1b}[1;31merror\u{1b}[0m: no\n10%\r50%\r100%\r\n\u{1b}]0;title\u{7}done\n";
+    assert_eq!(output_lines(text), ["error: no", "100%", "done"]);
+}
+
+proptest! {
+    #[test]
+    fn no_character_of_control_is_left(text in "\\PC{0,5}[\u{0}-\u{1f}\u{7f}-\u{9f}\u{200b}-\u{200f}\u{202a}-\u{202e}]{0,5}\\PC{0,5}") {
+        let out = safe(&text);
+        prop_assert!(!out.chars().any(|c| c.is_control() || visible(c) != c), "{out:?}");
+        prop_assert!(!exact(&text).chars().any(is_hidden));
+    }
+
+    #[test]
+    fn wrapping_keeps_everything_and_fits(text in "[a-z日本é ]{0,80}", room in 2usize..30) {
+        let rows = wrap(&Line::from(text.clone()), room);
+        prop_assert_eq!(rows.iter().map(plain).collect::<String>(), text);
+        prop_assert!(rows.iter().all(|row| width(row) <= room));
+    }
+}
