@@ -58,6 +58,8 @@ pub struct Asked {
     pub path: Option<String>,
     /// The rule that would allow it.
     pub rule: Option<String>,
+    /// The parts of a command, and what was decided about each.
+    pub parts: Vec<rules::Part>,
     /// What is asked about it.
     pub what: AskedWhat,
 }

@@ -66,7 +66,7 @@ impl Style {
         Some(match code {
             "0" | "" => Style::default(),
             // How letters slant, and what is crossed out or underlined, is not drawn.
-            "3" | "4" | "7" | "9" | "23" | "24" | "27" | "29" => self,
+            "3" | "4" | "7" | "9" | "23" | "24" | "27" | "29" | "49" => self,
             "22" => Style { is_bold: false, is_dim: false, ..self },
             "90" => Style { color: "#7f848e", ..self },
             "1" => Style { is_bold: true, ..self },

@@ -66,6 +66,14 @@ impl Agent {
         input
     }
 
+    /// A part of a command, without secrets.
+    fn cleaned_part(&self, part: &rules::Part) -> rules::Part {
+        let mut text = Value::String(part.text.clone());
+        self.site.secrets.clean_value(&mut text);
+        let text = text.as_str().unwrap_or_default().to_owned();
+        rules::Part { text, ..part.clone() }
+    }
+
     /// Counts a call that does not run.
     fn count_denial(&mut self, call: &Call) {
         let input = self.input_of(call);
@@ -136,6 +144,7 @@ impl Driver {
             tool: call.name.clone(),
             input: agent.input_of(call),
             why: judgement.why.clone(),
+            parts: judgement.parts.iter().map(|part| agent.cleaned_part(part)).collect(),
             path: path.map(|path| path.display().to_string()),
             rule: (what == AskedWhat::Call).then(|| suggestion(&call.name, &access, judgement)),
             what,

@@ -1,5 +1,6 @@
 //! `quipu chat`: the agent.
 
+mod console;
 mod demo;
 mod explain;
 mod failed;
@@ -25,16 +26,17 @@ use crate::world::World;
 ///
 /// An independent client of the Messages API. It needs its own key (`ANTHROPIC_API_KEY` or
 /// `ANTHROPIC_AUTH_TOKEN`); `--offline` needs none. It writes sessions as Claude Code 2.1.45 does,
-/// and resumes sessions of every version. There is no interactive mode yet: `-p` prints the answer
-/// to one prompt, or to a stream of prompts. Calls that would need a question are put to the host
-/// (`--permission-prompt-tool stdio`), and refused where there is none.
+/// and resumes sessions of every version. In a terminal it is a console: `?` lists its keys, `/help`
+/// its commands. `-p` prints the answer to one prompt, or to a stream of prompts; there, calls that
+/// would need a question are put to the host (`--permission-prompt-tool stdio`), and refused where
+/// there is none.
 ///
 /// Commands run in a sandbox: they write only in the session's folders, see no keys and tokens, and
 /// have no network (docs/sandbox.md). Until you trust a folder (`--trust`), its
 /// `.claude/settings.json` and `.claude/settings.local.json` can forbid but not allow, and git does
 /// not run there. A setting that restricts and cannot be honoured here (hooks that can refuse,
 /// rules that cannot be parsed) ends the run with exit code 2.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags, named as in Claude Code")]
 pub(crate) struct ChatArgs {
     /// The prompt; the standard input is appended to it
@@ -149,6 +151,9 @@ pub(crate) struct ChatArgs {
     /// administrator's hooks still end the run
     #[arg(long)]
     ignore_hooks: bool,
+    /// In a terminal: print lines only, with numbered choices; for screen readers
+    #[arg(long)]
+    ax_screen_reader: bool,
     /// Do not save the session
     #[arg(long)]
     no_session_persistence: bool,
@@ -210,6 +215,9 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     if args.only_trusts() {
         return start::trust(world);
     }
+    if console::is_wanted(args) {
+        return console::run(world, args);
+    }
     let format = format(args)?;
     let demo = demo::lab(args)?;
     let prompt = input::prompt(world, args, demo.as_ref())?;
@@ -250,10 +258,6 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
 
 fn format(args: &ChatArgs) -> Result<Format, Failure> {
     let usage = |text: &str, hint: &str| Err(Failure::usage(text, Some(hint)));
-    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    if is_terminal && !args.print && args.offline.is_none() {
-        return usage("interactive mode is not implemented yet", "use `-p` and a prompt");
-    }
     if args.input_format == In::StreamJson && args.output_format != Output::StreamJson {
         return usage(
             "`--input-format stream-json` needs the same output",

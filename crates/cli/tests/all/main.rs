@@ -13,6 +13,8 @@ mod cat;
 mod chat;
 mod check;
 mod compress;
+#[cfg(unix)]
+mod console;
 mod context;
 mod env;
 mod follow;

@@ -1,0 +1,304 @@
+//! What a session tells the console.
+//!
+//! Invariant: nothing here waits for the console; what it cannot take yet waits in a channel.
+
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError};
+
+use ::console::News;
+use ::console::input::Waker;
+use ::console::question::Question;
+use ::console::screen::{AgentRow, Cache, Ending, Meter, Task, Todo};
+use agent::event::{AgentId, Event};
+use agent::host::{Asked, AskedWhat, Host, Init, Listener, Summary};
+use agent::tool::{Answer, Content, Site};
+use agent::turn::Outcome;
+use serde_json::Value;
+use transcript::conversation::price;
+
+/// Shows a session on the console.
+pub(super) struct Face {
+    news: Sender<News>,
+    waker: Waker,
+    site: Arc<Site>,
+    sandbox: String,
+    meter: Meter,
+    /// Agents at work, and the calls that started them.
+    agents: Vec<(String, AgentId, AgentRow)>,
+    /// What calls want, in a few words, until they have a result.
+    calls: Vec<(String, String)>,
+    /// Commands in the background.
+    tasks: Vec<Task>,
+}
+
+impl Face {
+    pub(super) fn new(news: Sender<News>, waker: Waker, site: Arc<Site>, init: &Init) -> Face {
+        let sandbox = match init.sandbox {
+            "off" => "",
+            _ => {
+                "writes only in the session's folders; sees no keys; no network unless it is allowed"
+            }
+        };
+        let window = window(&site.model.1);
+        let meter = Meter { window, ..Meter::default() };
+        Face {
+            news,
+            waker,
+            site,
+            sandbox: sandbox.to_owned(),
+            meter,
+            agents: Vec::new(),
+            calls: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // If the console has ended, so does the session.
+        let _ = self.news.send(news);
+        self.waker.wake();
+    }
+
+    fn tell_agents(&self) {
+        self.tell(News::Agents(self.agents.iter().map(|(_, _, row)| row.clone()).collect()));
+    }
+
+    /// Notes a command that goes on in the background.
+    fn backgrounded(&mut self, call: &str, detail: &Value) {
+        let command = self.calls.iter().position(|(id, _)| id == call);
+        let command = command.map(|at| self.calls.remove(at).1).unwrap_or_default();
+        if let Some(id) = detail["backgroundTaskId"].as_str() {
+            self.tasks.push(Task { id: id.to_owned(), command });
+            self.tell(News::Tasks(self.tasks.clone()));
+        }
+    }
+
+    /// A prompt may be the notice that a command in the background has ended.
+    fn prompted(&mut self, blocks: &[String]) {
+        let count = self.tasks.len();
+        self.tasks.retain(|task| {
+            let mark = format!("<task-id>{}</task-id>", task.id);
+            !blocks
+                .iter()
+                .any(|block| block.contains("<task-notification>") && block.contains(&mark))
+        });
+        if self.tasks.len() < count {
+            self.tell(News::Tasks(self.tasks.clone()));
+            self.tell(News::Notice("a command in the background has ended".to_owned()));
+        }
+    }
+
+    /// What a sub-agent does.
+    fn inner(&mut self, agent: &AgentId, event: &Event) {
+        let Some((_, _, row)) = self.agents.iter_mut().find(|(_, id, _)| id == agent) else {
+            return;
+        };
+        match event {
+            Event::ToolStarted { tool, .. } => {
+                tool.clone_into(&mut row.now);
+            }
+            Event::ToolFinished { .. } => row.calls += 1,
+            Event::Notice(text) => {
+                let text = text.clone();
+                self.tell(News::Notice(text));
+            }
+            _ => return,
+        }
+        self.tell_agents();
+    }
+
+    fn ended(&mut self, summary: &Summary) {
+        let mut costs =
+            summary.models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
+        self.meter.cost = costs.try_fold(0.0, |sum, cost| Some(sum + cost?));
+        self.tell(News::Meter(self.meter));
+        let ending = match &summary.outcome {
+            Outcome::Answered(_) => Ending::Answered,
+            Outcome::Interrupted => Ending::Interrupted,
+            Outcome::Unfinished(why) => Ending::Failed((*why).to_owned()),
+            Outcome::MaxTurns(most) => {
+                Ending::Failed(format!("the limit of {most} requests is reached"))
+            }
+            Outcome::Failed(error) => Ending::Failed(error.to_string()),
+            Outcome::Unwritable(why) => {
+                Ending::Failed(format!("the session could not be written: {why}"))
+            }
+            #[allow(unreachable_patterns, reason = "there may be more ways to end")]
+            other => Ending::Failed(format!("{other:?}")),
+        };
+        self.tell(News::End(ending));
+    }
+}
+
+/// How many tokens a model has room for.
+pub(super) fn window(model: &str) -> u64 {
+    price::known(model).and_then(|price| price.max_input_tokens).unwrap_or(200_000)
+}
+
+/// A part of a command, in words.
+fn part(part: &rules::Part) -> (String, String, String) {
+    (part.text.clone(), part.decision.name().to_owned(), part.why.clone())
+}
+
+/// The text of a result.
+fn text(answer: &Answer) -> String {
+    match &answer.content {
+        Content::Text(text) => text.clone(),
+        Content::Blocks(blocks) => {
+            let text = |block: Value| match block["type"].as_str() {
+                Some("text") => block["text"].as_str().unwrap_or_default().to_owned(),
+                kind => format!("[{}]", kind.unwrap_or("block")),
+            };
+            let values = blocks.iter().filter_map(|block| serde_json::from_str(block.get()).ok());
+            values.map(text).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+impl Listener for Face {
+    fn event(&mut self, agent: &AgentId, event: &Event) {
+        if *agent != AgentId::Main
+            && !matches!(event, Event::AgentStarted { .. } | Event::AgentEnded { .. })
+        {
+            self.inner(agent, event);
+            return;
+        }
+        match event {
+            Event::TurnBegan { model, mode } => {
+                self.tell(News::Mode(mode.name().to_owned()));
+                self.tell(News::Model(model.clone()));
+                self.meter.window = window(model);
+                self.tell(News::Branch(branch(&self.site.root)));
+                self.tell(News::Begin);
+            }
+            Event::Prompted { blocks, .. } => self.prompted(blocks),
+            Event::TextDelta(text) => self.tell(News::Text(text.clone())),
+            Event::ThinkingDelta(text) => self.tell(News::Thinking(text.clone())),
+            Event::Block { block, .. } => {
+                self.tell(News::BlockEnd);
+                if let (Some(id), Ok(value)) =
+                    (&block.call, serde_json::from_str::<Value>(&block.block))
+                {
+                    let name = value["name"].as_str().unwrap_or_default().to_owned();
+                    let command = value["input"]["command"].as_str().unwrap_or(&name).to_owned();
+                    self.calls.push((id.clone(), command));
+                    self.tell(News::Call { id: id.clone(), name, input: value["input"].clone() });
+                }
+            }
+            Event::ToolOutput { call, progress } => {
+                let value = serde_json::to_value(progress).unwrap_or_default();
+                let text = value["output"].as_str().unwrap_or_default().to_owned();
+                self.tell(News::Output { id: call.clone(), text });
+            }
+            Event::Recorded { entry: agent::turn::Entry::Result(call, answer), .. } => {
+                let detail = serde_json::from_str(answer.detail.get()).unwrap_or_default();
+                let is_error = answer.is_error == Some(true);
+                self.backgrounded(call, &detail);
+                self.tell(News::Result { id: call.clone(), is_error, text: text(answer), detail });
+            }
+            Event::Todos(todos) => self.tell(News::Todos(Todo::list(&Value::Array(todos.clone())))),
+            Event::Mode(mode) => self.tell(News::Mode(mode.name().to_owned())),
+            Event::Usage(used) => {
+                self.meter.context = used.used;
+                self.meter.window = used.window.unwrap_or(self.meter.window);
+                self.meter.cache = Cache::Warm;
+                let last = used.last;
+                let written = last.cache_5m + last.cache_1h;
+                self.meter.usage = [last.input, last.output, written, last.cache_read];
+                self.tell(News::Meter(self.meter));
+            }
+            Event::Compacting { .. } => {
+                self.tell(News::Notice("the conversation is being summarised".to_owned()))
+            }
+            Event::Compacted(done) => {
+                let text =
+                    format!("summarised: {} tokens before, about {} now", done.before, done.after);
+                self.tell(News::Notice(text));
+            }
+            Event::AgentStarted { call, kind, description, .. } => {
+                let row = AgentRow {
+                    about: format!("{kind}: {description}"),
+                    now: String::new(),
+                    calls: 0,
+                    is_done: false,
+                };
+                self.agents.push((call.clone(), agent.clone(), row));
+                self.tell_agents();
+            }
+            Event::AgentEnded { call, .. } => {
+                self.agents.retain(|(started, ..)| started != call);
+                self.tell_agents();
+            }
+            Event::Retry { error, failures, most, wait } => {
+                self.tell(News::Retry(format!("{error} (attempt {failures} of {most})"), *wait));
+            }
+            Event::Denied { tool, why, .. } => {
+                self.tell(News::Notice(format!("{tool} was refused: {why}")))
+            }
+            Event::Controlled(answer) => {
+                if let Some(why) = answer["response"]["error"].as_str() {
+                    self.tell(News::Notice(why.to_owned()));
+                }
+            }
+            Event::HookEnded { name, stderr, outcome, .. } if *outcome == "error" => {
+                self.tell(News::Notice(format!("hook {name}: {}", stderr.trim())));
+            }
+            Event::Notice(text) | Event::Complaint(text) => self.tell(News::Notice(text.clone())),
+            Event::TurnEnded(summary) => self.ended(summary),
+            _ => {}
+        }
+    }
+}
+
+impl Host for Face {
+    fn ask(&mut self, asked: &Asked) -> bool {
+        let before = match asked.tool.as_str() {
+            "Edit" | "Write" | "MultiEdit" => {
+                let path = asked.input["file_path"].as_str().map(|path| self.site.root.join(path));
+                path.and_then(|path| files::read_text(path, 4 << 20).ok())
+            }
+            _ => None,
+        };
+        let question = Question {
+            request: asked.request.clone(),
+            tool: asked.tool.clone(),
+            input: asked.input.clone(),
+            why: asked.why.clone(),
+            rule: asked.rule.clone(),
+            rule_file: super::local_rule::FILE.to_owned(),
+            is_outside: asked.what == AskedWhat::Outside,
+            parts: asked.parts.iter().map(part).collect(),
+            sandbox: self.sandbox.clone(),
+            before,
+            agent: asked.agent.name().map(str::to_owned),
+        };
+        self.tell(News::Ask(Box::new(question)));
+        true
+    }
+
+    fn withdraw(&mut self, request: &str) {
+        self.tell(News::Withdraw(request.to_owned()));
+    }
+}
+
+/// The branch that is checked out in a folder or above it.
+pub(super) fn branch(folder: &Path) -> Option<String> {
+    let head = folder
+        .ancestors()
+        .find_map(|folder| files::read_text(folder.join(".git/HEAD"), 4_096).ok())?;
+    Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+}
+
+/// A setting of the user.
+pub(super) fn setting(home: &Path, name: &str) -> Option<Value> {
+    let text = files::read_text(home.join("settings.json"), 1 << 20).ok()?;
+    let value: Value = serde_json::from_str(&text).ok()?;
+    value.get(name).cloned()
+}
+
+/// The todo list of a session.
+pub(super) fn todos(site: &Site) -> Vec<Todo> {
+    let todos = site.todos.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Todo::list(&Value::Array(todos))
+}
