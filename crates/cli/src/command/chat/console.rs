@@ -105,6 +105,7 @@ fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure>
         std::mem::forget(driver);
         code
     });
+    let images = site.images.clone();
     let draft = world.draft("console").ok().and_then(|path| {
         let name = format!("chat-{}.txt", transcript::conversation::place::slug(&project));
         Some(path.parent()?.join(name))
@@ -156,6 +157,10 @@ fn once(world: &mut World, args: &ChatArgs) -> Result<Option<ChatArgs>, Failure>
         thread::sleep(Duration::from_millis(5));
     }
     drop(inputs);
+    if let Some(images) = &images {
+        images.close();
+        crate::images::tidy(world)?;
+    }
     if let Some(title) = rename {
         let _ = command::program(world, &["rename", &id, &title]);
     }

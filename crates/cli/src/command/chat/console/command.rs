@@ -191,9 +191,17 @@ pub(super) fn run<W: Write>(
         }
         "context" | "doctor" | "cost" | "changes" | "permissions" | "hooks" | "export"
         | "trust" => beside(backend, name, rest, stage),
+        "rewind" => {
+            let to = if rest.is_empty() { "N".to_owned() } else { rest.to_owned() };
+            beside(backend, "rewind", rest, stage);
+            let text = format!(
+                "this is what would be undone; to do it, leave and run: quipu rewind {id} --to {to}"
+            );
+            stage.screen.note(look::DIM, &text);
+        }
         "view" => stage.screen.note(look::DIM, &format!("in another terminal: quipu view {id}")),
         "tasks" => tasks(stage),
-        "compact" | "rewind" | "agents" => {
+        "compact" | "agents" => {
             stage.screen.note(look::WARN, &format!("/{name} is not available here yet"));
         }
         _ => match custom(name, rest, &backend.site.root, &backend.home) {
@@ -390,7 +398,14 @@ fn beside<W: Write>(backend: &mut Backend<'_>, name: &str, rest: &str, stage: &m
         "context" => vec!["context".to_owned(), id],
         "doctor" => vec!["check".to_owned(), id],
         "cost" => vec!["usage".to_owned(), "--explain".to_owned(), id],
-        "changes" => vec!["files".to_owned(), id],
+        "changes" => vec!["changes".to_owned(), id],
+        "rewind" => {
+            let mut args = vec!["rewind".to_owned(), id, "--dry-run".to_owned()];
+            if !rest.is_empty() {
+                args.extend(["--to".to_owned(), rest.to_owned()]);
+            }
+            args
+        }
         "export" => vec!["export".to_owned(), "md".to_owned(), id, "-o".to_owned(), file],
         "trust" => vec!["chat".to_owned(), "--trust".to_owned()],
         _ => vec!["chat".to_owned(), "--settings-check".to_owned()],
