@@ -324,63 +324,6 @@ fn the_scrollback_holds_every_line_once_in_a_storm_of_resizes() {
     assert_eq!(order, sorted);
 }
 
-/// The picture of a window, held to the one in the documents.
-fn picture(tmux: &Tmux, name: &str) {
-    let text = tmux.run(&["capture-pane", "-t", ":0", "-p", "-e"]);
-    let home = tmux.env.path("").display().to_string();
-    let text =
-        text.replace(home.trim_end_matches('/'), "~").replace(env!("CARGO_PKG_VERSION"), "0.1.0");
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let drawn = testkit::picture::svg("quipu chat", &lines.join("\n")).unwrap();
-    let path = testkit::root().join("docs/pictures").join(format!("{name}.svg"));
-    if std::env::var("QUIPU_BLESS").is_ok() {
-        std::fs::write(&path, drawn).unwrap();
-        return;
-    }
-    let known = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        known == drawn,
-        "{name}: run: QUIPU_BLESS=1 cargo test -p quipu --test all console::pictures"
-    );
-}
-
-#[test]
-fn pictures() {
-    let answer = "The counter adds **two** for every knot. This line is wrong:\n\n```sh\nfor knot in \"$@\"; do\n  count=$((count + 2)) # twice\ndone\n```\n\nI change it, and run the tests.";
-    let edit = json!({"file_path": "knots.sh", "old_string": "count=2", "new_string": "count=1"});
-    let replies = vec![
-        blocks(&[text(answer), call("toolu_01", "Read", &json!({"file_path": "knots.sh"}))]),
-        blocks(&[call("toolu_02", "Edit", &edit)]),
-        blocks(&[call(
-            "toolu_03",
-            "Bash",
-            &json!({"command": "sh knots.sh && git push --force", "description": "x"}),
-        )]),
-        blocks(&[text(
-            "Fixed: *one* knot is counted once.\n\n| file | lines |\n|---|--:|\n| `knots.sh` | 1 |",
-        )]),
-    ];
-    let args = ["--sandbox", "off", "--permission-mode", "default", "--model", "sonnet"];
-    let Some(tmux) = Tmux::start(replies, &args, (92, 30)) else { return };
-    tmux.line("The counter counts every knot twice. Fix it, and push.");
-    tmux.wait("Change");
-    tmux.wait("may it?");
-    sleep(Duration::from_millis(500));
-    picture(&tmux, "console-edit");
-    tmux.keys(&["1"]);
-    tmux.wait("git push --force");
-    tmux.wait("Bash: may it?");
-    sleep(Duration::from_millis(500));
-    picture(&tmux, "console-question");
-    tmux.keys(&["3"]);
-    tmux.line("do not push, I look at it first");
-    tmux.wait("is counted once");
-    tmux.run(&["send-keys", "-t", ":0", "-l", "/co"]);
-    tmux.wait("/compact");
-    sleep(Duration::from_millis(300));
-    picture(&tmux, "console-answer");
-}
-
 #[test]
 fn lines_only_for_screen_readers() {
     let replies = vec![
