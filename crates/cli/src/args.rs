@@ -10,6 +10,8 @@ use crate::command::{
     pack, pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show,
     split, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
+#[cfg(feature = "lake")]
+use crate::command::lake;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::pick::{Deed, Picked};
@@ -18,8 +20,8 @@ use crate::world::World;
 /// List, read, check, repair and trim Claude Code sessions
 ///
 /// Without a command, prints an overview of your sessions. Sessions are read-only unless the
-/// command says otherwise. Only `chat`, `ship`, `compress --with` and an installed hook
-/// use the network.
+/// command says otherwise. Only `chat`, `ship`, `lake`, `compress --with` and an installed
+/// hook use the network.
 ///
 /// A SESSION is an id, the start of an id, a path, a part of a title or, if no title fits, of a
 /// first prompt (three characters at least), the id of a sub-agent, or `last`: the newest session
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     Undo(undo::UndoArgs),
     Chat(Box<chat::ChatArgs>),
     Ship(ship::ShipArgs),
+    #[cfg(feature = "lake")]
+    Lake(lake::LakeArgs),
     Hook(hook::HookArgs),
     Cat(cat::CatArgs),
     Index(index::IndexArgs),
@@ -150,6 +154,8 @@ pub(crate) fn run(world: &mut World, command: Option<Command>) -> Result<(), Fai
         Some(Command::Rewind(args)) => rewind::rewind(world, &args),
         Some(Command::Undo(args)) => undo::undo(world, &args),
         Some(Command::Ship(args)) => ship::ship(world, &args),
+        #[cfg(feature = "lake")]
+        Some(Command::Lake(args)) => lake::lake(world, &args),
         Some(Command::Hook(args)) => hook::hook(world, &args),
         Some(Command::Turns(args)) => turns::turns(world, &args),
         Some(Command::Usage(args)) => usage::usage(world, &args),

@@ -25,6 +25,8 @@ pub(crate) mod hook;
 pub(crate) mod index;
 pub(crate) mod inventory;
 pub(crate) mod keep;
+#[cfg(feature = "lake")]
+pub(crate) mod lake;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod merge;

@@ -33,6 +33,34 @@ pub(crate) struct Config {
     /// Additional secrets, and values that are not secrets.
     #[serde(default)]
     pub(crate) redact: RedactConfig,
+    /// The lake that sessions are pushed to.
+    #[serde(default)]
+    pub(crate) lake: LakeConfig,
+}
+
+/// The table `[lake]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LakeConfig {
+    /// The target: a folder, `s3://…`, `gs://…` or `az://…`.
+    pub(crate) to: Option<String>,
+    /// The name of this machine.
+    pub(crate) machine: Option<String>,
+    /// The user, as the lake is to name them.
+    pub(crate) user: Option<String>,
+    /// The user's team.
+    pub(crate) team: Option<String>,
+    /// How much is pushed: `full`, `meta` or `none`.
+    pub(crate) content: Option<LakeContent>,
+}
+
+/// How much is pushed to a lake.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LakeContent {
+    Full,
+    Meta,
+    None,
 }
 
 /// The table `[undo]`.
@@ -91,7 +119,7 @@ impl Config {
             let message = format!("`{}`, line {line}: {what}", path.display());
             Failure::usage(
                 message,
-                Some("the settings are `homes`, `color`, `[ship]`, `[undo]`, `[snapshots]` and `[redact]`; see docs/configuration.md"),
+                Some("the settings are `homes`, `color`, `[ship]`, `[undo]`, `[snapshots]`, `[redact]` and `[lake]`; see docs/configuration.md"),
             )
         })
     }

@@ -3,7 +3,7 @@
 //! Created once, in `main`, and passed to commands. Tests run the binary in surroundings of their
 //! own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use transcript::conversation::place::{Home, HomeError, Listed, Session};
 use transcript::format::secret::Redactor;
 use workshop::Workshop;
 
-use crate::config::{Config, SnapshotsConfig, split_homes};
+use crate::config::{Config, LakeConfig, SnapshotsConfig, split_homes};
 use crate::failure::Failure;
 use crate::global::{Color, Global};
 use crate::handover::Handed;
@@ -50,6 +50,7 @@ pub(crate) struct World {
     /// Finds secrets, and by which configuration.
     redactor: Arc<Redactor>,
     redact: RedactConfig,
+    lake: LakeConfig,
     user: Option<PathBuf>,
     /// The folders that a shell looks for programs in.
     programs: Vec<PathBuf>,
@@ -115,6 +116,7 @@ impl World {
             handed,
             redactor,
             redact: config.redact,
+            lake: config.lake,
         })
     }
 
@@ -332,6 +334,27 @@ impl World {
     /// The receiver in the configuration.
     pub(crate) fn ship_config(&self) -> &ShipConfig {
         &self.ship
+    }
+
+    /// The folder with what was pushed to lakes.
+    pub(crate) fn lake_folder(&self) -> Result<PathBuf, Failure> {
+        self.remembered("lake")
+    }
+
+    /// `[lake]` in the configuration.
+    pub(crate) fn lake_config(&self) -> &LakeConfig {
+        &self.lake
+    }
+
+    /// The variables whose names begin with one of these.
+    #[allow(clippy::unused_self, reason = "callers need a `World` to read the environment")]
+    pub(crate) fn variables(&self, starts: &[&str]) -> BTreeMap<String, String> {
+        let named = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            let value = value.into_string().ok()?;
+            starts.iter().any(|start| name.starts_with(start)).then_some((name, value))
+        });
+        named.collect()
     }
 
     /// A file beside the program's configuration.

@@ -31,7 +31,8 @@ use transcript::conversation::place::Home;
 
 pub(crate) use delta::{filter_word, meta};
 pub use known::KnownSession;
-pub(crate) use list::{KnownFile, agent_of};
+pub(crate) use list::KnownFile;
+pub use list::agent_of;
 pub(crate) use places::{Places, RecordPlace};
 pub use refresh::{Refreshed, Work};
 pub(crate) use schema::SPAN;

@@ -24,6 +24,7 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
     ("workshop", "workshop", &["files", "transcript"]),
     ("index", "index", &["files", "transcript"]),
     ("viewer", "viewer", &["files", "index", "transcript"]),
+    ("lake", "lake", &["files", "index", "transcript"]),
     (
         "cli",
         "quipu",
@@ -33,6 +34,7 @@ const DIRECTION: &[(&str, &str, &[&str])] = &[
             "export",
             "files",
             "index",
+            "lake",
             "rules",
             "sandbox",
             "snapshot",
@@ -284,7 +286,7 @@ fn type_names_are_not_shared() {
 #[test]
 fn no_flags_in_public_functions() {
     let mut found = Vec::new();
-    for folder in ["transcript", "export", "agent", "index", "viewer", "workshop"] {
+    for folder in ["transcript", "export", "agent", "index", "lake", "viewer", "workshop"] {
         for path in files(&format!("crates/{folder}/src"), &["rs"]) {
             let text = code(&path).join("\n");
             for after in text.split("pub fn ").skip(1) {

@@ -29,9 +29,24 @@ impl Catalog {
     /// changed, and of those that are gone, what the catalog has; the others are read. Nothing is
     /// written, and nobody waits until texts are indexed.
     pub fn current_ledger(&self, homes: &[Home], count: usize) -> Result<Ledger, CatalogError> {
+        self.ledger_as_it_is(homes, count, Gone::Counts)
+    }
+
+    /// The same without files that are gone.
+    pub fn present_ledger(&self, homes: &[Home], count: usize) -> Result<Ledger, CatalogError> {
+        self.ledger_as_it_is(homes, count, Gone::LeftOut)
+    }
+
+    fn ledger_as_it_is(
+        &self,
+        homes: &[Home],
+        count: usize,
+        of_gone: Gone,
+    ) -> Result<Ledger, CatalogError> {
         let sql = |error| self.sql(error);
         let Plan { read: changed, gone, kept, .. } = Plan::make(self, homes).map_err(sql)?;
         let (mut all, mut unreadable) = (Vec::new(), Vec::new());
+        let gone = gone.into_iter().filter(|_| of_gone == Gone::Counts);
         let mut known: Vec<KnownFile> = kept.into_iter().chain(gone).collect();
         let read = |at: usize| FileMessages::read(&changed[at].0.project, &changed[at].0.path);
         let Ok(()) = threads::in_order(changed.len(), count, read, |at, one| {
@@ -163,6 +178,13 @@ impl Catalog {
         };
         read().map_err(|error| self.sql(error))
     }
+}
+
+/// Whether files that only the catalog knows count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gone {
+    Counts,
+    LeftOut,
 }
 
 /// Below this number of files, their messages are asked for one file after the other.

@@ -44,7 +44,7 @@ impl KnownFile {
 }
 
 /// The id of the sub-agent whose file that is, by its name.
-pub(crate) fn agent_of(path: &Path) -> Option<String> {
+pub fn agent_of(path: &Path) -> Option<String> {
     is_agent(path).then(|| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         name.strip_prefix("agent-").unwrap_or(&name).to_owned()

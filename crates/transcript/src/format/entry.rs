@@ -205,6 +205,14 @@ macro_rules! kinds {
                     _ => Kind::Other,
                 }
             }
+
+            /// The `type` that clients write today.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => [$($name),+][0],)+
+                    Kind::Other => "other",
+                }
+            }
         }
     };
 }

@@ -23,6 +23,11 @@ impl Money {
         Money((dollars * 1e12).round() as u128)
     }
 
+    /// In millionths of a millionth of a US dollar.
+    pub fn trillionths(self) -> u128 {
+        self.0
+    }
+
     /// In US dollars.
     #[allow(clippy::cast_precision_loss, reason = "15 digits are enough")]
     pub fn dollars(self) -> f64 {

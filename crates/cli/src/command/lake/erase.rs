@@ -1,0 +1,106 @@
+//! `quipu lake erase`: removes sessions from the lake, and proves it.
+
+use std::io::Write as _;
+
+use lake::{Record, Versions, object_session};
+use serde::Serialize;
+
+use super::{Lake, TargetArgs, failure};
+use crate::failure::Failure;
+use crate::out::JSON_VERSION;
+use crate::select;
+use crate::text::{count, one_line};
+use crate::world::World;
+
+/// Remove sessions from the lake, and prove it by listing
+///
+/// Finds the objects of a session by listing the lake, whichever machine pushed them, deletes them,
+/// and lists again. The session itself stays, and is not pushed again unless you name it. A session
+/// whose transcript is gone is named by its whole id.
+#[derive(clap::Args, Debug)]
+pub(crate) struct EraseArgs {
+    /// Sessions
+    #[arg(required = true)]
+    session: Vec<String>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Print one JSON object for each session
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints for each session.
+#[derive(Serialize)]
+struct EraseJson<'a> {
+    v: u32,
+    to: &'a str,
+    session: &'a str,
+    erased: &'a [String],
+    left: &'a [String],
+    old_versions: Option<bool>,
+}
+
+pub(crate) fn erase(world: &mut World, args: &EraseArgs) -> Result<(), Failure> {
+    let lake = Lake::open(world, &args.target)?;
+    let (mut state, _held) = lake.state()?;
+    let to = lake.target.shown();
+    let mut left = 0;
+    for name in &args.session {
+        let session = session_id(world, name)?;
+        let erased = lake::erase(&lake.target, &object_session(&session), &lake.machine)
+            .map_err(|error| failure(&error))?;
+        let record = Record { session: session.clone(), ..Record::default() };
+        state.add(record).map_err(|error| Failure::unwritable(&lake.folder, error))?;
+        left += erased.left.len();
+        if args.json {
+            world.out.json(&EraseJson {
+                v: JSON_VERSION,
+                to: &to,
+                session: &session,
+                erased: &erased.objects,
+                left: &erased.left,
+                old_versions: match erased.versions {
+                    Versions::Gone => Some(false),
+                    Versions::Kept => Some(true),
+                    Versions::Unknown => None,
+                },
+            })?;
+            continue;
+        }
+        let session = one_line(&session);
+        match erased.objects.len() {
+            0 => writeln!(world.out, "{to} has nothing of session {session}.")?,
+            number => {
+                let objects = count(number as u64, "object");
+                let proof = match erased.left.len() {
+                    0 => "a second listing finds none".to_owned(),
+                    left => format!("a second listing still finds {left}"),
+                };
+                writeln!(world.out, "Erased session {session} from {to}: {objects}; {proof}.")?;
+            }
+        }
+        match erased.versions {
+            Versions::Gone => {}
+            Versions::Kept => world.out.note(
+                "the bucket keeps old versions: what was deleted is still there until its rules remove it",
+            )?,
+            Versions::Unknown => world.out.note(
+                "whether the bucket keeps old versions cannot be seen: look at its settings",
+            )?,
+        }
+    }
+    if left > 0 {
+        let message = format!("{} still there", count(left as u64, "object"));
+        let hint = "another machine may have pushed meanwhile: run it again";
+        return Err(Failure::undelivered(message, Some(hint)));
+    }
+    Ok(())
+}
+
+/// The id that a name stands for: of a session that is there, or an id itself.
+fn session_id(world: &mut World, name: &str) -> Result<String, Failure> {
+    if uuid::Uuid::try_parse(name).is_ok() {
+        return Ok(name.to_owned());
+    }
+    select::session_to_change(world, name).map(|session| session.id.to_string())
+}

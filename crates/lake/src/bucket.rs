@@ -1,0 +1,373 @@
+//! Buckets of S3, Google Cloud Storage and Azure.
+//!
+//! Invariants: credentials come from the usual variables and files, and are printed nowhere; what
+//! fails is tried again a bounded number of times; a long object is sent in parts of a bounded
+//! size, and is not visible before the last one.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::path::Path as Key;
+use object_store::{BackoffConfig, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::http::{Connector, Plain};
+use crate::sheet::Object;
+use crate::target::{Stored, Versions};
+use crate::{LakeError, Trouble};
+
+/// What credentials and addresses come from.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The variables of the environment whose names begin with `AWS_`, `GOOGLE_` or `AZURE_`.
+    pub variables: BTreeMap<String, String>,
+    /// The user's home folder, for `.aws`.
+    pub home: Option<PathBuf>,
+}
+
+impl Surroundings {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+}
+
+/// A bucket, and the prefix that objects have in it.
+#[derive(Debug)]
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+    runtime: Runtime,
+    shown: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    S3,
+    Google,
+    Azure,
+}
+
+/// The size of a part of an upload. S3 takes at most 10,000 of them: 80 GB.
+const PART: usize = 8 << 20;
+/// How often an object is sent before the push gives up: an upload in parts whose last answer was
+/// lost has to be begun anew.
+const ATTEMPTS: usize = 4;
+
+impl Bucket {
+    /// The bucket that an address names. Nothing is sent yet.
+    pub(crate) fn open(text: &str, surroundings: &Surroundings) -> Result<Bucket, LakeError> {
+        let wrong = |why: &str| LakeError::Target(format!("`{}`: {why}", without_secret(text)));
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if name.is_empty() {
+            return Err(wrong("it names no bucket"));
+        }
+        if text.contains(['@', '?', '#']) {
+            return Err(wrong("a target is `s3://BUCKET/PREFIX`; credentials are not part of it"));
+        }
+        let prefix = Key::parse(prefix.trim_end_matches('/'))
+            .map_err(|_| wrong("its prefix has an empty or a relative part"))?;
+        let plain = match surroundings.get("AWS_ALLOW_HTTP") {
+            Some("true" | "1") => Plain::Anywhere,
+            _ => Plain::Here,
+        };
+        let http = Connector::new(plain, surroundings.get("AWS_CA_BUNDLE").map(Path::new))?;
+        let (store, kind) = match scheme {
+            "s3" | "s3a" => (s3(name, surroundings, http), Kind::S3),
+            "gs" => (google(name, surroundings, http), Kind::Google),
+            "az" | "abfs" | "abfss" => (azure(name, surroundings, http), Kind::Azure),
+            _ => return Err(wrong("the addresses of buckets begin with s3://, gs:// or az://")),
+        };
+        let store = store.map_err(|error| wrong(&one_line(&error)))?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| wrong(&error.to_string()))?;
+        let shown = text.trim_end_matches('/').to_owned();
+        Ok(Bucket { store, prefix, runtime, shown, kind })
+    }
+
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let parts = name.split('/').filter(|part| !part.is_empty());
+        parts.fold(self.prefix.clone(), |key, part| key.join(part))
+    }
+
+    pub(crate) fn put(&self, name: &str, object: &mut Object) -> Result<(), LakeError> {
+        let key = self.key(name);
+        let mut last = None;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(200 << attempt));
+            }
+            match self.send(&key, object)? {
+                Ok(()) => return Ok(()),
+                Err(error) if is_final(&error) => return Err(self.failed("store", name, &error)),
+                Err(error) => last = Some(error),
+            }
+        }
+        match last {
+            Some(error) => Err(self.failed("store", name, &error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends an object once. The outer error is one of this machine.
+    fn send(
+        &self,
+        key: &Key,
+        object: &mut Object,
+    ) -> Result<Result<(), object_store::Error>, LakeError> {
+        let size = object.size;
+        let mut source = object.bytes().map_err(LakeError::scratch)?;
+        let mut next = |most: usize| -> Result<Bytes, LakeError> {
+            let mut bytes = Vec::new();
+            let mut piece = (&mut source).take(most as u64);
+            piece.read_to_end(&mut bytes).map_err(LakeError::scratch)?;
+            Ok(bytes.into())
+        };
+        if size <= PART as u64 {
+            let payload = PutPayload::from(next(PART)?);
+            let sent = self.runtime.block_on(self.store.put(key, payload));
+            return Ok(sent.map(|_| ()));
+        }
+        let mut upload = match self.runtime.block_on(self.store.put_multipart(key)) {
+            Ok(upload) => upload,
+            Err(error) => return Ok(Err(error)),
+        };
+        loop {
+            let part = next(PART)?;
+            let is_last = part.is_empty();
+            let sent = if is_last {
+                self.runtime.block_on(upload.complete()).map(|_| ())
+            } else {
+                self.runtime.block_on(upload.put_part(PutPayload::from(part)))
+            };
+            match sent {
+                Ok(()) if is_last => return Ok(Ok(())),
+                Ok(()) => {}
+                Err(error) => {
+                    // What is left of it is invisible; a bucket's rules remove it.
+                    let _ = self.runtime.block_on(upload.abort());
+                    return Ok(Err(error));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn list(
+        &self,
+        under: &str,
+        passes: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Stored>, LakeError> {
+        let prefix = self.key(under);
+        let skip = self.prefix.as_ref().len() + usize::from(!self.prefix.as_ref().is_empty());
+        let listed = self.runtime.block_on(async {
+            let mut found = Vec::new();
+            let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
+            let mut all = self.store.list(prefix);
+            while let Some(meta) = all.try_next().await? {
+                if meta.location.filename().is_some_and(passes) {
+                    let key = meta.location.as_ref().get(skip..).unwrap_or_default().to_owned();
+                    found.push(Stored { key, size: meta.size });
+                }
+            }
+            Ok::<_, object_store::Error>(found)
+        });
+        listed.map_err(|error| self.failed("list", under, &error))
+    }
+
+    pub(crate) fn delete(&self, name: &str) -> Result<(), LakeError> {
+        match self.runtime.block_on(self.store.delete(&self.key(name))) {
+            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(self.failed("delete", name, &error)),
+        }
+    }
+
+    pub(crate) fn versions(&self, name: &str) -> Result<Versions, LakeError> {
+        let head = self.runtime.block_on(self.store.head(&self.key(name)));
+        let version = match head {
+            Ok(meta) => meta.version,
+            Err(object_store::Error::NotFound { .. }) => return Ok(Versions::Unknown),
+            Err(error) => return Err(self.failed("look at", name, &error)),
+        };
+        Ok(match (self.kind, version.as_deref()) {
+            // Google numbers every object, whether or not it keeps old ones.
+            (Kind::Google, _) => Versions::Unknown,
+            (_, None | Some("null")) => Versions::Gone,
+            (_, Some(_)) => Versions::Kept,
+        })
+    }
+
+    fn failed(&self, what: &str, name: &str, error: &object_store::Error) -> LakeError {
+        use object_store::Error::{NotFound, PermissionDenied, Unauthenticated};
+        let text = one_line(error);
+        let trouble = match error {
+            PermissionDenied { .. } | Unauthenticated { .. } => Trouble::Denied,
+            NotFound { .. } => Trouble::Missing,
+            _ if text.contains("InvalidAccessKeyId") || text.contains("credential") => {
+                Trouble::Denied
+            }
+            _ if text.contains("NoSuchBucket") => Trouble::Missing,
+            _ => Trouble::Down,
+        };
+        let slash = if name.is_empty() { "" } else { "/" };
+        let what = format!("cannot {what} {}{slash}{name}", self.shown);
+        LakeError::Store { what, why: text, trouble }
+    }
+}
+
+/// Whether trying again cannot help.
+fn is_final(error: &object_store::Error) -> bool {
+    use object_store::Error::{InvalidPath, NotImplemented, NotSupported, UnknownConfigurationKey};
+    matches!(
+        error,
+        InvalidPath { .. }
+            | NotImplemented { .. }
+            | NotSupported { .. }
+            | UnknownConfigurationKey { .. }
+    )
+}
+
+/// An error with its causes, each once, bounded.
+fn one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = inner.source();
+    }
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.chars().take(600).collect()
+}
+
+/// An address without what may be a password.
+fn without_secret(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}://{rest}")
+}
+
+fn retry() -> RetryConfig {
+    let backoff = BackoffConfig {
+        init_backoff: Duration::from_millis(100),
+        max_backoff: Duration::from_secs(5),
+        base: 2.0,
+    };
+    RetryConfig { backoff, max_retries: 6, retry_timeout: Duration::from_secs(90) }
+}
+
+type Opened = object_store::Result<Arc<dyn ObjectStore>>;
+
+fn s3(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
+    let mut builder = AmazonS3Builder::new();
+    for (key, value) in profile(surroundings) {
+        builder = builder.with_config(key, value);
+    }
+    for (name, value) in &surroundings.variables {
+        if name.starts_with("AWS_")
+            && !value.is_empty()
+            && let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
+    Ok(Arc::new(builder.build()?))
+}
+
+/// What `~/.aws` says about the profile in force.
+fn profile(surroundings: &Surroundings) -> Vec<(AmazonS3ConfigKey, String)> {
+    let named = surroundings.get("AWS_PROFILE").or_else(|| surroundings.get("AWS_DEFAULT_PROFILE"));
+    let name = named.unwrap_or("default");
+    let folder = surroundings.home.as_ref().map(|home| home.join(".aws"));
+    let place = |variable: &str, file: &str| {
+        surroundings.get(variable).map(PathBuf::from).or_else(|| Some(folder.as_ref()?.join(file)))
+    };
+    let mut found = Vec::new();
+    for (variable, file) in
+        [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")]
+    {
+        let text = place(variable, file).and_then(|path| files::read_text(path, 1 << 20).ok());
+        for (key, value) in section(&text.unwrap_or_default(), name) {
+            let key = match key.as_str() {
+                "aws_access_key_id" => AmazonS3ConfigKey::AccessKeyId,
+                "aws_secret_access_key" => AmazonS3ConfigKey::SecretAccessKey,
+                "aws_session_token" => AmazonS3ConfigKey::Token,
+                "region" => AmazonS3ConfigKey::Region,
+                "endpoint_url" => AmazonS3ConfigKey::Endpoint,
+                _ => continue,
+            };
+            found.push((key, value));
+        }
+    }
+    found
+}
+
+/// The members of a section: `[name]`, or `[profile name]`.
+fn section(text: &str, name: &str) -> Vec<(String, String)> {
+    let mut is_in = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        // What is indented belongs to the member before it.
+        if line.starts_with([' ', '\t', '#', ';']) {
+            continue;
+        }
+        if let Some(head) = line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let head = head.trim();
+            is_in = head.strip_prefix("profile ").map_or(head, str::trim) == name;
+        } else if is_in && let Some((key, value)) = line.split_once('=') {
+            found.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    found
+}
+
+fn google(bucket: &str, surroundings: &Surroundings, http: Connector) -> Opened {
+    let mut builder = GoogleCloudStorageBuilder::new();
+    for (name, value) in &surroundings.variables {
+        if name.starts_with("GOOGLE_")
+            && !value.is_empty()
+            && let Ok(key) = name.to_ascii_lowercase().parse::<GoogleConfigKey>()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let builder = builder.with_bucket_name(bucket).with_retry(retry()).with_http_connector(http);
+    Ok(Arc::new(builder.build()?))
+}
+
+fn azure(container: &str, surroundings: &Surroundings, http: Connector) -> Opened {
+    let mut builder = MicrosoftAzureBuilder::new();
+    for (name, value) in &surroundings.variables {
+        if name.starts_with("AZURE_")
+            && !value.is_empty()
+            && let Ok(key) = name.to_ascii_lowercase().parse::<AzureConfigKey>()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let builder =
+        builder.with_container_name(container).with_retry(retry()).with_http_connector(http);
+    Ok(Arc::new(builder.build()?))
+}
+
+#[cfg(test)]
+#[path = "bucket_tests.rs"]
+mod tests;

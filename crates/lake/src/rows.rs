@@ -1,0 +1,344 @@
+//! A session as rows.
+//!
+//! Invariants: turns, calls and verdicts are those that the other commands show; tokens and costs
+//! are those of the ledger; every text passes the mask; a text that the content tier leaves out is
+//! not even read.
+
+mod file;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use index::catalog::agent_of;
+use transcript::client::check::{Report, check_with};
+use transcript::client::history::Rules;
+use transcript::conversation::place::agents;
+use transcript::conversation::preview::{Preview, preview};
+use transcript::conversation::price::Prices;
+use transcript::conversation::usage::{CountedFile, Ledger};
+use transcript::format::secret::{Mask, Redactor};
+use transcript::format::time::Time;
+use transcript::{Conversation, Session};
+
+use crate::LakeError;
+use crate::group::Group;
+use crate::schema::{MOST_DOLLARS, TABLES, VERSION};
+use crate::sheet::{Cell, Object, Sheet};
+
+/// How much is pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Everything.
+    Full,
+    /// No prompts, answers, inputs and results of tools.
+    Meta,
+    /// Also no paths and branches.
+    None,
+}
+
+impl Content {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Content::Full => "full",
+            Content::Meta => "meta",
+            Content::None => "none",
+        }
+    }
+}
+
+/// Whether the lines themselves are pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawLines {
+    /// They are, if the content is full.
+    Pushed,
+    /// They are not.
+    LeftOut,
+}
+
+/// What rows contain.
+#[derive(Debug)]
+pub struct Policy {
+    /// The name of this machine.
+    pub machine: String,
+    /// The user, if the configuration names one.
+    pub user: Option<String>,
+    /// The team, if the configuration names one.
+    pub team: Option<String>,
+    /// How much is pushed.
+    pub content: Content,
+    /// Whether the lines themselves are pushed.
+    pub raw: RawLines,
+    /// What hides secrets; `None`: nothing is hidden.
+    pub redactor: Option<Arc<Redactor>>,
+    /// Stands for the rules of the redactor: other rules make other rows.
+    pub redact_rules: String,
+    /// What calls cost.
+    pub prices: Prices,
+}
+
+impl Policy {
+    fn is_full(&self) -> bool {
+        self.content == Content::Full
+    }
+
+    /// Paths and branches are pushed.
+    fn has_paths(&self) -> bool {
+        self.content != Content::None
+    }
+}
+
+/// The places of the tables in [`TABLES`].
+pub(crate) const CALLS: usize = 0;
+pub(crate) const TOOLS: usize = 1;
+pub(crate) const EDITS: usize = 2;
+pub(crate) const TURNS: usize = 3;
+pub(crate) const MESSAGES: usize = 4;
+pub(crate) const FINDINGS: usize = 5;
+pub(crate) const SESSIONS: usize = 6;
+
+/// The objects of a session.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// The folder of its day.
+    pub(crate) day: String,
+    /// One for each table, in the order of [`TABLES`].
+    pub(crate) objects: Vec<Object>,
+}
+
+/// Where an answer is in its file.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    turn: u32,
+    place: &'static str,
+    branch: Option<u32>,
+}
+
+/// What is added up over the files of a session.
+#[derive(Debug, Default)]
+struct Sums {
+    bytes: u64,
+    records: u64,
+    prompts: u64,
+    compactions: u64,
+    agents: u64,
+    damaged: u64,
+    forked_from: Option<String>,
+    first: Option<Time>,
+    first_of_agent: Option<Time>,
+    last: Option<Time>,
+}
+
+/// Makes the rows of one session.
+struct Maker<'a> {
+    policy: &'a Policy,
+    common: Vec<Cell<'a>>,
+    mask: Mask<'a>,
+    sheets: Vec<Sheet>,
+    /// The messages of the API that another session had first.
+    copies: HashSet<&'a str>,
+    /// The places of answers, by the file and the id of the message.
+    placed: HashMap<(usize, String), Placed>,
+    sums: Sums,
+}
+
+/// Makes the objects of a session.
+pub(crate) fn make(
+    policy: &Policy,
+    ledger: &Ledger,
+    group: &Group,
+    project: Option<&str>,
+) -> Result<Made, LakeError> {
+    let mask = || policy.redactor.as_deref().map_or_else(Mask::none, Mask::new);
+    let project = project.map(|project| mask().text(project).into_owned());
+    let common = vec![
+        Cell::Number(i64::from(VERSION)),
+        Cell::Text(&policy.machine),
+        policy.user.as_ref().into(),
+        policy.team.as_ref().into(),
+        project.as_ref().into(),
+        Cell::Text(&group.id),
+        Cell::Text(policy.content.name()),
+    ];
+    let copies = group.calls.iter().filter(|call| call.is_copy);
+    let mut maker = Maker {
+        policy,
+        common,
+        mask: mask(),
+        sheets: (0..TABLES.len()).map(Sheet::new).collect::<Result<_, _>>()?,
+        copies: copies.map(|call| ledger.entries[call.entry].message.id.as_str()).collect(),
+        placed: HashMap::new(),
+        sums: Sums::default(),
+    };
+    for number in &group.files {
+        let source = &ledger.sources[*number];
+        maker.mask = mask();
+        let conversation = Conversation::open(&source.path)?;
+        maker.file(*number, source, &conversation)?;
+    }
+    maker.calls(ledger, group)?;
+    let files = group.files.iter().map(|number| &ledger.sources[*number]);
+    let newest = files.clone().filter(|file| !file.is_agent).max_by_key(|file| file.modified);
+    maker.session(newest.or_else(|| files.clone().next()))?;
+    let day = day_folder(maker.sums.first.or(maker.sums.first_of_agent));
+    let objects = maker.sheets.into_iter().map(Sheet::finish).collect::<Result<_, _>>()?;
+    Ok(Made { day, objects })
+}
+
+impl Maker<'_> {
+    fn put(&mut self, table: usize, row: &[Cell<'_>]) -> Result<(), LakeError> {
+        self.sheets[table].add(&self.common, row)
+    }
+
+    /// A text without secrets.
+    fn masked(&mut self, text: Option<&str>) -> Option<String> {
+        text.map(|text| self.mask.text(text).into_owned())
+    }
+
+    /// A path or a branch without secrets, if it is pushed at all.
+    fn masked_path(&mut self, text: Option<&str>) -> Option<String> {
+        self.masked(text.filter(|_| self.policy.has_paths()))
+    }
+
+    /// What somebody said, without secrets, if it is pushed at all.
+    fn masked_words(&mut self, text: Option<&str>) -> Option<String> {
+        self.masked(text.filter(|_| self.policy.is_full()))
+    }
+
+    fn calls(&mut self, ledger: &Ledger, group: &Group) -> Result<(), LakeError> {
+        for call in &group.calls {
+            let message = &ledger.entries[call.entry].message;
+            let source = &ledger.sources[call.file];
+            let usage = message.usage;
+            let cost = message.spending(&self.policy.prices).cost;
+            let cost = cost.map(|cost| {
+                i64::try_from(cost.trillionths()).unwrap_or(MOST_DOLLARS).min(MOST_DOLLARS)
+            });
+            let placed = self.placed.get(&(call.file, message.id.clone())).copied();
+            let model = self.masked(message.model.as_deref());
+            let tool = self.masked(message.tool.as_deref());
+            let agent = agent_of(&source.path);
+            self.put(
+                CALLS,
+                &[
+                    Cell::Text(&message.id),
+                    model.as_ref().into(),
+                    moment(message.time),
+                    days(message.time),
+                    usage.input.into(),
+                    usage.output.into(),
+                    usage.cache_5m.into(),
+                    usage.cache_1h.into(),
+                    usage.cache_read.into(),
+                    usage.searches.into(),
+                    cost.into(),
+                    call.is_copy.into(),
+                    usage.at_least.into(),
+                    (source.is_agent || message.is_sidechain).into(),
+                    agent.as_ref().into(),
+                    placed.map(|placed| placed.turn).into(),
+                    placed.map(|placed| placed.place).into(),
+                    placed.and_then(|placed| placed.branch).into(),
+                    tool.as_ref().into(),
+                    message.tier.as_deref().into(),
+                    message.speed.as_deref().into(),
+                    Some(message.line).filter(|_| !call.is_copy).into(),
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The row of the session itself, and what is wrong with it.
+    fn session(&mut self, source: Option<&CountedFile>) -> Result<(), LakeError> {
+        let seen = source.and_then(|source| preview(&source.path).ok()).unwrap_or_default();
+        let report = source.filter(|source| !source.is_agent).and_then(|source| self.check(source));
+        self.findings(report.as_ref())?;
+        let Preview { cwd, branch, version, title, prompt, .. } = &seen;
+        let cwd = cwd.as_deref().or_else(|| source?.cwd.as_deref());
+        let [cwd, branch] = [cwd, branch.as_deref()].map(|text| self.masked_path(text));
+        let [title, prompt] =
+            [title.as_deref(), prompt.as_deref()].map(|text| self.masked_words(text));
+        let version = self.masked(version.as_deref());
+        let sums = std::mem::take(&mut self.sums);
+        let first = sums.first.or(sums.first_of_agent);
+        let lost = report.as_ref().map(|report| report.reach.lost);
+        let row = [
+            moment(first),
+            moment(sums.last),
+            days(first),
+            cwd.as_ref().into(),
+            branch.as_ref().into(),
+            version.as_ref().into(),
+            sums.forked_from.as_ref().into(),
+            sums.bytes.into(),
+            sums.records.into(),
+            sums.prompts.into(),
+            sums.compactions.into(),
+            sums.agents.into(),
+            sums.damaged.into(),
+            report.as_ref().map(|report| report.verdict.name()).into(),
+            lost.into(),
+            title.as_ref().into(),
+            prompt.as_ref().into(),
+        ];
+        self.put(SESSIONS, &row)?;
+        self.sums =
+            Sums { first: sums.first, first_of_agent: sums.first_of_agent, ..Sums::default() };
+        Ok(())
+    }
+
+    /// What `quipu check` says; `None` if it cannot read the session.
+    fn check(&self, source: &CountedFile) -> Option<Report> {
+        let session = Session::at(&source.path).ok()?;
+        let usual = Arc::default();
+        let redactor = self.policy.redactor.as_ref().unwrap_or(&usual);
+        check_with(&session, agents(&session), Rules::newest(), None, redactor).ok()
+    }
+
+    fn findings(&mut self, report: Option<&Report>) -> Result<(), LakeError> {
+        for found in report.into_iter().flat_map(|report| &report.findings) {
+            let file = self.masked_path(found.file.as_deref());
+            let text = self.masked_words(Some(&found.text));
+            self.put(
+                FINDINGS,
+                &[
+                    Cell::Text(found.code.name()),
+                    Cell::Text(found.severity.name()),
+                    file.as_ref().into(),
+                    found.line.into(),
+                    found.more.into(),
+                    text.as_ref().into(),
+                ],
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The last moment of the year 9999, in milliseconds: no engine understands later ones.
+const LAST: i64 = 253_402_300_799_999;
+const DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// A time that every engine understands.
+fn sensible(time: Option<Time>) -> Option<i64> {
+    time.map(|time| time.0).filter(|time| (0..=LAST).contains(time))
+}
+
+fn moment(time: Option<Time>) -> Cell<'static> {
+    sensible(time).map_or(Cell::Null, Cell::Number)
+}
+
+fn days(time: Option<Time>) -> Cell<'static> {
+    let days = sensible(time).and_then(|time| i32::try_from(time / DAY).ok());
+    days.map_or(Cell::Null, Cell::Days)
+}
+
+/// The name of the folder of a day.
+fn day_folder(time: Option<Time>) -> String {
+    let time = sensible(time).and_then(|time| jiff::Timestamp::from_millisecond(time).ok());
+    match time {
+        Some(time) => time.strftime("day=%Y-%m-%d").to_string(),
+        None => "day=unknown".to_owned(),
+    }
+}

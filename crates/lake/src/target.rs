@@ -1,0 +1,202 @@
+//! Where objects go: a folder, or a bucket.
+//!
+//! Invariants: an object is visible as a whole or not at all; nothing outside of the named folder
+//! or prefix is touched; links in a folder are not followed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::LakeError;
+use crate::bucket::{Bucket, Surroundings};
+use crate::sheet::Object;
+
+/// A place for objects.
+#[derive(Debug)]
+pub enum Target {
+    /// A folder of this machine.
+    Folder(PathBuf),
+    /// A bucket of S3, Google Cloud Storage or Azure.
+    Bucket(Box<Bucket>),
+}
+
+/// An object that is there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stored {
+    /// Its name below the target.
+    pub key: String,
+    /// How many bytes it has.
+    pub size: u64,
+}
+
+/// Whether a target keeps what is deleted or overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Versions {
+    /// It does not.
+    Gone,
+    /// It keeps old versions.
+    Kept,
+    /// Its answers do not show it.
+    Unknown,
+}
+
+/// The end of the name of a file that is being written.
+const PART: &str = ".part";
+
+impl Target {
+    /// The target that a text names: a folder, `s3://…`, `gs://…` or `az://…`.
+    pub fn open(text: &str, surroundings: &Surroundings) -> Result<Target, LakeError> {
+        if text.is_empty() {
+            return Err(LakeError::Target("the target has no name".to_owned()));
+        }
+        if text.contains("://") {
+            return Ok(Target::Bucket(Box::new(Bucket::open(text, surroundings)?)));
+        }
+        let path = std::path::absolute(text)
+            .map_err(|source| LakeError::Write { path: text.into(), source })?;
+        if path.exists() && !path.is_dir() {
+            return Err(LakeError::Target(format!("`{text}` is not a folder")));
+        }
+        Ok(Target::Folder(path))
+    }
+
+    /// Its name, without credentials.
+    pub fn shown(&self) -> String {
+        match self {
+            Target::Folder(path) => path.display().to_string(),
+            Target::Bucket(bucket) => bucket.shown().to_owned(),
+        }
+    }
+
+    /// Puts an object in place; one of that name is replaced.
+    pub fn put(&self, key: &str, object: &mut Object) -> Result<(), LakeError> {
+        match self {
+            Target::Folder(folder) => put_file(&folder.join(key), object),
+            Target::Bucket(bucket) => bucket.put(key, object),
+        }
+    }
+
+    /// The objects below a folder whose names pass.
+    pub fn list(
+        &self,
+        under: &str,
+        passes: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Stored>, LakeError> {
+        let mut found = match self {
+            Target::Folder(folder) => {
+                let mut found = Vec::new();
+                list_files(folder, under, passes, 3, &mut found)?;
+                found
+            }
+            Target::Bucket(bucket) => bucket.list(under, passes)?,
+        };
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes an object; it need not exist.
+    pub fn delete(&self, key: &str) -> Result<(), LakeError> {
+        match self {
+            Target::Folder(folder) => {
+                let path = folder.join(key);
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(LakeError::Write { path, source: error })
+                    }
+                    _ => {
+                        // A day without sessions needs no folder; one that is not empty stays.
+                        let _ = path.parent().map(fs::remove_dir);
+                        Ok(())
+                    }
+                }
+            }
+            Target::Bucket(bucket) => bucket.delete(key),
+        }
+    }
+
+    /// Whether old versions of an object are kept.
+    pub fn versions(&self, key: &str) -> Result<Versions, LakeError> {
+        match self {
+            Target::Folder(_) => Ok(Versions::Gone),
+            Target::Bucket(bucket) => bucket.versions(key),
+        }
+    }
+
+    /// How many uploads there are at once.
+    pub(crate) fn lanes(&self) -> usize {
+        match self {
+            Target::Folder(_) => 1,
+            Target::Bucket(_) => 8,
+        }
+    }
+}
+
+fn put_file(path: &Path, object: &mut Object) -> Result<(), LakeError> {
+    let failed = |source| LakeError::Write { path: path.to_owned(), source };
+    let folder = path.parent().unwrap_or(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // The same name each time: what a stopped run left is replaced by the next one.
+    let part = folder.join(format!(".{name}{PART}"));
+    let write = |object: &mut Object| {
+        let mut file = create(&part)?;
+        let mut bytes = object.bytes()?;
+        io::copy(&mut bytes, &mut file)?;
+        fs::rename(&part, path)
+    };
+    match write(object) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder).map_err(failed)?;
+            write(object).map_err(failed)
+        }
+        done => done.map_err(failed),
+    }
+}
+
+/// A new file, with the permissions that the user's new files have: a lake is shared. A link or a
+/// pipe of that name is not written to.
+fn create(path: &Path) -> io::Result<fs::File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+fn list_files(
+    root: &Path,
+    under: &str,
+    passes: &dyn Fn(&str) -> bool,
+    depth: usize,
+    found: &mut Vec<Stored>,
+) -> Result<(), LakeError> {
+    let folder = root.join(under);
+    let failed = |source| LakeError::Store {
+        what: format!("cannot list `{}`", folder.display()),
+        why: io::Error::to_string(&source),
+        trouble: crate::Trouble::Down,
+    };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let key = if under.is_empty() { name.clone() } else { format!("{under}/{name}") };
+        // The type of the entry itself: links are not followed.
+        let kind = entry.file_type().map_err(failed)?;
+        if kind.is_dir() && depth > 0 {
+            list_files(root, &key, passes, depth - 1, found)?;
+        } else if kind.is_file() && passes(&name) {
+            let size = entry.metadata().map_err(failed)?.len();
+            found.push(Stored { key, size });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file is one that a stopped push left.
+pub(crate) fn is_part(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(PART)
+}
