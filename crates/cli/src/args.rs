@@ -4,14 +4,14 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[cfg(feature = "lake")]
+use crate::command::lake;
 use crate::command::{
     cat, changes, chat, check, clone, completions, compress, context, diff, drift, drop, edit,
     export, files, follow, fork, history, home, hook, index, inventory, keep, ls, man, merge, mv,
     pack, pick, price, redact, rename, repair, resume, rewind, rm, search, secrets, ship, show,
     split, sql, strip, tag, tree, turns, uncompress, undo, unpack, usage, view,
 };
-#[cfg(feature = "lake")]
-use crate::command::lake;
 use crate::failure::Failure;
 use crate::global::Global;
 use crate::pick::{Deed, Picked};

@@ -102,7 +102,7 @@ impl Bucket {
 
     fn key(&self, name: &str) -> Key {
         let parts = name.split('/').filter(|part| !part.is_empty());
-        parts.fold(self.prefix.clone(), |key, part| key.join(part))
+        parts.fold(self.prefix.clone(), Key::join)
     }
 
     pub(crate) fn put(&self, name: &str, object: &mut Object) -> Result<(), LakeError> {
@@ -143,6 +143,7 @@ impl Bucket {
             let sent = self.runtime.block_on(self.store.put(key, payload));
             return Ok(sent.map(|_| ()));
         }
+        let before = self.tag(key, size);
         let mut upload = match self.runtime.block_on(self.store.put_multipart(key)) {
             Ok(upload) => upload,
             Err(error) => return Ok(Err(error)),
@@ -158,6 +159,12 @@ impl Bucket {
             match sent {
                 Ok(()) if is_last => return Ok(Ok(())),
                 Ok(()) => {}
+                // The answer was lost, and the second attempt finds no such upload.
+                Err(object_store::Error::NotFound { .. })
+                    if is_last && is_new(self.tag(key, size).as_ref(), before.as_ref()) =>
+                {
+                    return Ok(Ok(()));
+                }
                 Err(error) => {
                     // What is left of it is invisible; a bucket's rules remove it.
                     let _ = self.runtime.block_on(upload.abort());
@@ -165,6 +172,12 @@ impl Bucket {
                 }
             }
         }
+    }
+
+    /// What stands for the contents of an object, if there is one of that size.
+    fn tag(&self, key: &Key, size: u64) -> Option<String> {
+        let meta = self.runtime.block_on(self.store.head(key)).ok()?;
+        meta.e_tag.filter(|_| meta.size == size)
     }
 
     pub(crate) fn list(
@@ -227,6 +240,11 @@ impl Bucket {
         let what = format!("cannot {what} {}{slash}{name}", self.shown);
         LakeError::Store { what, why: text, trouble }
     }
+}
+
+/// Whether an object is there, and another one than before.
+fn is_new(now: Option<&String>, before: Option<&String>) -> bool {
+    now.is_some() && now != before
 }
 
 /// Whether trying again cannot help.

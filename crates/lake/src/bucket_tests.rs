@@ -76,3 +76,32 @@ fn without_tls_only_this_machine_is_asked() {
     let error = bucket.list("calls", &|_| true).expect_err("refused").to_string();
     assert!(error.contains("without TLS"), "{error}");
 }
+
+#[test]
+fn a_long_object_arrives_in_parts_and_whole() {
+    use testkit::s3::{Mood, S3};
+    let bytes: Vec<u8> = (0..20_000_000_u32).map(|number| (number / 7).to_le_bytes()[0]).collect();
+    for mood in [Mood::Good, Mood::Refusing(503), Mood::Forgetful] {
+        let server = S3::start().expect("a server");
+        let surroundings = Surroundings {
+            variables: [
+                ("AWS_ENDPOINT_URL", server.url()),
+                ("AWS_ACCESS_KEY_ID", "a".to_owned()),
+                ("AWS_SECRET_ACCESS_KEY", "b".to_owned()),
+                ("AWS_REGION", "us-east-1".to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+            home: None,
+        };
+        let bucket = Bucket::open("s3://bucket", &surroundings).expect("a bucket");
+        server.set_mood(mood);
+        let mut object = Object::of(&bytes).expect("an object");
+        bucket.put("calls/day=unknown/m-s.parquet", &mut object).expect("stored");
+        let found = server.objects();
+        let there: Vec<(&str, usize)> =
+            found.iter().map(|(key, bytes)| (key.as_str(), bytes.len())).collect();
+        assert_eq!(there, [("bucket/calls/day=unknown/m-s.parquet", bytes.len())], "{mood:?}");
+        assert!(found.values().all(|stored| *stored == bytes), "{mood:?}");
+    }
+}

@@ -165,7 +165,7 @@ pub(crate) fn make(
         policy,
         common,
         mask: mask(),
-        sheets: (0..TABLES.len()).map(Sheet::new).collect::<Result<_, _>>()?,
+        sheets: (0..TABLES.len()).map(Sheet::new).collect(),
         copies: copies.map(|call| ledger.entries[call.entry].message.id.as_str()).collect(),
         placed: HashMap::new(),
         sums: Sums::default(),

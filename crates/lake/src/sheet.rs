@@ -4,20 +4,19 @@
 //! megabytes, into memory as long as the result is small, and else into a file without a name.
 
 use std::io::{Read, Seek, SeekFrom, Write as _};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::file::properties::{
-    EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion,
-};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
 use tempfile::SpooledTempFile;
 
 use crate::LakeError;
-use crate::schema::{Column, Holds, Null, TABLES, parquet_of};
+use crate::schema::{COMMON, Column, Holds, Null, TABLES, parquet_of};
 
 /// A value of a row.
 #[derive(Clone, Debug)]
@@ -87,17 +86,36 @@ const GROUP_ROWS: usize = 50_000;
 /// Up to this size, what was written is in memory.
 const IN_MEMORY: usize = 256 << 10;
 
-static PROPERTIES: LazyLock<WriterPropertiesPtr> = LazyLock::new(|| {
-    let made = WriterProperties::builder()
+/// Columns with fewer bytes than this are not compressed: making a compressor takes longer than
+/// that saves. Most sessions are short, and most columns of a session have few values.
+const COMPRESSED: usize = 1 << 10;
+
+/// How the columns are written, decided from the first rows. The columns that all tables have are
+/// the same in each row: as a dictionary of one word they need no compression.
+fn properties(values: &[Values]) -> WriterProperties {
+    let mut made = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("quipu lake".to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_compression(Compression::UNCOMPRESSED)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_dictionary_page_size_limit(256 << 10)
         .set_data_page_size_limit(256 << 10);
-    Arc::new(made.build())
-});
+    for (at, values) in values.iter().enumerate() {
+        let path = ColumnPath::from(values.column.name);
+        if at >= COMMON.len() && values.size() >= COMPRESSED {
+            let zstd = Compression::ZSTD(ZstdLevel::default());
+            made = made.set_column_compression(path.clone(), zstd);
+        }
+        if values.column.holds == Holds::Text {
+            // The least and the greatest of a few ids and paths help no query.
+            made = made.set_column_statistics_enabled(path, EnabledStatistics::None);
+        } else {
+            made = made.set_column_dictionary_enabled(path, false);
+        }
+    }
+    made.build()
+}
 
 /// The values of one column that are not written yet.
 #[derive(Debug)]
@@ -165,6 +183,11 @@ impl Values {
         }
     }
 
+    /// How many bytes its values have. Flags are bits.
+    fn size(&self) -> usize {
+        self.texts.len() + 8 * self.numbers.len() + 4 * self.days.len() + self.flags.len() / 8
+    }
+
     fn write(&mut self, writer: &mut SerializedColumnWriter<'_>) -> Result<(), LakeError> {
         let levels = (self.column.null == Null::Maybe).then_some(self.levels.as_slice());
         match self.column.holds {
@@ -198,7 +221,9 @@ impl Values {
 
 /// A table of a session while it is being made.
 pub(crate) struct Sheet {
-    writer: SerializedFileWriter<SpooledTempFile>,
+    table: usize,
+    /// Made when the first rows are known.
+    writer: Option<SerializedFileWriter<SpooledTempFile>>,
     values: Vec<Values>,
     rows: usize,
     bytes: usize,
@@ -207,11 +232,9 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     /// An empty table, by its place in [`TABLES`].
-    pub(crate) fn new(table: usize) -> Result<Sheet, LakeError> {
-        let file = SpooledTempFile::new(IN_MEMORY);
-        let writer = SerializedFileWriter::new(file, parquet_of(table)?, PROPERTIES.clone())?;
+    pub(crate) fn new(table: usize) -> Sheet {
         let values = TABLES[table].all().map(Values::new).collect();
-        Ok(Sheet { writer, values, rows: 0, bytes: 0, all_rows: 0 })
+        Sheet { table, writer: None, values, rows: 0, bytes: 0, all_rows: 0 }
     }
 
     /// Adds a row: the common columns, then those of the table.
@@ -230,10 +253,19 @@ impl Sheet {
     }
 
     fn flush(&mut self) -> Result<(), LakeError> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => {
+                let file = SpooledTempFile::new(IN_MEMORY);
+                let properties = Arc::new(properties(&self.values));
+                let made = SerializedFileWriter::new(file, parquet_of(self.table)?, properties)?;
+                self.writer.insert(made)
+            }
+        };
         if self.rows == 0 {
             return Ok(());
         }
-        let mut group = self.writer.next_row_group()?;
+        let mut group = writer.next_row_group()?;
         for values in &mut self.values {
             if let Some(mut writer) = group.next_column()? {
                 values.write(&mut writer)?;
@@ -248,7 +280,8 @@ impl Sheet {
     /// The whole file.
     pub(crate) fn finish(mut self) -> Result<Object, LakeError> {
         self.flush()?;
-        let mut file = self.writer.into_inner()?;
+        let made = self.writer.take().ok_or_else(|| LakeError::Parquet("no writer".to_owned()))?;
+        let mut file = made.into_inner()?;
         let size = file.seek(SeekFrom::End(0)).map_err(LakeError::scratch)?;
         let mut object = Object { file, size, rows: self.all_rows, hash: String::new() };
         object.hash = object.digest().map_err(LakeError::scratch)?;

@@ -1,5 +1,5 @@
 //! For tests only: real transcripts, reproducible random numbers, deliberate damage, and stand-ins
-//! for the Messages API and for a receiver of traces.
+//! for the Messages API, a receiver of traces and S3.
 //!
 //! Uses none of the project's own types: a stand-in that shares them would share their bugs.
 #![allow(clippy::disallowed_methods, reason = "tests look at what was written")]
@@ -11,6 +11,7 @@ pub mod messages;
 pub mod mutate;
 pub mod otlp;
 pub mod picture;
+pub mod s3;
 pub mod session;
 pub mod tls;
 

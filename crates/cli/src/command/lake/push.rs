@@ -144,7 +144,7 @@ pub(crate) fn push(world: &mut World, args: &PushArgs) -> Result<(), Failure> {
             unreadable: round.pushed.unreadable.iter().map(|(id, _)| id.as_str()).collect(),
             only_in_catalog: round.only_in_catalog,
         })?;
-    } else {
+    } else if round.outcome.is_ok() || round.pushed.sessions > 0 {
         say(world, &lake, &round)?;
     }
     round.outcome?;

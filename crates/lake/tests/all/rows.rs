@@ -1,0 +1,305 @@
+//! What the rows say.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use index::usage::{By, Filter, Question, report};
+use jiff::tz::TimeZone;
+use lake::{Content, Policy, RawLines, VERSION};
+use parquet::data_type::Decimal;
+use parquet::record::Field;
+use transcript::conversation::price::Prices;
+
+use crate::home::{CellsByName, Scene, policy, session, tables};
+
+fn number(row: &CellsByName, name: &str) -> i64 {
+    match &row[name] {
+        Field::Long(number) => *number,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn text<'a>(row: &'a CellsByName, name: &str) -> Option<&'a str> {
+    match &row[name] {
+        Field::Str(text) => Some(text),
+        Field::Null => None,
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+fn flag(row: &CellsByName, name: &str) -> bool {
+    matches!(&row[name], Field::Bool(true))
+}
+
+/// Dollars in millionths of a millionth.
+fn dollars(row: &CellsByName) -> Option<i128> {
+    match &row["cost_usd"] {
+        Field::Decimal(Decimal::Int64 { value, .. }) => {
+            Some(i128::from(i64::from_be_bytes(*value)))
+        }
+        Field::Null => None,
+        other => panic!("cost_usd is {other:?}"),
+    }
+}
+
+/// Compares the lake with what `quipu usage` counts.
+fn compare_with_usage(scene: &Scene) {
+    let ledger = scene.ledger();
+    let (filter, prices, zone) = (Filter::default(), Prices::default(), TimeZone::UTC);
+    let question =
+        Question { by: By::Day, filter: &filter, prices: &prices, zone: &zone, block_ends: &[] };
+    let wanted = report(&ledger, &question).total;
+    let rows: Vec<_> =
+        scene.rows("calls").into_iter().filter(|row| !flag(row, "is_copy")).collect();
+    let sum = |name: &str| rows.iter().map(|row| number(row, name)).sum::<i64>().cast_unsigned();
+    let usage = wanted.usage;
+    assert_eq!(rows.len() as u64, wanted.messages);
+    assert_eq!(sum("input_tokens"), usage.input);
+    assert_eq!(sum("output_tokens"), usage.output);
+    assert_eq!(sum("cache_write_5m_tokens"), usage.cache_5m);
+    assert_eq!(sum("cache_write_1h_tokens"), usage.cache_1h);
+    assert_eq!(sum("cache_read_tokens"), usage.cache_read);
+    assert_eq!(sum("web_searches"), usage.searches);
+    let cost: i128 = rows.iter().filter_map(dollars).sum();
+    let wanted = wanted.cost.map_or(0, |cost| i128::try_from(cost.trillionths()).unwrap());
+    assert_eq!(cost, wanted);
+    let ids: BTreeSet<_> = rows.iter().map(|row| text(row, "message_id")).collect();
+    assert_eq!(ids.len(), rows.len(), "a message counts twice");
+}
+
+#[test]
+fn totals_are_those_of_usage() {
+    let scene = Scene::with_samples();
+    scene.push();
+    compare_with_usage(&scene);
+}
+
+#[test]
+fn totals_of_all_recordings_are_those_of_usage() {
+    let scene = Scene::new();
+    for (number, file) in testkit::own_files().iter().enumerate() {
+        let name = file.path.file_name().unwrap().to_str().unwrap();
+        let folder = scene.path(&format!("home/projects/-p{}", number % 7));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), &file.bytes).unwrap();
+    }
+    let pushed = scene.push();
+    assert!(pushed.sessions > 20, "{pushed:?}");
+    assert_eq!(pushed.unreadable, []);
+    compare_with_usage(&scene);
+    let again = scene.push();
+    assert_eq!((again.sessions, again.unchanged), (0, pushed.sessions));
+}
+
+#[test]
+fn a_copy_stays_as_a_row_and_counts_once() {
+    let scene = Scene::new();
+    // The copy is there first, and nobody knows that it is one.
+    let lines = session("first", "msg_1", "hello");
+    let copied = lines.replace("2026-01-0", "2026-02-0").replace("\"first\"", "\"later\"");
+    scene.put("-p/later.jsonl", &copied);
+    assert_eq!(scene.push().sessions, 1);
+    assert!(scene.rows("calls").iter().all(|row| !flag(row, "is_copy")));
+    compare_with_usage(&scene);
+    // Now the session that made the calls is pushed: the other one is written again.
+    scene.put("-p/first.jsonl", &lines);
+    assert_eq!(scene.push().sessions, 2);
+    let mut found: Vec<_> = scene
+        .rows("calls")
+        .iter()
+        .map(|row| (text(row, "session_id").unwrap().to_owned(), flag(row, "is_copy")))
+        .collect();
+    found.sort();
+    let wanted = [("first", false), ("first", false), ("later", true), ("later", true)];
+    assert_eq!(found, wanted.map(|(id, is_copy)| (id.to_owned(), is_copy)));
+    for table in ["tools", "edits", "turns", "messages"] {
+        for row in scene.rows(table) {
+            let is_later = text(&row, "session_id") == Some("later");
+            assert_eq!(flag(&row, "is_copy"), is_later, "{table}: {row:?}");
+        }
+    }
+    compare_with_usage(&scene);
+}
+
+#[test]
+fn one_id_in_two_projects_is_one_session() {
+    let scene = Scene::new();
+    let lines = session("same", "msg_1", "hello");
+    scene.put("-p/same.jsonl", &lines);
+    scene.put("-q/same.jsonl", &lines.replace("msg_1", "msg_2"));
+    assert_eq!(scene.push().sessions, 1);
+    assert_eq!(scene.files().len(), 7);
+    assert_eq!(scene.rows("calls").len(), 4);
+    assert_eq!(scene.rows("sessions").len(), 1);
+    compare_with_usage(&scene);
+}
+
+#[test]
+fn rows_say_what_happened() {
+    let scene = Scene::new();
+    scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    scene.push();
+    let key = "calls/day=2026-01-02/m1-one.parquet";
+    assert!(scene.files().contains_key(key), "{:?}", scene.files().keys());
+    let shown = |table: &str, columns: &[&str]| {
+        let mut lines = String::new();
+        for row in scene.rows(table) {
+            let cells: Vec<String> =
+                columns.iter().map(|name| row[*name].to_string().replace('"', "")).collect();
+            lines.push_str(&format!("{}\n", cells.join(" | ")));
+        }
+        lines
+    };
+    assert_eq!(
+        shown("tools", &["name", "duration_ms", "is_error", "turn", "place", "line", "input"]),
+        "Edit | 2500 | false | 1 | live | 2 | null\n"
+    );
+    let columns = ["file", "extension", "action", "lines_added", "lines_removed", "tool"];
+    assert_eq!(
+        shown("edits", &columns),
+        "/home/dev/shop/src/main.rs | rs | changed | 2 | 1 | Edit\n"
+    );
+    let columns = ["turn", "place", "input", "is_prompt", "outcome", "api_calls", "tool_calls"];
+    assert_eq!(shown("turns", &columns), "1 | live | plain | true | answered | 2 | 1\n");
+    let columns = ["type", "uuid", "parent_uuid", "input", "line", "text", "raw"];
+    assert_eq!(
+        shown("messages", &columns),
+        "user | one-1 | null | plain | 1 | null | null\n\
+         assistant | one-2 | one-1 | null | 2 | null | null\n\
+         user | one-3 | one-2 | tool_result | 3 | null | null\n\
+         assistant | one-4 | one-3 | null | 4 | null | null\n"
+    );
+    let columns = ["prompts", "records", "verdict", "git_branch", "cwd", "title", "first_prompt"];
+    assert_eq!(shown("sessions", &columns), "1 | 4 | full | topic | /home/dev/one | null | null\n");
+    let columns = ["schema_version", "machine", "user", "team", "content"];
+    assert_eq!(shown("sessions", &columns), format!("{VERSION} | m1 | anna | null | meta\n"));
+}
+
+/// All texts of all tables.
+fn all_texts(scene: &Scene) -> String {
+    let mut found = String::new();
+    for table in tables() {
+        for row in scene.rows(table) {
+            for (name, cell) in row {
+                if let Field::Str(text) = cell {
+                    found.push_str(&format!("{table}.{name}: {text}\n"));
+                }
+            }
+        }
+    }
+    found
+}
+
+const SECRET: &str = "ghp_Zq8Rk2Tn5Wc7Lx0Vb3Hm6Jd9Gp1Fs4Yt0aB2";
+
+#[test]
+fn content_is_what_was_asked_for_and_has_no_secrets() {
+    let lines = session("one", "msg_1", &format!("walnuts {SECRET}"))
+        .replace("/home/dev/shop/src", &format!("/home/dev/{SECRET}/src"))
+        .replace("topic", &format!("fix-{SECRET}"));
+    let pushed = |change: &dyn Fn(&mut Policy)| {
+        let scene = Scene::new();
+        scene.put("-p/one.jsonl", &lines);
+        let mut policy = policy("m1");
+        change(&mut policy);
+        scene.push_as(&policy);
+        all_texts(&scene)
+    };
+    let meta = pushed(&|_| {});
+    assert!(!meta.contains("walnuts") && !meta.contains(SECRET), "{meta}");
+    assert!(meta.contains("/home/dev/one") && meta.contains("main.rs"), "{meta}");
+    let none = pushed(&|policy| policy.content = Content::None);
+    for word in ["walnuts", SECRET, "/home/dev", "main.rs", "fix-"] {
+        assert!(!none.contains(word), "{word} in {none}");
+    }
+    let full = pushed(&|policy| policy.content = Content::Full);
+    assert!(full.contains("walnuts") && !full.contains(SECRET), "{full}");
+    assert!(!full.contains("messages.raw"), "{full}");
+    assert!(full.contains("tools.input: {\"file_path\""), "{full}");
+    let raw = pushed(&|policy| {
+        policy.content = Content::Full;
+        policy.raw = RawLines::Pushed;
+    });
+    assert!(raw.contains("messages.raw: {\"type\":\"user\""), "{raw}");
+    assert!(!raw.contains(SECRET), "{raw}");
+    let open = pushed(&|policy| {
+        policy.content = Content::Full;
+        policy.redactor = None;
+    });
+    assert!(open.contains(SECRET), "{open}");
+}
+
+#[test]
+fn only_what_has_changed_is_written_and_a_lost_state_changes_nothing() {
+    let scene = Scene::with_samples();
+    let first = scene.push();
+    let before = scene.files();
+    assert_eq!(before.len() as u64, first.objects);
+    let again = scene.push();
+    assert_eq!((again.sessions, again.objects, again.unchanged), (0, 0, first.sessions));
+    // State lost: the same objects.
+    fs::remove_dir_all(scene.path("state")).unwrap();
+    assert_eq!(scene.push().sessions, first.sessions);
+    assert!(scene.files() == before);
+    // Of a session that grew, the tables that changed are written.
+    let path = scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    assert_eq!(scene.push().objects, 7);
+    let mut lines = fs::read_to_string(&path).unwrap();
+    lines.push_str("{\"type\":\"summary\",\"summary\":\"x\",\"leafUuid\":\"one-4\"}\n");
+    fs::write(&path, lines).unwrap();
+    let grown = scene.push();
+    assert_eq!((grown.sessions, grown.objects + grown.same_objects), (1, 7));
+    assert!(grown.same_objects >= 3, "{grown:?}");
+}
+
+#[test]
+fn a_session_whose_first_day_changes_is_there_once() {
+    for loses_state in [false, true] {
+        let scene = Scene::new();
+        let lines = session("one", "msg_1", "hello");
+        scene.put("-p/one.jsonl", &lines);
+        scene.push();
+        scene.put("-p/one.jsonl", &lines.replace("2026-01-0", "2026-03-0"));
+        if loses_state {
+            fs::remove_dir_all(scene.path("state")).unwrap();
+        }
+        scene.push();
+        let files = scene.files();
+        assert_eq!(files.len(), 7, "{:?}", files.keys());
+        assert!(files.keys().all(|key| key.contains("day=2026-03-02")), "{:?}", files.keys());
+    }
+}
+
+#[test]
+fn sessions_without_times_and_with_odd_names_have_a_place() {
+    let scene = Scene::new();
+    let lines = session("one", "msg_1", "hello").replace("timestamp", "stamp");
+    scene.put("-p/a b=c%2F.jsonl", &lines);
+    scene.push();
+    let files = scene.files();
+    assert_eq!(files.len(), 7);
+    let is_safe = |key: &String| {
+        let name = key.rsplit('/').next().unwrap();
+        key.contains("/day=unknown/m1-x")
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
+    };
+    assert!(files.keys().all(is_safe), "{:?}", files.keys());
+    assert_eq!(text(&scene.rows("sessions")[0], "session_id"), Some("a b=c%2F"));
+}
+
+#[test]
+fn a_session_that_cannot_be_read_stops_no_other() {
+    let scene = Scene::with_samples();
+    let path = scene.put("-p/one.jsonl", &session("one", "msg_1", "hello"));
+    let ledger = scene.ledger();
+    fs::remove_file(&path).unwrap();
+    let groups = lake::groups(&ledger);
+    let chosen: Vec<_> = groups.iter().collect();
+    let (target, policy) = (scene.lake(), policy("m1"));
+    let again = lake::Again::Changed;
+    let push = lake::Push { ledger: &ledger, target: &target, policy: &policy, threads: 2, again };
+    let (pushed, outcome) = push.run(&chosen, &mut scene.state("lake"), &lake::Progress::default());
+    outcome.unwrap();
+    assert_eq!(pushed.unreadable.len(), 1);
+    assert_eq!(pushed.sessions, groups.len() as u64 - 1);
+}
