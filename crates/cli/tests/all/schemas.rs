@@ -146,6 +146,12 @@ fn json_of_homes_and_changes_is_as_its_schema_says() {
     book.run(&env, "index", Values::Whole, &["index", "--json"]);
     book.run(&env, "index-verify", Values::Whole, &["index", "--verify", "--json"]);
     book.run(&env, "sql", Values::Whole, &["sql", "SELECT * FROM messages", "--json"]);
+    let lake = env.path("lake");
+    let lake = lake.to_str().unwrap();
+    let whole = Values::Whole;
+    book.run(&env, "lake-push", whole, &["lake", "push", "--all", "--to", lake, "--json"]);
+    book.run(&env, "lake-check", whole, &["lake", "check", "--to", lake, "--json"]);
+    book.run(&env, "lake-erase", lines, &["lake", "erase", "0b204f87", "--to", lake, "--json"]);
     env.put(".claude/projects/-gone/dead0000.jsonl", "{\"type\":\"user\"}\n");
     env.output(&["index"]);
     std::fs::remove_file(env.path(".claude/projects/-gone/dead0000.jsonl")).unwrap();
