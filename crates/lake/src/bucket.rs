@@ -187,9 +187,9 @@ impl Bucket {
     ) -> Result<Vec<Stored>, LakeError> {
         let prefix = self.key(under);
         let skip = self.prefix.as_ref().len() + usize::from(!self.prefix.as_ref().is_empty());
-        let listed = self.runtime.block_on(async {
+        let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
+        let list = async || {
             let mut found = Vec::new();
-            let prefix = Some(&prefix).filter(|prefix| !prefix.as_ref().is_empty());
             let mut all = self.store.list(prefix);
             while let Some(meta) = all.try_next().await? {
                 if meta.location.filename().is_some_and(passes) {
@@ -198,12 +198,25 @@ impl Bucket {
                 }
             }
             Ok::<_, object_store::Error>(found)
-        });
+        };
+        let mut listed = self.runtime.block_on(list());
+        for _ in 1..ATTEMPTS {
+            if listed.is_err() {
+                listed = self.runtime.block_on(list());
+            }
+        }
         listed.map_err(|error| self.failed("list", under, &error))
     }
 
     pub(crate) fn delete(&self, name: &str) -> Result<(), LakeError> {
-        match self.runtime.block_on(self.store.delete(&self.key(name))) {
+        let key = self.key(name);
+        let mut deleted = self.runtime.block_on(self.store.delete(&key));
+        for _ in 1..ATTEMPTS {
+            if deleted.is_err() {
+                deleted = self.runtime.block_on(self.store.delete(&key));
+            }
+        }
+        match deleted {
             Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(self.failed("delete", name, &error)),
         }

@@ -30,11 +30,11 @@ pub enum Mood {
 #[derive(Debug)]
 pub struct S3 {
     port: u16,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Held>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Held {
     mood: Mood,
     objects: BTreeMap<String, Vec<u8>>,
     uploads: BTreeMap<String, BTreeMap<u32, Vec<u8>>>,
@@ -45,7 +45,7 @@ struct State {
 }
 
 /// A request, as far as it matters.
-struct Request {
+struct S3Request {
     method: String,
     path: String,
     query: BTreeMap<String, String>,
@@ -57,7 +57,7 @@ impl S3 {
     pub fn start() -> io::Result<S3> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
-        let state = Arc::new(Mutex::new(State {
+        let state = Arc::new(Mutex::new(Held {
             mood: Mood::Good,
             objects: BTreeMap::new(),
             uploads: BTreeMap::new(),
@@ -103,11 +103,11 @@ impl S3 {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<Held>) -> MutexGuard<'_, Held> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(mut connection: TcpStream, state: &Mutex<State>) {
+fn serve(mut connection: TcpStream, state: &Mutex<Held>) {
     let Ok(Some(request)) = read(&connection) else { return };
     let (mood, number) = {
         let mut state = lock(state);
@@ -145,7 +145,7 @@ fn serve(mut connection: TcpStream, state: &Mutex<State>) {
     let _ = answer(&mut connection, status, &headers, &body);
 }
 
-fn read(connection: &TcpStream) -> io::Result<Option<Request>> {
+fn read(connection: &TcpStream) -> io::Result<Option<S3Request>> {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -172,7 +172,7 @@ fn read(connection: &TcpStream) -> io::Result<Option<Request>> {
     };
     let query = query.split('&').filter(|part| !part.is_empty()).map(pair).collect();
     let path = decoded(path.trim_start_matches('/'));
-    Ok(Some(Request { method, path, query, body }))
+    Ok(Some(S3Request { method, path, query, body }))
 }
 
 fn decoded(text: &str) -> String {
@@ -192,8 +192,8 @@ fn decoded(text: &str) -> String {
 
 type Answer = (u16, String, Vec<u8>);
 
-fn carry_out(request: &Request, state: &mut State) -> Answer {
-    let Request { method, path, query, body } = request;
+fn carry_out(request: &S3Request, state: &mut Held) -> Answer {
+    let S3Request { method, path, query, body } = request;
     let version =
         if state.keeps_versions { "x-amz-version-id: 3\r\n".to_owned() } else { String::new() };
     let etag = format!("ETag: \"{:x}\"\r\n{version}", body.len());
@@ -227,10 +227,13 @@ fn carry_out(request: &Request, state: &mut State) -> Answer {
         "POST" if query.contains_key("delete") => {
             let text = String::from_utf8_lossy(body).into_owned();
             let bucket = path.trim_end_matches('/');
+            let mut body = String::from("<DeleteResult>");
             for key in text.split("<Key>").skip(1).filter_map(|part| part.split("</Key>").next()) {
                 state.objects.remove(&format!("{bucket}/{key}"));
+                let _ = write!(body, "<Deleted><Key>{key}</Key></Deleted>");
             }
-            (200, String::new(), b"<DeleteResult></DeleteResult>".to_vec())
+            body.push_str("</DeleteResult>");
+            (200, String::new(), body.into_bytes())
         }
         "POST" => match upload.and_then(|upload| state.uploads.remove(upload)) {
             Some(parts) => {
@@ -270,7 +273,7 @@ fn gone() -> Answer {
 /// Lists at most so many objects at once, so that several requests are needed.
 const PAGE: usize = 50;
 
-fn list(bucket: &str, query: &BTreeMap<String, String>, state: &State) -> Answer {
+fn list(bucket: &str, query: &BTreeMap<String, String>, state: &Held) -> Answer {
     let bucket = bucket.trim_end_matches('/');
     let prefix = format!("{bucket}/{}", query.get("prefix").map_or("", String::as_str));
     let after = query.get("continuation-token").cloned().unwrap_or_default();
