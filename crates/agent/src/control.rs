@@ -1,9 +1,9 @@
 //! Requests from the program that hosts a session, apart from prompts: the control protocol of
 //! Claude Code.
 //!
-//! Every request is answered, an unknown one with an error. Hooks and servers are not supported
-//! yet: a host that relies on them is refused when it says so, and the session ends. A host that
-//! continued would rely on hooks that are never called. In the other direction a host is asked
+//! Every request is answered, an unknown one with an error. MCP servers are not supported: a host
+//! that relies on them is refused when it says so, and the session ends. A host that continued
+//! would rely on servers that are never called. In the other direction a host is asked
 //! whether calls may run ([`question`]), and answers ([`reply`]).
 
 use rules::Kind;
@@ -19,8 +19,25 @@ use crate::permit::{Bypass, Mode};
 pub enum Wish {
     /// Nothing except the answer.
     Nothing,
+    /// The host begins: its hooks, by event, and its sub-agents.
+    Initialize {
+        /// Its hooks.
+        hooks: Map<String, Value>,
+        /// Its sub-agents.
+        agents: Value,
+    },
     /// Stop the turn.
     Stop,
+    /// Stop a command or a sub-agent in the background.
+    StopTask(String),
+    /// Have a call go on in the background.
+    Background(String),
+    /// Give the session a title.
+    Rename(String),
+    /// Say how full the context is.
+    Context,
+    /// Say what the session cost.
+    Cost,
     /// Switch to another permission mode.
     Mode(Mode),
     /// Switch to another model.
@@ -58,8 +75,10 @@ impl Refusal {
 }
 
 /// Members that a host may send with `initialize` without relying on them.
-const HARMLESS: [&str; 5] = [
+const HARMLESS: [&str; 7] = [
     "subtype",
+    "hooks",
+    "agents",
     "agentProgressSummaries",
     "forwardSubagentText",
     "promptSuggestions",
@@ -71,7 +90,11 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
     let subtype = request["subtype"].as_str().unwrap_or_default();
     match subtype {
         "initialize" => match unsupported(request) {
-            keys if keys.is_empty() => (Wish::Nothing, Ok(Some(initialized()))),
+            keys if keys.is_empty() => {
+                let hooks = request["hooks"].as_object().cloned().unwrap_or_default();
+                let agents = request["agents"].clone();
+                (Wish::Initialize { hooks, agents }, Ok(Some(initialized())))
+            }
             keys => {
                 let keys = keys.join(", ");
                 let why = format!(
@@ -81,6 +104,19 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
             }
         },
         "interrupt" => (Wish::Stop, Ok(None)),
+        "stop_task" => (Wish::StopTask(text(&request["task_id"])), Ok(Some(json!({})))),
+        "background_tasks" => {
+            (Wish::Background(text(&request["tool_use_id"])), Ok(Some(json!({}))))
+        }
+        "rename_session" => (Wish::Rename(text(&request["title"])), Ok(None)),
+        "get_context_usage" => (Wish::Context, Ok(None)),
+        "get_session_cost" => (Wish::Cost, Ok(None)),
+        "list_models" => (Wish::Nothing, Ok(Some(json!({"models": initialized()["models"]})))),
+        "get_binary_version" => {
+            let version = crate::dialect::version();
+            (Wish::Nothing, Ok(Some(json!({"version": version, "buildTime": null}))))
+        }
+        "set_has_subscribers" | "seed_read_state" => (Wish::Nothing, Ok(None)),
         "mcp_status" => (Wish::Nothing, Ok(Some(json!({"mcpServers": []})))),
         "set_permission_mode" => {
             let name = request["mode"].as_str().unwrap_or_default();
@@ -108,6 +144,10 @@ pub fn asked(request: &Value, bypass: Bypass) -> (Wish, Result<Option<Value>, Re
             (Wish::Nothing, Err(Refusal::new(why)))
         }
     }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 impl Bypass {

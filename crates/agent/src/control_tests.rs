@@ -2,11 +2,8 @@ use super::*;
 
 #[test]
 fn what_a_host_relies_on_is_refused_if_it_is_not_there() {
-    let hook = json!([{"matcher": null, "hookCallbackIds": ["hook_0"]}]);
     for (key, value) in [
-        ("hooks", json!({"PreToolUse": hook})),
         ("sdkMcpServers", json!(["calc"])),
-        ("agents", json!({"a": {"description": "x", "prompt": "y"}})),
         ("jsonSchema", json!({"type": "object"})),
         ("systemPrompt", json!(["Be brief."])),
         ("skills", json!(["a"])),
@@ -22,7 +19,7 @@ fn what_a_host_relies_on_is_refused_if_it_is_not_there() {
         "jsonSchema": null, "excludeDynamicSections": false, "forwardSubagentText": true,
     });
     let (wish, answer) = asked(&request, Bypass::Offered);
-    assert!(wish == Wish::Nothing && answer.is_ok());
+    assert!(matches!(wish, Wish::Initialize { .. }) && answer.is_ok());
 }
 
 #[test]

@@ -5,29 +5,39 @@
 //! note of an answer or a wait that was given up is dropped (it has an old number); once something
 //! could not be recorded, nothing more is done.
 
+mod compacting;
 mod decide;
+mod hooked;
+mod nested;
 mod worker;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ambient::Ambient;
 use crate::api::Model;
 use crate::api::request::text_block;
+use crate::api::retry::Retry;
 use crate::block::text_of;
 use crate::control::{self, Wish};
 use crate::event::{AgentId, Event, delta};
+use crate::hook::HookBook;
 use crate::host::{Host, Summary};
 use crate::model;
 use crate::permit::Permit;
+use crate::subagent::Kinds;
+use crate::tally::Tally;
 use crate::tool::{self, Site};
-use crate::turn::{Input, Outcome, Prompt};
+use crate::turn::{Input, Outcome, Prompt, Wanted};
+use hooked::Then;
 
 pub use crate::inbox::{Note, Report, Said};
+pub use compacting::Summarised;
 pub use worker::{Agent, Asking};
 
 /// A session at work.
@@ -40,8 +50,27 @@ pub struct Driver {
     pub permit: Permit,
     /// Time, ids and random numbers.
     pub nature: Arc<dyn Ambient>,
+    /// Hooks.
+    pub hooks: HookBook,
+    /// The sub-agents that can be started.
+    pub kinds: Kinds,
+    about: About,
     notes: Sender<Note>,
     agents: BTreeMap<AgentId, Agent>,
+    /// What is known of the sub-agents that run.
+    nested: BTreeMap<AgentId, nested::Nested>,
+    /// Calls that wait until fewer sub-agents run.
+    line: VecDeque<(AgentId, Wanted)>,
+    /// Hooks that run.
+    runs: hooked::Runs,
+    /// Whether the first prompt was taken.
+    is_begun: bool,
+    /// Agents whose next request may be made.
+    asks: VecDeque<AgentId>,
+    /// Agents whose turn is over, and nothing holds that up.
+    ended: VecDeque<(AgentId, Outcome)>,
+    /// How the main agent's turn ended, if it did not get as far as the model.
+    outcome: Option<Outcome>,
     /// Inputs that agents are to get next.
     pending: VecDeque<(AgentId, Input)>,
     /// What was asked and not answered yet.
@@ -64,11 +93,30 @@ impl std::fmt::Debug for Driver {
     }
 }
 
+/// What everybody should know about a session.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The id of the session.
+    pub session: String,
+    /// The file of its transcript.
+    pub transcript: PathBuf,
+    /// Whether that is written.
+    pub is_kept: bool,
+    /// Whether it continues another one.
+    pub is_resumed: bool,
+    /// How often a request is retried.
+    pub retry: Retry,
+    /// Whether a conversation is summarised by itself before it is too long.
+    pub compacts: bool,
+    /// How full it may be before that, in percent; None for the usual.
+    pub compact_percent: Option<u64>,
+}
+
 impl Driver {
     /// A session that waits for a prompt.
     pub fn new(
         main: Agent,
-        model: Arc<dyn Model>,
+        (model, about): (Arc<dyn Model>, About),
         permit: Permit,
         nature: Arc<dyn Ambient>,
         notes: Sender<Note>,
@@ -79,8 +127,18 @@ impl Driver {
             model,
             permit,
             nature,
+            hooks: HookBook::default(),
+            kinds: Kinds::default(),
+            about,
             notes,
             agents: BTreeMap::from([(AgentId::Main, main)]),
+            nested: BTreeMap::new(),
+            line: VecDeque::new(),
+            runs: hooked::Runs::default(),
+            is_begun: false,
+            asks: VecDeque::new(),
+            ended: VecDeque::new(),
+            outcome: None,
             pending: VecDeque::new(),
             questions: decide::Questions::default(),
             queue: VecDeque::new(),
@@ -105,6 +163,8 @@ impl Driver {
     /// code.
     pub fn run(&mut self, inbox: &Receiver<Note>, host: &mut dyn Host) -> u8 {
         let code = self.turns(inbox, host);
+        self.stop_all_agents(host);
+        self.session_ends(host);
         self.site.shells.end();
         host.event(&AgentId::Main, &Event::Ended);
         code
@@ -128,7 +188,8 @@ impl Driver {
                 self.queue.push_back(Said::text(&text));
                 continue;
             }
-            let is_awaited = self.site.shells.awaits_news();
+            let has_agents = !self.nested.is_empty();
+            let is_awaited = self.site.shells.awaits_news() || has_agents;
             if self.is_closed && (!is_awaited || patience.is_zero()) {
                 return code;
             }
@@ -158,12 +219,12 @@ impl Driver {
         let now = self.nature.elapsed();
         let Some(mut main) = self.agents.remove(&AgentId::Main) else { return 1 };
         main.count.begin(now);
+        (main.stops, main.compactions) = (0, 0);
         let began = Event::TurnBegan { model: main.asking.model.clone(), mode: self.permit.mode };
         host.event(&AgentId::Main, &began);
-        let prompt = main.prompted(utterance, host);
-        self.agents.insert(AgentId::Main, main);
         self.is_busy = true;
-        self.pending.push_back((AgentId::Main, Input::Prompt(prompt)));
+        self.open(&mut main, utterance, host);
+        self.agents.insert(AgentId::Main, main);
         let mut outcome = self.go_on(host);
         while outcome.is_none() {
             // If nothing reads the output, work is neither done nor paid for.
@@ -186,12 +247,12 @@ impl Driver {
             }
             Note::Mode(mode) => self.set_mode(mode, host),
             Note::Decide(request, reply) => self.decided(&request, reply, host),
-            Note::Reply(line) => self.replied(&line, host),
-            Note::Control(line) => match self.control(&line, host) {
-                Wish::Stop => self.interrupt(),
-                Wish::Impossible => self.stop_with(IMPOSSIBLE),
-                _ => {}
-            },
+            Note::Reply(line) => {
+                if !self.called_back(&line, host) {
+                    self.replied(&line, host);
+                }
+            }
+            Note::Control(line) => self.control(&line, host),
             Note::End(code) => self.stop_with(code),
             Note::Closed => self.is_closed = true,
             Note::Nonsense(why) => {
@@ -203,7 +264,18 @@ impl Driver {
     }
 
     fn interrupt(&mut self) {
-        if self.is_busy {
+        if !self.is_busy {
+            return;
+        }
+        let is_idle = self.main().is_some_and(|main| main.turn.is_idle());
+        if is_idle && self.pending.is_empty() {
+            // Only hooks stand between the user and the model.
+            self.runs.drop_of(&AgentId::Main);
+            if let Some(main) = self.agents.get_mut(&AgentId::Main) {
+                (main.order, main.number) = (None, main.number + 1);
+            }
+            self.outcome = Some(Outcome::Interrupted);
+        } else {
             self.pending.push_back((AgentId::Main, Input::Interrupt));
         }
     }
@@ -254,6 +326,12 @@ impl Driver {
                 }
             }
             Report::Input(..) | Report::Streamed(..) => {}
+            Report::Hooked(number, ran) => self.hooked(number, ran, host),
+            Report::Late(request) => self.late(&request, host),
+            Report::Summarised(number, made) if number == agent.number => {
+                self.summarised(id, made, host);
+            }
+            Report::Summarised(..) => {}
             Report::Answered(call, answer) => self.answered(id, call, answer, host),
             Report::Progress(call, progress, number) => {
                 if !agent.calls.contains_key(&call) {
@@ -270,46 +348,159 @@ impl Driver {
     /// Passes on the inputs that are pending. Returns how the turn of the main agent ended, once it
     /// has.
     fn go_on(&mut self, host: &mut dyn Host) -> Option<Outcome> {
-        while let Some((id, input)) = self.pending.pop_front() {
-            // It is away while it works, so that the driver can be used as a whole.
-            let Some(mut agent) = self.agents.remove(&id) else { continue };
-            let outcome = self.feed(&mut agent, input, host);
-            self.agents.insert(id.clone(), agent);
-            match (&id, outcome) {
-                (AgentId::Main, Some(outcome)) => return Some(outcome),
-                (AgentId::Main | AgentId::Sub(_), _) => {}
+        loop {
+            if let Some(outcome) = self.outcome.take() {
+                return Some(outcome);
+            }
+            if let Some((id, input)) = self.pending.pop_front() {
+                // It is away while it works, so that the driver can be used as a whole.
+                let Some(mut agent) = self.agents.remove(&id) else { continue };
+                let before = agent.turn.answered;
+                let mut outcome = self.feed(&mut agent, input, host);
+                if agent.turn.answered != before {
+                    self.agent_progress(&agent, host);
+                }
+                outcome = outcome.and_then(|outcome| self.before_end(&agent, outcome, host));
+                self.agents.insert(id.clone(), agent);
+                self.ended.extend(outcome.map(|outcome| (id, outcome)));
+            } else if let Some(id) = self.asks.pop_front() {
+                let Some(mut agent) = self.agents.remove(&id) else { continue };
+                self.compact_or_ask(&mut agent, host);
+                self.agents.insert(id, agent);
+            } else if let Some((id, outcome)) = self.ended.pop_front() {
+                match id {
+                    AgentId::Main => return Some(outcome),
+                    AgentId::Sub(_) => self.end_agent(&id, outcome, host),
+                }
+            } else {
+                return None;
             }
         }
-        None
     }
 
     /// Does what the host wants, and answers it.
-    fn control(&mut self, line: &Value, host: &mut dyn Host) -> Wish {
-        let (wish, mut answer) = control::asked(&line["request"], self.permit.bypass);
-        match &wish {
-            Wish::Mode(mode) => self.set_mode(*mode, host),
-            Wish::Model(model) => self.next_model = Some(model.clone()),
+    fn control(&mut self, line: &Value, host: &mut dyn Host) {
+        let request = &line["request"];
+        let (wish, mut answer) = control::asked(request, self.permit.bypass);
+        match wish {
+            Wish::Mode(mode) => self.set_mode(mode, host),
+            Wish::Model(model) => {
+                let Some(main) = self.agents.remove(&AgentId::Main) else { return };
+                let more = json!({
+                    "from_model": main.asking.model, "to_model": model,
+                    "requested_model": request["model"], "source": "sdk",
+                });
+                let then = Then::Switch(line.clone(), model);
+                let started = self.hook(&main, ("PreModelSwitch", ""), more, then, host);
+                let is_waiting = started.is_ok();
+                if let Err(Then::Switch(_, model)) = started {
+                    self.switched(&main, model, host);
+                }
+                self.agents.insert(AgentId::Main, main);
+                if is_waiting {
+                    return;
+                }
+            }
             Wish::Thinking(tokens) => {
                 if let Some(main) = self.agents.get_mut(&AgentId::Main) {
                     let asking = &mut main.asking;
-                    asking.thinking = model::thinking_tokens(*tokens, asking.max_tokens);
+                    asking.thinking = model::thinking_tokens(tokens, asking.max_tokens);
                 }
             }
             Wish::RewindFiles(id, is_dry) => {
                 let rewound = match &self.site.images {
-                    Some(images) => images.rewind(id, *is_dry == control::IsDry::Yes),
+                    Some(images) => images.rewind(&id, is_dry == control::IsDry::Yes),
                     None => Err("File rewinding is not enabled.".to_owned()),
                 };
                 answer = rewound.map(Some).map_err(control::Refusal::new);
             }
-            Wish::Stop | Wish::Impossible | Wish::Nothing => {}
-        }
-        if let (Wish::Impossible, Err(refusal)) = (&wish, &answer) {
-            host.event(&AgentId::Main, &Event::Complaint(refusal.why.clone()));
+            Wish::Initialize { hooks, agents } => {
+                self.hooks.add_callbacks(&hooks);
+                for text in self.add_agents(&agents) {
+                    host.event(&AgentId::Main, &Event::Notice(text));
+                }
+                if let Ok(Some(answer)) = &mut answer {
+                    answer["agents"] = self.kinds.listed().into();
+                    answer["current_permission_mode"] = self.permit.mode.name().into();
+                }
+            }
+            Wish::Stop => self.interrupt(),
+            Wish::StopTask(task) => self.stop_task(&task, host),
+            Wish::Background(call) => {
+                self.site.backgrounded.lock().unwrap_or_else(PoisonError::into_inner).insert(call);
+            }
+            Wish::Rename(title) => {
+                let main = self.agents.get_mut(&AgentId::Main);
+                if let Some(Err(error)) = main.map(|main| main.recorder.rename(&title)) {
+                    let why = format!("the title could not be written: {error}");
+                    answer = Err(control::Refusal { why, code: None });
+                }
+            }
+            Wish::Context => answer = Ok(Some(self.context_usage())),
+            Wish::Cost => answer = Ok(Some(self.cost())),
+            Wish::Impossible => {
+                if let Err(refusal) = &answer {
+                    host.event(&AgentId::Main, &Event::Complaint(refusal.why.clone()));
+                }
+                self.stop_with(IMPOSSIBLE);
+            }
+            Wish::Nothing => {}
         }
         let answer = control::answer(&line["request_id"], answer);
         host.event(&AgentId::Main, &Event::Controlled(answer));
-        wish
+    }
+
+    /// Adds sub-agents of a host. Returns what was left out.
+    fn add_agents(&mut self, agents: &Value) -> Vec<String> {
+        let left = self.kinds.add_json(agents);
+        let Some(main) = self.agents.get_mut(&AgentId::Main) else { return left };
+        // The description of the tool names them. Nobody else has the site before the first prompt.
+        if let Some(site) = Arc::get_mut(&mut main.site) {
+            self.kinds.tools().into_iter().for_each(|tool| site.tools.add(tool));
+        } else {
+            let mut tools = main.site.tools.clone();
+            self.kinds.tools().into_iter().for_each(|tool| tools.add(tool));
+            main.asking.tools = tools
+                .iter()
+                .filter(|tool| {
+                    self.permit.offers(&tool.spec().name) && tool.is_offered(self.permit.mode)
+                })
+                .map(|tool| tool.spec().json())
+                .collect();
+        }
+        left
+    }
+
+    /// How full the context is, for a host.
+    fn context_usage(&self) -> Value {
+        let used = self.main().map(|main| main.count.context(&main.asking.model));
+        let used = used.unwrap_or_default();
+        let window = used.window.unwrap_or(200_000);
+        let percentage = if window == 0 { 0 } else { used.used * 100 / window };
+        json!({
+            "categories": [{"name": "Messages", "tokens": used.used, "color": ""}],
+            "totalTokens": used.used, "maxTokens": window, "rawMaxTokens": window,
+            "percentage": percentage, "model": self.main().map(|main| main.asking.model.clone()),
+            "memoryFiles": [], "mcpTools": [], "agents": self.kinds.listed(), "gridRows": [],
+        })
+    }
+
+    /// What the session cost so far, for a host.
+    fn cost(&self) -> Value {
+        json!({"text": self.main().map(|main| self.cost_of(&main.count))})
+    }
+
+    fn cost_of(&self, count: &Tally) -> String {
+        let mut models = count.models.clone();
+        for (model, usage) in self.site.spent.lock().unwrap_or_else(PoisonError::into_inner).iter()
+        {
+            *models.entry(model.clone()).or_default() += *usage;
+        }
+        let mut costs = models.iter().map(|(model, usage)| Some(usage.cost(model)?.total()));
+        match costs.try_fold(0.0, |sum, cost| Some(sum + cost?)) {
+            Some(cost) => format!("Total cost: ${cost:.4}"),
+            None => "The price of a model is not known.".to_owned(),
+        }
     }
 
     fn change_model(&mut self) {
@@ -361,11 +552,11 @@ impl Agent {
             std::mem::take(&mut *self.site.spent.lock().unwrap_or_else(PoisonError::into_inner));
         self.count.aside(spent);
         Summary {
-            outcome,
             text: std::mem::take(&mut self.count.text),
             taken,
             api: self.count.api,
-            turns: 1 + self.turn.answered,
+            turns: if matches!(outcome, Outcome::Blocked(_)) { 0 } else { 1 + self.turn.answered },
+            outcome,
             usage: self.count.turn,
             models: self.count.models.clone(),
             denials: std::mem::take(&mut self.count.denials),

@@ -13,6 +13,7 @@ use crate::event::{AgentId, Event};
 use crate::model::Usage;
 use crate::turn::Outcome;
 
+pub(crate) use headless::usage;
 pub use headless::{Format, Headless, Init};
 
 /// Follows what happens.
@@ -37,6 +38,24 @@ pub trait Host: Listener {
     }
     /// A question is not asked any more.
     fn withdraw(&mut self, _: &str) {}
+    /// Calls a hook of the host. Returns whether there is one to call; its answer comes as
+    /// [`Note::Reply`](crate::drive::Note::Reply).
+    fn call_back(&mut self, _: &Callback<'_>) -> bool {
+        false
+    }
+}
+
+/// A call of a hook of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback<'a> {
+    /// The id of the request.
+    pub request: &'a str,
+    /// The id of the hook.
+    pub callback: &'a str,
+    /// What the hook gets.
+    pub input: &'a Value,
+    /// The id of the tool call that it is about.
+    pub call: Option<&'a str>,
 }
 
 /// A question whether a call may run.
@@ -118,7 +137,7 @@ impl Summary {
     }
 
     fn is_error(&self) -> bool {
-        !matches!(self.outcome, Outcome::Answered(_))
+        !matches!(self.outcome, Outcome::Answered(_) | Outcome::Halted(_) | Outcome::Blocked(_))
     }
 
     /// The cost of the run; None if it is not known.
@@ -128,9 +147,12 @@ impl Summary {
     }
 
     /// The text that a person sees.
-    fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         match &self.outcome {
             Outcome::Answered(_) => self.text.clone(),
+            Outcome::Blocked(why) => why.clone(),
+            Outcome::Halted(why) if self.text.is_empty() => why.clone(),
+            Outcome::Halted(_) => self.text.clone(),
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
             Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),

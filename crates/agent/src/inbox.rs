@@ -5,7 +5,10 @@ use serde_json::Value;
 
 use crate::api::request::text_block;
 use crate::control::Reply;
+use crate::drive::Summarised;
 use crate::event::AgentId;
+use crate::hook::Hook;
+use crate::hook::run::Ran;
 use crate::permit::Mode;
 use crate::tool::{self, Progress};
 use crate::turn::Input;
@@ -48,6 +51,12 @@ pub enum Report {
     Answered(String, tool::Answer),
     /// The id of a call, what it has written so far, and a number.
     Progress(String, Progress, u64),
+    /// The commands of hooks are done: the number of the run, and what they did.
+    Hooked(u64, Vec<(Hook, Ran)>),
+    /// The summary with this number, and what it took.
+    Summarised(u64, Summarised),
+    /// A hook of the host has not answered in time; the id of the request.
+    Late(String),
 }
 
 /// What the user says.

@@ -21,7 +21,7 @@ use crate::backup::Backups;
 use crate::block::{result_block, text_of};
 use crate::codename;
 use crate::dialect::{self, Members};
-use crate::event::AgentId;
+use crate::event::{AgentId, Trigger};
 use crate::git;
 use crate::log::Log;
 use crate::tool::Answer;
@@ -225,7 +225,10 @@ impl Recorder {
                 }
             }
         }
-        self.queue("dequeue", None)?;
+        let is_main = self.agent == AgentId::Main;
+        if is_main {
+            self.queue("dequeue", None)?;
+        }
         // A single text is a string, as in typed prompts.
         let only = match prompt.blocks.as_slice() {
             [one] => text_of(one).map(|text| quote(&text)),
@@ -233,7 +236,9 @@ impl Recorder {
         };
         let content = only.unwrap_or_else(|| format!("[{}]", prompt.blocks.join(",")));
         let mode = self.mode.clone();
-        self.user(Some(prompt.id.clone()), &content, |members| members.put("permissionMode", &mode))
+        self.user(Some(prompt.id.clone()), &content, |members| {
+            if is_main { members.put("permissionMode", &mode) } else { members }
+        })
     }
 
     /// Records a prompt that has to wait, in case it is never processed.
@@ -281,8 +286,10 @@ impl Recorder {
         let source = self.calls.get(call).cloned();
         let content = format!("[{}]", result_block(call, answer));
         let detail = answer.detail.get().to_owned();
+        let is_main = self.agent == AgentId::Main;
         self.user(None, &content, |members| {
-            members.raw("toolUseResult", detail).maybe("sourceToolAssistantUUID", source.as_ref())
+            let members = if is_main { members.raw("toolUseResult", detail) } else { members };
+            members.maybe("sourceToolAssistantUUID", source.as_ref())
         })
     }
 
@@ -310,6 +317,74 @@ impl Recorder {
         let (id, message) = (self.nature.id(), self.nature.id());
         let members = self.members(&id, self.last.clone().as_deref()).put("type", &"assistant");
         self.append("synthetic", id, &more(members.raw("message", synthetic(&message, text))))
+    }
+
+    /// The session's name for people, if it has one.
+    pub(crate) fn slug(&self) -> Option<String> {
+        self.slug.clone()
+    }
+
+    /// Writes what the user should know and the model does not get.
+    pub(crate) fn inform(&mut self, text: &str) -> io::Result<()> {
+        let id = self.nature.id();
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"system");
+        let members = members.put("subtype", &"informational").put("content", &text);
+        let members = members.put("isMeta", &false).put("level", &"warning");
+        self.append("informational", id, &members).map(drop)
+    }
+
+    /// Writes that a hook runs, outside the conversation.
+    pub(crate) fn hook(&mut self, event: &str, name: &str, command: &str) -> io::Result<()> {
+        let (id, call) = (self.nature.id(), self.nature.id());
+        let data = serde_json::json!({
+            "type": "hook_progress", "hookEvent": event, "hookName": name, "command": command,
+        });
+        let members = self.members(&id, self.last.clone().as_deref()).put("type", &"progress");
+        let members = members.put("data", &data).put("parentToolUseID", &call);
+        self.write(&members.put("toolUseID", &call).record("progress"))
+    }
+
+    /// Writes that the conversation begins again with a summary; for a summary that the user wanted
+    /// also their command. Returns the texts that are sent from now on.
+    pub(crate) fn compacted(
+        &mut self,
+        trigger: Trigger,
+        tokens: u64,
+        summary: &str,
+        instructions: &str,
+    ) -> io::Result<Vec<String>> {
+        let id = self.nature.id();
+        let before = self.last.take();
+        let metadata = serde_json::json!({"trigger": trigger.name(), "preTokens": tokens});
+        let members = self.members(&id, None).put("type", &"system");
+        let members = members.put("subtype", &"compact_boundary");
+        let members = members.put("content", &"Conversation compacted").put("isMeta", &false);
+        let members = members.put("level", &"info").put("compactMetadata", &metadata);
+        let members = members.put("logicalParentUuid", &before);
+        self.append("compact_boundary", id, &members)?;
+        let mut texts = vec![summary.to_owned()];
+        self.user(None, &quote(summary), |members| {
+            members.put("isVisibleInTranscriptOnly", &true).put("isCompactSummary", &true)
+        })?;
+        if trigger == Trigger::Manual {
+            let arguments = format!(
+                "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>{instructions}</command-args>"
+            );
+            let caveat = "<local-command-caveat>The user ran the next commands in the client. They are no request to you.</local-command-caveat>";
+            let output = "<local-command-stdout>Compacted</local-command-stdout>";
+            self.user(None, &quote(caveat), |members| members.put("isMeta", &true))?;
+            self.user(None, &quote(&arguments), |members| members)?;
+            self.user(None, &quote(output), |members| members)?;
+            texts.extend([caveat.to_owned(), arguments, output.to_owned()]);
+        }
+        Ok(texts)
+    }
+
+    /// Writes a title.
+    pub(crate) fn rename(&mut self, title: &str) -> io::Result<()> {
+        let members = Members::default().put("type", &"custom-title");
+        let members = members.put("customTitle", &title).put("sessionId", &self.session);
+        self.write(&members.record("custom-title"))
     }
 
     /// Writes a record outside the conversation: what a call has written so far.

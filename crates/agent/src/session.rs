@@ -23,7 +23,7 @@ mod prepare;
 mod start;
 mod trusted;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError};
 
@@ -33,15 +33,17 @@ use crate::ambient::Real;
 use crate::api::Model;
 use crate::api::retry::Retry;
 use crate::context::LeftOut;
-use crate::drive::{Agent, Asking, Driver, Note};
+use crate::drive::{About, Agent, Asking, Driver, Note};
 use crate::event::AgentId;
 use crate::guard::SandboxWish;
+use crate::hook::HookBook;
 use crate::host::Init;
 use crate::log::Log;
 use crate::model;
 use crate::permit::Permit;
 use crate::record::{Pending, Recorder};
 use crate::resume::Resumed;
+use crate::subagent::Kinds;
 use crate::tool::{Registry, Site, Tool};
 use crate::turn::Turn;
 
@@ -92,6 +94,16 @@ pub struct Parts {
     pub permit: Permit,
     /// How much of a sandbox there is.
     pub sandbox: SandboxWish,
+    /// Hooks.
+    pub hooks: HookBook,
+    /// The sub-agents that there are.
+    pub kinds: Kinds,
+    /// Whether the conversation is summarised by itself before it is too long.
+    pub compacts: bool,
+    /// How full it may be before that, in percent.
+    pub compact_percent: Option<u64>,
+    /// The file of the transcript, also if nothing is written to it.
+    pub transcript: PathBuf,
 }
 
 impl Parts {
@@ -110,6 +122,7 @@ impl Parts {
             system: Vec::new(),
             tools: offered(&Registry::built_in(), &permit).map(|tool| tool.spec().json()).collect(),
             reminder: String::new(),
+            surroundings: String::new(),
             news: None,
             kept: None,
             is_cached: true,
@@ -127,6 +140,11 @@ impl Parts {
             max_turns: None,
             permit,
             sandbox: SandboxWish::Off,
+            hooks: HookBook::default(),
+            kinds: Kinds::default(),
+            compacts: true,
+            compact_percent: None,
+            transcript: PathBuf::new(),
         }
     }
 }
@@ -135,7 +153,11 @@ impl Session {
     /// Puts the parts together. `notes` is where the session's threads report to: the other end of
     /// the inbox with which the driver runs.
     pub fn assemble(parts: Parts, notes: Sender<Note>) -> Session {
-        let Parts { site, resumed, permit, .. } = parts;
+        let Parts { mut site, resumed, permit, mut asking, .. } = parts;
+        for tool in parts.kinds.tools() {
+            site.tools.add(tool);
+        }
+        asking.tools = offered(&site.tools, &permit).map(|tool| tool.spec().json()).collect();
         let (cwd, nature) = (&site.root, site.nature.clone());
         let init = Init {
             session: parts.id.clone(),
@@ -143,7 +165,10 @@ impl Session {
             tools: offered(&site.tools, &permit).map(|tool| tool.spec().name.clone()).collect(),
             key: parts.key_source,
             sandbox: parts.sandbox.name(),
+            agents: parts.kinds.names(),
+            shows_hooks: false,
         };
+        let (is_kept, is_resumed) = (parts.log.is_some(), !resumed.messages.is_empty());
         let mut point = resumed.point;
         point.pending.extend(parts.title.map(Pending::Title));
         let mode = permit.mode.name();
@@ -156,8 +181,19 @@ impl Session {
         site.watch(watched.map(|(path, backup)| (cwd.join(path), backup)));
         let turn = Turn::new(resumed.messages, parts.retry, parts.max_turns);
         let model = site.model.0.clone();
-        let main = Agent::new(AgentId::Main, turn, recorder, parts.asking, Arc::new(site));
-        let driver = Driver::new(main, model, permit, nature, notes);
+        let retry = parts.retry;
+        let main = Agent::new(AgentId::Main, turn, recorder, asking, Arc::new(site));
+        let about = About {
+            session: parts.id,
+            transcript: parts.transcript,
+            is_kept,
+            is_resumed,
+            retry,
+            compacts: parts.compacts,
+            compact_percent: parts.compact_percent,
+        };
+        let mut driver = Driver::new(main, (model, about), permit, nature, notes);
+        (driver.hooks, driver.kinds) = (parts.hooks, parts.kinds);
         Session { driver, init, scratch: None }
     }
 }

@@ -4,12 +4,13 @@
 //! forbid but not grant: its model, mode, rules that allow, folders, variables and helpers are
 //! ignored; a setting that restricts is honoured, or it is in the list of what stops the run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use rules::{Kind, Rule};
 use serde_json::{Map, Value};
 
+use crate::hook::HookBook;
 use crate::trust::Trust;
 
 /// Who wrote settings, from lowest to highest precedence.
@@ -96,6 +97,8 @@ pub struct Settings {
     pub no_bypass: Option<String>,
     /// Whether only the administrator's rules may allow anything.
     pub only_managed_rules: bool,
+    /// Hooks.
+    pub hooks: HookBook,
     /// Settings that restrict and cannot be honoured.
     pub stops: Vec<Stop>,
     /// What was ignored because the folder is not trusted: the settings' name, and the keys.
@@ -128,10 +131,9 @@ pub struct SandboxSettings {
     pub network: Option<bool>,
 }
 
-/// Hooks that can refuse what the model or the user wants.
-const REFUSING: [&str; 3] = ["PreToolUse", "PermissionRequest", "UserPromptSubmit"];
 /// Keys that are accepted only from sources that may grant.
-const GRANTING: [&str; 10] = [
+const GRANTING: [&str; 11] = [
+    "hooks",
     "model",
     "permissions.allow",
     "permissions.defaultMode",
@@ -173,17 +175,15 @@ impl Settings {
 /// How to treat hooks that can refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hooks {
-    /// They stop the run, because they cannot be run.
+    /// They run; those that cannot be run, and could refuse, stop the session.
     Obeyed,
-    /// The user ignores them; an administrator's still count.
+    /// The user wants none of them; an administrator's still run.
     Ignored,
 }
 
 #[derive(Default)]
 struct Reader {
     settings: Settings,
-    /// Hooks that will not run, by their events.
-    idle: BTreeSet<String>,
     /// The highest source that switches hooks off.
     no_hooks: Option<Source>,
     only_managed_hooks: bool,
@@ -204,7 +204,6 @@ impl Reader {
             return self.stop(layer, "", "it is no JSON object".to_owned());
         };
         self.restrict(layer, members);
-        self.hooks(layer, members);
         let is_folders = matches!(layer.source, Source::Project | Source::Local);
         if is_folders && trust == Trust::Untrusted {
             let keys: Vec<_> =
@@ -212,7 +211,10 @@ impl Reader {
             if !keys.is_empty() {
                 self.settings.left_out.push((layer.name.clone(), keys));
             }
-        } else if layer.source != Source::Restricting {
+            return;
+        }
+        self.hooks(layer, members);
+        if layer.source != Source::Restricting {
             self.grant(layer, members);
         }
     }
@@ -354,17 +356,20 @@ impl Reader {
 
     fn hooks(&mut self, layer: &Layer, members: &Map<String, Value>) {
         let Some(Value::Object(events)) = members.get("hooks") else { return };
-        for (event, _) in events.iter().filter(|(_, matchers)| has_hooks(matchers)) {
-            if REFUSING.contains(&event.as_str()) {
+        for left in self.settings.hooks.add(events, layer.source) {
+            if left.blocks {
                 self.settings.stops.push(Stop {
                     name: layer.name.clone(),
-                    key: format!("hooks.{event}"),
-                    why: "hooks do not run here yet, and this one can refuse".to_owned(),
+                    key: format!("hooks.{}", left.event),
+                    why: format!("{}, and one of this event can refuse", left.why),
                     source: layer.source,
                     is_hook: true,
                 });
             } else {
-                self.idle.insert(event.clone());
+                self.settings.notes.push(format!(
+                    "`{}`: a hook for `{}` is left out: {}",
+                    layer.name, left.event, left.why
+                ));
             }
         }
     }
@@ -414,25 +419,14 @@ impl Reader {
 
     fn finish(mut self) -> Settings {
         let is_managed = |stop: &Stop| stop.source.is_managed();
-        match self.no_hooks {
-            Some(Source::Managed) => {
-                self.settings.stops.retain(|stop| !stop.is_hook);
-                self.idle.clear();
-            }
+        let settings = &mut self.settings;
+        if self.no_hooks == Some(Source::Managed) {
+            settings.stops.retain(|stop| !stop.is_hook);
+            settings.hooks = HookBook::default();
+        } else if self.no_hooks.is_some() || self.only_managed_hooks {
             // Other sources cannot switch the administrator's hooks off.
-            Some(_) => {
-                self.settings.stops.retain(|stop| !stop.is_hook || is_managed(stop));
-                self.idle.clear();
-            }
-            None => {}
-        }
-        if self.only_managed_hooks {
-            self.settings.stops.retain(|stop| !stop.is_hook || is_managed(stop));
-        }
-        if !self.idle.is_empty() {
-            let events: Vec<&str> = self.idle.iter().map(String::as_str).collect();
-            let note = format!("hooks do not run here yet: {}", events.join(", "));
-            self.settings.notes.push(note);
+            settings.stops.retain(|stop| !stop.is_hook || is_managed(stop));
+            settings.hooks.retain(Source::is_managed);
         }
         if self.settings.only_managed_rules {
             let rules = &mut self.settings.rules;
@@ -458,17 +452,6 @@ fn says_anything(value: &Value) -> bool {
         Value::Array(list) => !list.is_empty(),
         Value::Object(members) => !members.is_empty(),
         Value::Bool(true) | Value::Number(_) => true,
-    }
-}
-
-/// Whether the matchers of an event contain any hook. If that cannot be decided, they do.
-fn has_hooks(matchers: &Value) -> bool {
-    match matchers {
-        Value::Array(list) => list.iter().any(|one| match one.get("hooks") {
-            Some(Value::Array(hooks)) => !hooks.is_empty(),
-            _ => true,
-        }),
-        other => says_anything(other),
     }
 }
 

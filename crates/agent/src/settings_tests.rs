@@ -106,7 +106,7 @@ fn the_administrator_wins_whatever_the_order() {
 
 #[test]
 fn what_restricts_and_cannot_be_honoured_stops_the_run() {
-    let hook = json!([{"matcher": "*", "hooks": [{"type": "command", "command": "exit 2"}]}]);
+    let hook = json!([{"matcher": "*", "hooks": [{"type": "prompt", "prompt": "is it fine?"}]}]);
     for (settings, key) in [
         (json!({"hooks": {"PreToolUse": hook}}), "hooks.PreToolUse"),
         (json!({"hooks": {"PermissionRequest": hook}}), "hooks.PermissionRequest"),
@@ -134,7 +134,7 @@ fn what_restricts_and_cannot_be_honoured_stops_the_run() {
     ] {
         for source in [Source::User, Source::Project, Source::Local, Source::Flag, Source::Managed]
         {
-            let found = read(&[(source, settings.clone())], Trust::Untrusted);
+            let found = read(&[(source, settings.clone())], Trust::Trusted);
             assert_eq!(stops(&found, Hooks::Obeyed), Some(format!("{source:?} {key}")));
             let is_lifted = key.starts_with("hooks.") && source != Source::Managed;
             let is_free = stops(&found, Hooks::Ignored).is_none();
@@ -163,7 +163,7 @@ fn what_cannot_refuse_is_only_told() {
     }});
     let found = read(&[(Source::User, settings)], Trust::Untrusted);
     assert_eq!(found.stops, []);
-    assert_eq!(found.notes, ["hooks do not run here yet: PostToolUse, SessionEnd, Stop"]);
+    assert_eq!((found.hooks.iter().count(), found.notes), (3, Vec::new()));
     for text in ["", "  \n", "\u{feff}{}", "{\"sandbox\": {\"enabled\": false}, \"hooks\": null}"] {
         let layer = Layer {
             source: Source::User,
@@ -177,7 +177,7 @@ fn what_cannot_refuse_is_only_told() {
 
 #[test]
 fn hooks_can_be_switched_off_but_not_the_administrators() {
-    let hook = json!([{"hooks": [{"type": "command", "command": "x"}]}]);
+    let hook = json!([{"hooks": [{"type": "http", "url": "x"}]}]);
     let hooks = json!({"hooks": {"PreToolUse": hook}});
     let off = json!({"disableAllHooks": true});
     let both = |first: Source, second: Source, trust: Trust| {

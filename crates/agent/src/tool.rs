@@ -33,7 +33,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use bash::Progress;
-pub(crate) use bash::notification;
+pub(crate) use bash::{held, notification};
 pub(crate) use registry::is_parallel;
 pub use registry::{Registry, Tool};
 
@@ -291,7 +291,7 @@ pub struct Site {
     /// The files that the model has seen, with their content at that time.
     pub seen: Freshness,
     /// Copies of files from before they were changed.
-    pub backups: Backups,
+    pub backups: Arc<Backups>,
     /// Images of its folders before and after calls; None if none are taken.
     pub images: Option<Arc<Images>>,
     /// The todo list.
@@ -301,7 +301,7 @@ pub struct Site {
     /// The folders whose instructions the model has got.
     pub told_folders: Mutex<HashSet<PathBuf>>,
     /// The commands that run.
-    pub shells: Shells,
+    pub shells: Arc<Shells>,
     /// The API for tools that make requests, and the name of the model.
     pub model: (Arc<dyn Model>, String),
     /// The tokens that these tools have used, by model, until they are counted.
@@ -357,12 +357,12 @@ impl Site {
             folder: folder.to_owned(),
             is_own_folder: true,
             seen: Freshness::default(),
-            backups: Backups::new(backups),
+            backups: Arc::new(Backups::new(backups)),
             images: None,
             todos: Mutex::default(),
             todo_file: None,
             told_folders: Mutex::default(),
-            shells: Shells::new(std::env::temp_dir().join(scratch::folder_name())),
+            shells: Arc::new(Shells::new(std::env::temp_dir().join(scratch::folder_name()))),
             model,
             spent: Mutex::default(),
             is_offline: false,
@@ -370,6 +370,43 @@ impl Site {
             proxies: Vec::new(),
             secrets: Secrets::default(),
             nature,
+            listener: Mutex::default(),
+        }
+    }
+
+    /// The site of a sub-agent: the same folders, commands and copies, other tools, and nothing
+    /// that it has seen yet.
+    pub(crate) fn for_agent(&self, tools: Registry) -> Site {
+        let lock =
+            |cwd: &Mutex<PathBuf>| cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Site {
+            tools,
+            mode: Mutex::new(*self.mode.lock().unwrap_or_else(PoisonError::into_inner)),
+            next_mode: Mutex::default(),
+            guard: self.guard.clone(),
+            outside: Mutex::default(),
+            backgrounded: Mutex::default(),
+            hampered: Mutex::default(),
+            root: self.root.clone(),
+            folders: self.folders.clone(),
+            cwd: Mutex::new(lock(&self.cwd)),
+            home: self.home.clone(),
+            folder: self.folder.clone(),
+            is_own_folder: self.is_own_folder,
+            seen: Freshness::default(),
+            backups: self.backups.clone(),
+            images: self.images.clone(),
+            todos: Mutex::default(),
+            todo_file: None,
+            told_folders: Mutex::default(),
+            shells: self.shells.clone(),
+            model: self.model.clone(),
+            spent: Mutex::default(),
+            is_offline: self.is_offline,
+            near_hosts: self.near_hosts.clone(),
+            proxies: self.proxies.clone(),
+            secrets: self.secrets.clone(),
+            nature: self.nature.clone(),
             listener: Mutex::default(),
         }
     }

@@ -55,6 +55,10 @@ pub struct Turn {
     /// Prompts that came while the turn ran.
     waiting: VecDeque<Prompt>,
     blocks: u64,
+    /// Texts of the client that go along with the next request.
+    remarks: Vec<String>,
+    /// Why the turn ends before the next request.
+    halt: Option<String>,
     /// The number of calls in this turn that have a result.
     pub answered: u32,
 }
@@ -80,6 +84,13 @@ struct Coming {
     /// The last block, held until it is known whether it is the last.
     held: Option<Block>,
     calls: Vec<Wanted>,
+}
+
+impl Coming {
+    /// Whether nothing of it has come.
+    fn is_empty(&self) -> bool {
+        self.request.is_none() && self.message.is_none() && self.blocks.is_empty()
+    }
 }
 
 /// A call and its result.
@@ -121,6 +132,8 @@ impl Turn {
             longer: 0,
             waiting: VecDeque::new(),
             blocks: 0,
+            remarks: Vec::new(),
+            halt: None,
             answered: 0,
         }
     }
@@ -128,6 +141,17 @@ impl Turn {
     /// The messages that are sent.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Whether no turn runs.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    /// Replaces the conversation by texts, between two requests.
+    pub(crate) fn begin_again(&mut self, texts: &[String]) {
+        self.messages.clear();
+        texts.iter().for_each(|text| self.add(vec![text_block(text)]));
     }
 
     /// Whether an answer has begun.
@@ -152,6 +176,25 @@ impl Turn {
             // The record that could not be written may also be the one that ends a turn.
             (Input::Unwritable(why), _) => {
                 effects.extend([Effect::Stop, Effect::Done(Outcome::Unwritable(why))]);
+            }
+            (Input::GoOn(text), State::Idle) => {
+                self.remarks.push(text);
+                self.ask(&mut effects);
+            }
+            (Input::Remark(text), state) => {
+                self.remarks.push(text);
+                // The request was not made yet.
+                if matches!(&state, State::Asking(coming) if coming.is_empty()) {
+                    self.remark(&mut effects);
+                }
+                self.state = state;
+            }
+            (Input::Halt(why), State::Asking(coming)) if coming.is_empty() => {
+                effects.extend([Effect::Stop, Effect::Done(Outcome::Halted(why))]);
+            }
+            (Input::Halt(why), state) => {
+                self.halt = Some(why);
+                self.state = state;
             }
             (input, State::Asking(coming)) => self.hear(input, coming, &mut effects),
             (Input::Waited, State::Waiting) => {
@@ -206,7 +249,20 @@ impl Turn {
         last.blocks.extend(blocks);
     }
 
+    /// Adds what the client has to say.
+    fn remark(&mut self, effects: &mut Vec<Effect>) {
+        for text in std::mem::take(&mut self.remarks) {
+            self.add(vec![text_block(&text)]);
+            effects.push(Effect::Record(Entry::Meta(text)));
+        }
+    }
+
     fn ask(&mut self, effects: &mut Vec<Effect>) {
+        self.remark(effects);
+        if let Some(why) = self.halt.take() {
+            effects.push(Effect::Done(Outcome::Halted(why)));
+            return;
+        }
         if let Some(most) = self.max_turns.filter(|most| self.rounds >= *most) {
             effects.push(Effect::Done(Outcome::MaxTurns(most)));
             return;
@@ -315,6 +371,7 @@ impl Turn {
 
     /// Adds the prompts that came meanwhile, and makes another request.
     fn next(&mut self, effects: &mut Vec<Effect>) {
+        self.remark(effects);
         while let Some(prompt) = self.waiting.pop_front() {
             self.say(prompt, effects);
         }

@@ -1,5 +1,6 @@
 //! One question and the text of its answer, without tools and without a session.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::Value;
@@ -7,6 +8,9 @@ use serde_json::Value;
 use super::request::{Message, Request, text_block};
 use super::stream::{Limits, Step, Stream};
 use super::{ApiError, Heard, Model, Why};
+use crate::model::Usage;
+use crate::tally::Tally;
+use crate::turn::Input;
 
 /// Asks a model, and returns the text of its answer, of at most so many tokens.
 pub fn ask(
@@ -28,23 +32,43 @@ pub fn ask(
         messages: &messages,
         is_cached: false,
     };
+    collect(api, request.body(), max_tokens, &mut BTreeMap::new())
+}
+
+/// Makes a request, and returns the text of its answer, of at most so many tokens. What it took is
+/// added to `spent`, by model.
+pub(crate) fn collect(
+    api: &dyn Model,
+    body: String,
+    max_tokens: u64,
+    spent: &mut BTreeMap<String, Usage>,
+) -> Result<String, ApiError> {
     let mut stream = Stream::new(Limits::of(max_tokens));
     let mut text = String::new();
     let mut failed = None;
     let mut is_ended = false;
-    api.ask(request.body(), &mut |heard| {
+    let mut count = Tally::default();
+    let asked = api.ask(body, &mut |heard| {
         let Heard::Event(event) = heard else { return ControlFlow::Continue(()) };
         match stream.event(event) {
             Some(Step::Block(block)) => text.push_str(&text_of(&block)),
-            Some(Step::Ended(_)) => is_ended = true,
+            Some(Step::Ended(ending)) => {
+                is_ended = true;
+                count.note(&Input::Ended(ending), 0);
+            }
             Some(Step::Failed(error)) => {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
-            Some(Step::Started(_)) | None => {}
+            Some(Step::Started(message)) => count.note(&Input::Started(message), 0),
+            None => {}
         }
         ControlFlow::Continue(())
-    })?;
+    });
+    for (model, usage) in count.models {
+        *spent.entry(model).or_default() += usage;
+    }
+    asked?;
     match failed {
         Some(error) => Err(error),
         None if !is_ended => Err(ApiError::new(Why::Cut, "its end is missing")),

@@ -10,11 +10,13 @@ use std::thread;
 use rules::{Decision, Kind, Rule};
 use serde_json::{Map, Value, json};
 
+use super::hooked::Then;
 use super::worker::Carried;
 use super::{Agent, Driver, Note, Report};
 use crate::control::{self, Reply, Update};
 use crate::event::{AgentId, Event};
 use crate::guard;
+use crate::hook::{Permission, Verdict};
 use crate::host::{Asked, AskedWhat, Host};
 use crate::permission_file::{Change, FOLDERS, list_of};
 use crate::permit::{Mode, Permit, suggestion};
@@ -48,13 +50,14 @@ impl Questions {
     }
 }
 
-fn call(wanted: &Wanted) -> Call {
+/// The call that is wanted.
+pub(super) fn call(wanted: &Wanted) -> Call {
     let input: Map<String, Value> = serde_json::from_str(&wanted.input).unwrap_or_default();
     Call { id: wanted.id.clone(), name: wanted.name.clone(), input, cancel: Cancel::default() }
 }
 
 impl Agent {
-    fn cleaned(&self, trouble: Trouble) -> Answer {
+    pub(super) fn cleaned(&self, trouble: Trouble) -> Answer {
         let mut answer = trouble.answer();
         self.site.secrets.clean(&mut answer);
         answer
@@ -99,21 +102,109 @@ impl Driver {
         if let Err(trouble) = self.valid(agent, &call) {
             return decided(Ruling::Deny(agent.cleaned(trouble)));
         }
-        let judgement = self.permit.judge(&call, &agent.site);
-        let judgement = match &agent.site.images {
-            Some(images) => images.judged(&call, judgement),
-            None => judgement,
-        };
-        let open = Open::Call(wanted.clone());
+        let more = json!({
+            "tool_name": call.name, "tool_input": agent.input_of(&call), "tool_use_id": call.id,
+        });
+        let then = Then::Call(wanted.clone());
+        match self.hook(agent, ("PreToolUse", &call.name), more, then, host) {
+            Ok(()) => Carried::On,
+            Err(_) => self.judge(agent, wanted.clone(), &Verdict::default(), host),
+        }
+    }
+
+    /// Decides about a call after its hooks: what they refuse does not run; what they allow needs
+    /// no question, unless a rule denies it.
+    pub(super) fn judge(
+        &mut self,
+        agent: &mut Agent,
+        mut wanted: Wanted,
+        verdict: &Verdict,
+        host: &mut dyn Host,
+    ) -> Carried {
+        let id = wanted.id.clone();
+        let decided = |ruling| Carried::Next(Input::Decided(id.clone(), ruling));
+        if let Some(why) = verdict.refusal() {
+            let call = call(&wanted);
+            agent.count_denial(&call);
+            let text = format!("PreToolUse:{} hook error: {why}", call.name);
+            return decided(Ruling::Deny(agent.cleaned(Trouble::failed(text))));
+        }
+        if let Some(input) = &verdict.input {
+            wanted.input = input.to_string();
+            if let Some((known, _)) = agent.calls.get_mut(&id) {
+                known.input.clone_from(&wanted.input);
+            }
+            // What was changed is another call.
+            if let Err(trouble) = self.valid(agent, &call(&wanted)) {
+                return decided(Ruling::Deny(agent.cleaned(trouble)));
+            }
+        }
+        let call = call(&wanted);
+        let mut judgement = self.judgement(agent, &call);
+        if let Some(images) = &agent.site.images {
+            judgement = images.judged(&call, judgement);
+        }
+        match &verdict.permission {
+            Some((Permission::Allow, _)) if judgement.decision == Decision::Ask => {
+                self.questions.approved.insert((agent.id.clone(), id.clone()));
+                judgement.decision = Decision::Allow;
+            }
+            Some((Permission::Ask, why)) if judgement.decision == Decision::Allow => {
+                judgement.decision = Decision::Ask;
+                judgement.why.clone_from(why);
+            }
+            _ => {}
+        }
         match judgement.decision {
+            Decision::Allow if verdict.input.is_some() => decided(Ruling::Change(wanted.input)),
             Decision::Allow => decided(Ruling::Allow),
-            Decision::Ask if self.ask_host(agent, &call, &judgement, open, host) => Carried::On,
-            _ => {
+            Decision::Ask => {
+                let more = json!({
+                    "tool_name": call.name, "tool_input": agent.input_of(&call),
+                    "permission_suggestions": [],
+                });
+                let then = Then::Permission(wanted.clone(), judgement.clone());
+                match self.hook(agent, ("PermissionRequest", &call.name), more, then, host) {
+                    Ok(()) => Carried::On,
+                    Err(_) => {
+                        self.put(agent, wanted, &judgement, host).map_or(Carried::On, Carried::Next)
+                    }
+                }
+            }
+            Decision::Deny => {
                 let trouble = Permit::refusal(&call, &judgement);
                 deny(agent, &call, &judgement, host);
                 decided(Ruling::Deny(agent.cleaned(trouble)))
             }
         }
+    }
+
+    /// Puts a call to whoever can be asked; nobody is a refusal.
+    pub(super) fn put(
+        &mut self,
+        agent: &mut Agent,
+        wanted: Wanted,
+        judgement: &rules::Judgement,
+        host: &mut dyn Host,
+    ) -> Option<Input> {
+        let call = call(&wanted);
+        if self.may_ask(&agent.id)
+            && self.ask_host(agent, &call, judgement, Open::Call(wanted), host)
+        {
+            return None;
+        }
+        let trouble = Permit::refusal(&call, judgement);
+        deny(agent, &call, judgement, host);
+        Some(Input::Decided(call.id, Ruling::Deny(agent.cleaned(trouble))))
+    }
+
+    /// What rules and mode say about a call.
+    fn judgement(&self, agent: &Agent, call: &Call) -> rules::Judgement {
+        let mode = self.mode_of(agent);
+        if mode == self.permit.mode {
+            return self.permit.judge(call, &agent.site);
+        }
+        Permit { mode, ..self.permit.clone() }.judge(call, &agent.site)
     }
 
     fn valid(&self, agent: &Agent, call: &Call) -> Result<(), Trouble> {
@@ -183,7 +274,7 @@ impl Driver {
         self.pending.extend(input.map(|input| (id, input)));
     }
 
-    fn ruled(
+    pub(super) fn ruled(
         &mut self,
         agent: &mut Agent,
         mut wanted: Wanted,
@@ -203,11 +294,14 @@ impl Driver {
                 }
                 self.questions.approved.insert((agent.id.clone(), id.clone()));
                 let changed = input.filter(|input| *input != Value::Object(call(&wanted).input));
-                let Some(changed) = changed else { return Input::Decided(id, Ruling::Allow) };
+                // A hook may have changed it before: then the turn does not know this input yet.
+                let Some(changed) = changed else {
+                    return Input::Decided(id, Ruling::Change(wanted.input));
+                };
                 wanted.input = changed.to_string();
                 let call = call(&wanted);
                 // What was changed is another call: rules that deny hold for it, too.
-                let judgement = self.permit.judge(&call, &agent.site);
+                let judgement = self.judgement(agent, &call);
                 match self.valid(agent, &call) {
                     Err(trouble) => Ruling::Deny(agent.cleaned(trouble)),
                     Ok(()) if judgement.decision == Decision::Deny => {
@@ -341,11 +435,14 @@ impl Driver {
                 images.allowed(&wanted.id);
             }
         } else {
-            let judgement = self.permit.judge(&call, &agent.site);
+            let judgement = self.judgement(agent, &call);
             if judgement.decision != Decision::Allow {
                 let answer = agent.cleaned(Permit::refusal(&call, &judgement));
                 return Carried::Next(Input::Answered(wanted.id.clone(), answer));
             }
+        }
+        if agent.site.tools.find(&call.name).is_some_and(|tool| tool.starts_agent()) {
+            return self.start_agent(agent, wanted, host);
         }
         self.spawn(agent, wanted);
         Carried::On
@@ -394,11 +491,46 @@ impl Driver {
             }
             answer = (!is_asked).then(|| hinted(whole, may_leave));
         }
+        let input = answer.and_then(|answer| self.after_call(&agent, call_id, answer, host));
         self.agents.insert(id.clone(), agent);
         if let Some(mode) = next.filter(|mode| *mode != self.permit.mode) {
             self.set_mode(mode, host);
         }
-        self.pending.extend(answer.map(|answer| (id.clone(), Input::Answered(call_id, answer))));
+        self.pending.extend(input.map(|input| (id.clone(), input)));
+    }
+
+    /// Runs the hooks for the result of a call. Returns the result if there are none.
+    fn after_call(
+        &mut self,
+        agent: &Agent,
+        id: String,
+        answer: Answer,
+        host: &mut dyn Host,
+    ) -> Option<Input> {
+        let Some((wanted, _)) = agent.calls.get(&id) else {
+            return Some(Input::Answered(id, answer));
+        };
+        let of_call = call(wanted);
+        let name = of_call.name.clone();
+        let mut more = json!({
+            "tool_name": name, "tool_input": agent.input_of(&of_call), "tool_use_id": id,
+        });
+        let event = if answer.is_error == Some(true) {
+            let text = match &answer.content {
+                tool::Content::Text(text) => text.clone(),
+                tool::Content::Blocks(_) => String::new(),
+            };
+            more["error"] = text.into();
+            more["is_interrupt"] = false.into();
+            "PostToolUseFailure"
+        } else {
+            more["tool_response"] = serde_json::from_str(answer.detail.get()).unwrap_or_default();
+            "PostToolUse"
+        };
+        match self.hook(agent, (event, &name), more, Then::Result(id, answer), host) {
+            Err(Then::Result(id, answer)) => Some(Input::Answered(id, answer)),
+            _ => None,
+        }
     }
 }
 

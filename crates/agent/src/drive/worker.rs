@@ -11,6 +11,8 @@ use std::thread;
 
 use serde_json::Value;
 
+use super::compacting::Order;
+use super::hooked::Then;
 use super::{Driver, Note, Report};
 use crate::api::request::Request;
 use crate::api::stream::Limits;
@@ -19,7 +21,7 @@ use crate::host::Host;
 use crate::reader::{Hearing, listen};
 use crate::record::{Recorder, Snapshot};
 use crate::tally::Tally;
-use crate::tool::{Cancel, Listener, Site};
+use crate::tool::{Answer, Cancel, Content, Listener, Site};
 use crate::turn::{Effect, Entry, Input, Outcome, Turn, Wanted};
 
 /// The parameters of requests to the API.
@@ -37,6 +39,8 @@ pub struct Asking {
     pub tools: Vec<String>,
     /// The reminder before the first prompt.
     pub reminder: String,
+    /// What the system prompt says about where the session works.
+    pub surroundings: String,
     /// What has changed since then; sent with the next prompt.
     pub news: Option<String>,
     /// What to store next to the session once that was sent: a path and the text.
@@ -67,6 +71,16 @@ pub struct Agent {
     pub(super) count: Tally,
     /// The todo list that was last reported.
     todos: Vec<Value>,
+    /// How often hooks have kept this turn from ending.
+    pub(super) stops: u32,
+    /// The calls of the last answer with their results, for hooks.
+    batch: Vec<Value>,
+    /// The folder in which commands began last.
+    cwd: PathBuf,
+    /// The summary that is being made.
+    pub(super) order: Option<Order>,
+    /// How often this turn was summarised.
+    pub(super) compactions: u32,
 }
 
 impl std::fmt::Debug for Agent {
@@ -93,6 +107,7 @@ impl Agent {
         asking: Asking,
         site: Arc<Site>,
     ) -> Agent {
+        let cwd = site.root.clone();
         Agent {
             id,
             turn,
@@ -105,6 +120,11 @@ impl Agent {
             prompt: None,
             count: Tally::default(),
             todos: Vec::new(),
+            stops: 0,
+            batch: Vec::new(),
+            cwd,
+            order: None,
+            compactions: 0,
         }
     }
 
@@ -147,8 +167,9 @@ impl Agent {
             Err(error) => return Carried::Lost(error.to_string()),
         };
         let mut kept = Ok(());
+        let is_main = self.id == AgentId::Main;
         match entry {
-            Entry::Prompt(_) => {
+            Entry::Prompt(_) if is_main => {
                 self.keep_context();
                 self.site.backups.renew();
                 kept = self.recorder.snapshot(&id, &id, &self.site.backups, Snapshot::First);
@@ -158,8 +179,11 @@ impl Agent {
                 }
             }
             Entry::Result(call, answer) => {
-                self.calls.remove(call);
-                if self.site.backups.has_new() {
+                if let Some((wanted, _)) = self.calls.remove(call) {
+                    self.batch.push(with_result(&wanted, answer));
+                }
+                // What sub-agents change belongs to the turn of the main one.
+                if is_main && self.site.backups.has_new() {
                     let of = self.prompt.clone().unwrap_or_default();
                     kept = self.recorder.snapshot(&id, &of, &self.site.backups, Snapshot::Update);
                 }
@@ -176,6 +200,22 @@ impl Agent {
         host.event(&self.id, &Event::Recorded { entry: entry.clone(), id });
         kept.map_or_else(|error| Carried::Lost(error.to_string()), |()| Carried::On)
     }
+}
+
+/// A call with its result as the model sees it, for hooks.
+fn with_result(wanted: &Wanted, answer: &Answer) -> Value {
+    let input: Value = serde_json::from_str(&wanted.input).unwrap_or_default();
+    let response = match &answer.content {
+        Content::Text(text) => Value::String(text.clone()),
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .map(|block| serde_json::from_str::<Value>(block.get()).unwrap_or_default())
+            .collect(),
+    };
+    serde_json::json!({
+        "tool_name": wanted.name, "tool_input": input, "tool_use_id": wanted.id,
+        "tool_response": response,
+    })
 }
 
 impl Driver {
@@ -236,7 +276,7 @@ impl Driver {
                 host.event(&agent.id, &Event::Block { block, id });
             }
             Effect::Rewind => agent.recorder.rewind(),
-            Effect::Ask => self.ask(agent),
+            Effect::Ask => self.before_request(agent, host),
             Effect::Wait(wait, error, failures) => {
                 let most = agent.turn.retry.most;
                 host.event(&agent.id, &Event::Retry { error, failures, most, wait });
@@ -259,13 +299,37 @@ impl Driver {
                 for id in self.questions.withdraw(&agent.id) {
                     host.withdraw(&id);
                 }
+                self.runs.drop_of(&agent.id);
+                self.asks.retain(|id| *id != agent.id);
+                let id = agent.id.clone();
+                self.stop_children(&id, host);
             }
             Effect::Done(outcome) => return Carried::Done(outcome),
         }
         Carried::On
     }
 
-    fn ask(&mut self, agent: &mut Agent) {
+    /// Makes the next request, after the hooks for the results that it brings.
+    fn before_request(&mut self, agent: &mut Agent, host: &mut dyn Host) {
+        let calls = std::mem::take(&mut agent.batch);
+        let cwd = agent.site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if cwd != agent.cwd {
+            let more = serde_json::json!({
+                "old_cwd": agent.cwd.display().to_string(), "new_cwd": cwd.display().to_string(),
+            });
+            let _ = self.hook(agent, ("CwdChanged", ""), more, Then::Nothing, host);
+            agent.cwd = cwd;
+        }
+        if !calls.is_empty() {
+            let more = serde_json::json!({"tool_calls": calls});
+            if self.hook(agent, ("PostToolBatch", ""), more, Then::Batch, host).is_ok() {
+                return;
+            }
+        }
+        self.compact_or_ask(agent, host);
+    }
+
+    pub(super) fn ask(&mut self, agent: &mut Agent) {
         agent.recorder.mark();
         agent.number += 1;
         agent.count.asked = self.nature.elapsed();

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use transcript::conversation::price::Cost;
 
-use super::{Asked, Asking, Host, INTERRUPTED, Listener, Summary};
+use super::{Asked, Asking, Callback, Host, INTERRUPTED, Listener, Summary};
 use crate::ambient::Ambient;
 use crate::api::ApiError;
 use crate::api::stream::with;
@@ -56,6 +56,10 @@ pub struct Init {
     pub key: &'static str,
     /// Whether commands run in a sandbox, and in how much of one.
     pub sandbox: &'static str,
+    /// The names of the sub-agents that there are.
+    pub agents: Vec<String>,
+    /// Whether runs of hooks are printed.
+    pub shows_hooks: bool,
 }
 
 /// A host without a user interface, for programs.
@@ -171,6 +175,24 @@ impl Headless {
         }
     }
 
+    fn task(&mut self, subtype: &str, agent: &AgentId, more: &Value) {
+        let mut event = json!({
+            "type": "system", "subtype": subtype, "task_id": agent.name(),
+            "session_id": self.init.session, "uuid": self.nature.id(),
+        });
+        if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
+            event.extend(more.clone());
+        }
+        self.tell(&event);
+    }
+
+    fn status(&mut self, status: Option<&str>) {
+        self.tell(&json!({
+            "type": "system", "subtype": "status", "status": status,
+            "session_id": self.init.session, "uuid": self.nature.id(),
+        }));
+    }
+
     fn message(
         &mut self,
         (agent, kind): (&AgentId, &str),
@@ -215,8 +237,64 @@ impl Listener for Headless {
             Event::Retry { error, failures, most, wait } => {
                 self.retry(error, *failures, *most, *wait);
             }
-            Event::AgentStarted { call, .. } => {
+            Event::AgentStarted { call, kind, description, .. } => {
                 self.calls.insert(agent.clone(), call.clone());
+                self.task(
+                    "task_started",
+                    agent,
+                    &json!({
+                        "tool_use_id": call, "description": description, "task_type": "local_agent",
+                        "subagent_type": kind,
+                    }),
+                );
+            }
+            Event::AgentProgress { call, tool_uses, tokens } => {
+                self.task(
+                    "task_progress",
+                    agent,
+                    &json!({
+                        "tool_use_id": call,
+                        "usage": {"total_tokens": tokens, "tool_uses": tool_uses, "duration_ms": 0},
+                    }),
+                );
+            }
+            Event::AgentEnded { call, summary } => {
+                let status = if summary.code() == 0 { "completed" } else { "stopped" };
+                self.task("task_notification", agent, &json!({
+                    "tool_use_id": call, "status": status, "output_file": "",
+                    "summary": summary.text.lines().next().unwrap_or_default(),
+                    "usage": {
+                        "total_tokens": summary.usage.input + summary.usage.output,
+                        "tool_uses": summary.turns.saturating_sub(1), "duration_ms": summary.taken,
+                    },
+                }));
+            }
+            Event::HookStarted { id, event, name } if self.init.shows_hooks => {
+                self.tell(&json!({
+                    "type": "system", "subtype": "hook_started", "hook_id": id, "hook_name": name,
+                    "hook_event": event, "session_id": self.init.session, "uuid": self.nature.id(),
+                }));
+            }
+            Event::HookEnded { id, event, name, stdout, stderr, code, outcome }
+                if self.init.shows_hooks =>
+            {
+                self.tell(&json!({
+                    "type": "system", "subtype": "hook_response", "hook_id": id, "hook_name": name,
+                    "hook_event": event, "output": format!("{stdout}{stderr}"), "stdout": stdout,
+                    "stderr": stderr, "exit_code": code, "outcome": outcome,
+                    "session_id": self.init.session, "uuid": self.nature.id(),
+                }));
+            }
+            Event::Compacting { .. } => self.status(Some("compacting")),
+            Event::Compacted(compacted) => {
+                self.status(None);
+                self.tell(&json!({
+                    "type": "system", "subtype": "compact_boundary", "session_id": self.init.session,
+                    "uuid": self.nature.id(), "compact_metadata": {
+                        "trigger": compacted.trigger.name(), "pre_tokens": compacted.before,
+                        "post_tokens": compacted.after, "lost": compacted.lost,
+                    },
+                }));
             }
             Event::Denied { tool, why, rule } => denied(tool, why, rule.as_deref()),
             Event::Notice(text) => notice(text),
@@ -242,6 +320,22 @@ impl Host for Headless {
         true
     }
 
+    fn call_back(&mut self, callback: &Callback<'_>) -> bool {
+        if !matches!(self.format, Format::Stream { .. }) {
+            return false;
+        }
+        let mut request = json!({
+            "subtype": "hook_callback", "callback_id": callback.callback, "input": callback.input,
+        });
+        if let Some(call) = callback.call {
+            request["tool_use_id"] = call.into();
+        }
+        self.tell(&json!({
+            "type": "control_request", "request_id": callback.request, "request": request,
+        }));
+        true
+    }
+
     fn withdraw(&mut self, id: &str) {
         self.tell(&json!({"type": "control_cancel_request", "request_id": id}));
     }
@@ -253,7 +347,7 @@ impl Headless {
         let event = json!({
             "type": "system", "subtype": "init", "cwd": init.cwd, "session_id": init.session, "tools": init.tools, "mcp_servers": [],
             "model": model, "permissionMode": mode.name(), "slash_commands": [], "apiKeySource": init.key,
-            "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": [], "skills": [], "plugins": [],
+            "claude_code_version": crate::dialect::version(), "output_style": "default", "agents": init.agents, "skills": [], "plugins": [],
             "uuid": self.nature.id(), "fast_mode_state": "off", "sandbox": init.sandbox,
         });
         self.tell(&event);
@@ -353,9 +447,11 @@ impl Headless {
             return;
         }
         let (subtype, message) = match summary.outcome {
-            Outcome::Answered(_) | Outcome::Unfinished(_) | Outcome::Failed(_) => {
-                ("success", Some(summary.in_words()))
-            }
+            Outcome::Answered(_)
+            | Outcome::Unfinished(_)
+            | Outcome::Failed(_)
+            | Outcome::Halted(_)
+            | Outcome::Blocked(_) => ("success", Some(summary.in_words())),
             Outcome::MaxTurns(_) => ("error_max_turns", None),
             Outcome::Interrupted | Outcome::Unwritable(_) => ("error_during_execution", None),
         };
@@ -411,7 +507,8 @@ fn notice(text: &str) {
     let _ = writeln!(io::stderr(), "note: {text}");
 }
 
-fn usage(usage: Usage) -> Value {
+/// The API's form of a usage.
+pub(crate) fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_5m + usage.cache_1h,

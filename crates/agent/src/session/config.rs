@@ -106,6 +106,8 @@ pub struct SessionConfig {
     pub title: Option<String>,
     /// At most this many requests per prompt.
     pub max_turns: Option<u32>,
+    /// Sub-agents beside those in files: `{NAME: {description, prompt, tools, model, …}}`.
+    pub agents: Option<serde_json::Value>,
     /// Time, ids and random numbers.
     pub nature: Arc<dyn Ambient>,
 }
@@ -137,6 +139,7 @@ impl SessionConfig {
             new_id,
             title: None,
             max_turns: None,
+            agents: None,
             nature,
         }
     }

@@ -25,8 +25,10 @@ use crate::permission_file::PermissionFile;
 use crate::permit::real;
 use crate::prompt;
 use crate::scratch;
-use crate::settings::Environment;
+use crate::settings::{Environment, Hooks, Source};
 use crate::shell::Shells;
+use crate::subagent::Kinds;
+use crate::trust::Trust;
 use crate::variables::UserPath;
 
 /// Why a session cannot be put together.
@@ -49,6 +51,25 @@ pub enum StartError {
 }
 
 impl Prepared {
+    /// The sub-agents that there are. Those of a folder that is not trusted are left out.
+    fn kinds(&self, notify: &mut dyn FnMut(Notice)) -> Kinds {
+        let mut kinds = Kinds::built_in();
+        let folders = &self.config.folders;
+        let mut left = kinds.read(&folders.home.join("agents"));
+        let project = folders.cwd.join(".claude/agents");
+        if self.standing.folder == Trust::Trusted {
+            left.extend(kinds.read(&project));
+        } else if project.is_dir() {
+            let project = project.display();
+            left.push(format!("`{project}`: the folder is not trusted, so its agents do not run"));
+        }
+        if let Some(given) = &self.config.agents {
+            left.extend(kinds.add_json(given));
+        }
+        left.into_iter().for_each(|text| notify(Notice::Settings(text)));
+        kinds
+    }
+
     /// Puts the session together. `notes` is where its threads report to.
     pub fn start(
         self,
@@ -83,6 +104,7 @@ impl Prepared {
         let all: Vec<PathBuf> =
             std::iter::once(&self.config.folders.cwd).chain(&folders).cloned().collect();
         let guard = self.guard(&all, probe, notify)?;
+        let kinds = self.kinds(notify);
         let Prepared { config, settings, permit, .. } = self;
         notify(Notice::LeftOut { settings: settings.left_out.clone(), context: learned.left_out });
         let variable = |name: &str| settings.variable(environment, name);
@@ -94,6 +116,7 @@ impl Prepared {
         asking.thinking = model::thinking_tokens(number("MAX_THINKING_TOKENS"), asking.max_tokens);
         asking.system = prompt::system(&config.prompt, &learned.context.surroundings);
         asking.reminder = learned.context.reminder;
+        asking.surroundings = learned.context.surroundings;
         (asking.news, asking.kept) = (learned.news, learned.kept);
         asking.is_cached = variable("DISABLE_PROMPT_CACHING").is_none();
         let site = &mut parts.site;
@@ -101,7 +124,7 @@ impl Prepared {
         if !settings.only_managed_rules {
             site.permission_files = permission_files(&config.folders);
         }
-        site.shells = shells;
+        site.shells = Arc::new(shells);
         parts.sandbox = match &guard {
             None => SandboxWish::Off,
             Some(guard) if guard.holds() && !guard.may_leave => SandboxWish::Require,
@@ -119,7 +142,7 @@ impl Prepared {
         site.folder = folder;
         if is_kept {
             parts.log = Some(Log::at(&file));
-            site.backups = Backups::new(Some(home.join("file-history").join(&id)));
+            site.backups = Arc::new(Backups::new(Some(home.join("file-history").join(&id))));
             site.images = config.images.map(|wishes| {
                 let more = site.guard.iter().flat_map(|guard| guard.writable.clone());
                 let roots = guard::image_roots(all.into_iter().chain(more));
@@ -137,7 +160,16 @@ impl Prepared {
         let retry = variable("CLAUDE_CODE_MAX_RETRIES").and_then(|text| text.parse().ok());
         parts.retry = retry.map_or_else(Retry::default, |most| Retry { most });
         parts.max_turns = config.max_turns;
-        parts.site.shells.env = settings.env.into_iter().collect();
+        let is_set =
+            |name: &str| variable(name).is_some_and(|value| value != "0" && value != "false");
+        parts.compacts = !is_set("DISABLE_AUTO_COMPACT") && !is_set("DISABLE_COMPACT");
+        parts.compact_percent = number("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE");
+        parts.hooks = settings.hooks.clone();
+        if config.settings.hooks == Hooks::Ignored {
+            parts.hooks.retain(Source::is_managed);
+        }
+        parts.kinds = kinds;
+        parts.transcript = file;
         let session = Session::assemble(parts, notes);
         Ok(Session { scratch, ..session })
     }

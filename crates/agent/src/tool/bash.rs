@@ -172,6 +172,21 @@ fn ready(site: &Site) {
     }
 }
 
+/// How a command that is not the model's is held; nothing without a sandbox. `files` may be written
+/// in addition.
+pub(crate) fn held(
+    id: &str,
+    cwd: &Path,
+    site: &Site,
+    files: Vec<PathBuf>,
+) -> io::Result<Option<Hold>> {
+    let (hold, _) = hold(id, cwd, site)?;
+    Ok(hold.map(|mut hold| {
+        hold.spec.writable.extend(files);
+        hold
+    }))
+}
+
 fn in_background(id: &str, site: &Site) -> Answer {
     site.shells.set_news(id, true);
     let path = site.shells.output(id);

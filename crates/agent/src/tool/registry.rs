@@ -31,6 +31,10 @@ pub trait Tool: Send + Sync {
     fn question(&self) -> AskedWhat {
         AskedWhat::Call
     }
+    /// Whether the driver carries out its calls, because they start a sub-agent.
+    fn starts_agent(&self) -> bool {
+        false
+    }
     /// Runs a call.
     fn run(&self, call: &Call, site: &Site) -> Result<Answer, Trouble>;
 }
@@ -61,6 +65,13 @@ impl Registry {
         self.0.push(tool);
     }
 
+    /// Only the tools for which this is true.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(&str) -> bool) -> Registry {
+        let kept = self.0.iter().filter(|tool| keep(&tool.spec().name));
+        Registry(kept.cloned().collect())
+    }
+
     /// The tool with this name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.iter().find(|tool| tool.spec().name == name)
@@ -75,6 +86,7 @@ impl Registry {
 /// Whether calls of a built-in tool may run in parallel with others.
 pub(crate) fn is_parallel(name: &str) -> bool {
     PARTS.iter().any(|part| part.name == name && part.is_parallel)
+        || crate::subagent::NAMES.contains(&name)
 }
 
 /// A tool of this program: its description is data, the rest is here.

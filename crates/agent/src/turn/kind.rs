@@ -30,6 +30,12 @@ pub enum Input {
     Decided(String, Ruling),
     /// A call has its result.
     Answered(String, Answer),
+    /// A text of the client for the model, which goes along with the next request.
+    Remark(String),
+    /// A text of the client after which the model is asked once more, although its turn was over.
+    GoOn(String),
+    /// The turn is to end before the next request; why.
+    Halt(String),
     /// The user wants the turn to stop.
     Interrupt,
     /// Something could not be recorded.
@@ -135,6 +141,10 @@ pub enum Outcome {
     MaxTurns(u32),
     /// The user stopped it.
     Interrupted,
+    /// A hook ended it; why.
+    Halted(String),
+    /// A hook refused the prompt; why.
+    Blocked(String),
     /// The API failed.
     Failed(ApiError),
     /// The transcript could not be written.

@@ -34,8 +34,8 @@ use crate::world::World;
 /// Commands run in a sandbox: they write only in the session's folders, see no keys and tokens, and
 /// have no network (docs/sandbox.md). Until you trust a folder (`--trust`), its
 /// `.claude/settings.json` and `.claude/settings.local.json` can forbid but not allow, and git does
-/// not run there. A setting that restricts and cannot be honoured here (hooks that can refuse,
-/// rules that cannot be parsed) ends the run with exit code 2.
+/// not run there. A setting that restricts and cannot be honoured here (hooks that are no
+/// commands, rules that cannot be parsed) ends the run with exit code 2.
 #[derive(clap::Args, Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags, named as in Claude Code")]
 pub(crate) struct ChatArgs {
@@ -147,13 +147,18 @@ pub(crate) struct ChatArgs {
     /// prompt, do nothing else
     #[arg(long)]
     trust: bool,
-    /// Run although hooks in the settings could refuse something: hooks do not run here yet. An
-    /// administrator's hooks still end the run
+    /// Run no hooks of the settings, except for an administrator's
     #[arg(long)]
     ignore_hooks: bool,
     /// In a terminal: print lines only, with numbered choices; for screen readers
     #[arg(long)]
     ax_screen_reader: bool,
+    /// With `stream-json`: also print which hooks run
+    #[arg(long)]
+    include_hook_events: bool,
+    /// More sub-agents, as JSON: `{"NAME": {"description": …, "prompt": …, "tools": […]}}`
+    #[arg(long, value_name = "JSON")]
+    agents: Option<String>,
     /// Do not save the session
     #[arg(long)]
     no_session_persistence: bool,
@@ -229,7 +234,8 @@ pub(crate) fn chat(world: &mut World, args: &ChatArgs) -> Result<(), Failure> {
     }
     let (notes, inbox) = mpsc::channel();
     let session = start::start(world, args, demo.as_ref(), notes.clone())?;
-    let Session { mut driver, init, scratch: _scratch } = session;
+    let Session { mut driver, mut init, scratch: _scratch } = session;
+    init.shows_hooks = args.include_hook_events;
     input::signals(&notes, &driver.site);
     input::reader(&notes);
     input::say(prompt, args.replay_user_messages, notes);

@@ -113,6 +113,19 @@ pub(super) fn config(
         Some(now) => Arc::new(Stopped::at(now)),
         None => Arc::new(Real),
     };
+    let agents = args.agents.as_deref().map(|text| {
+        let agents: Result<serde_json::Value, _> = serde_json::from_str(text);
+        let hint = "the form is `{\"NAME\": {\"description\": …, \"prompt\": …}}`";
+        let wrong = |why: &dyn std::fmt::Display| {
+            Failure::usage(&format!("`--agents` is not understood: {why}"), Some(hint))
+        };
+        match agents {
+            Ok(agents) if agents.is_object() => Ok(agents),
+            Ok(_) => Err(wrong(&"it is no object")),
+            Err(error) => Err(wrong(&error)),
+        }
+    });
+    let agents = agents.transpose()?;
     let hooks = if args.ignore_hooks { Hooks::Ignored } else { Hooks::Obeyed };
     let is_discarded = args.no_session_persistence;
     Ok(SessionConfig {
@@ -137,6 +150,7 @@ pub(super) fn config(
         given_id: args.session_id.clone(),
         title: args.name.clone(),
         max_turns: args.max_turns,
+        agents,
         ..SessionConfig::new(folders, world.new_id(), nature)
     })
 }

@@ -1,0 +1,633 @@
+//! Hooks of a running session: started when something happens, waited for, obeyed.
+//!
+//! Invariants: what waits for hooks happens only after all of them have said something, or their
+//! time is over; hooks that nobody waits for any more (the turn was stopped) decide nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::thread;
+
+use rules::{Judgement, Kind, Rule, Rulebook};
+use serde_json::{Map, Value, json};
+
+use super::decide::call;
+use super::worker::Carried;
+use super::{Agent, Driver, Note, Report, Said};
+use crate::block::text_of;
+use crate::context::tagged;
+use crate::control::{self, Reply};
+use crate::event::{AgentId, Event};
+use crate::hook::run::{self, Ran, Start};
+use crate::hook::{Action, Hook, Verdict};
+use crate::host::{Callback, Host};
+use crate::permit::{Mode, Permit};
+use crate::tool::{Answer, Call, Cancel, Content};
+use crate::turn::{Input, Outcome, Wanted};
+
+/// What happens after hooks.
+#[derive(Debug)]
+pub(super) enum Then {
+    /// A session begins with this prompt.
+    Begin(Said),
+    /// A prompt is taken.
+    Prompt(Said),
+    /// A call is decided about.
+    Call(Wanted),
+    /// A call that needs a question is put to somebody.
+    Permission(Wanted, Judgement),
+    /// A call has its result.
+    Result(String, Answer),
+    /// The results of an answer are sent.
+    Batch,
+    /// A turn ends.
+    Stop(Outcome),
+    /// The model is switched: the request for it, and the model.
+    Switch(Value, String),
+    /// The conversation is summarised.
+    Compact(super::compacting::Order),
+    /// Nothing.
+    Nothing,
+}
+
+/// Hooks that run.
+#[derive(Debug)]
+pub(super) struct Running {
+    agent: AgentId,
+    event: &'static str,
+    name: String,
+    then: Then,
+    /// Hooks of the host that have not answered, by the ids of the requests.
+    callbacks: HashMap<String, Hook>,
+    /// Whether commands still run.
+    has_commands: bool,
+    ran: Vec<(Hook, Ran)>,
+    cancel: Cancel,
+}
+
+/// All hooks that run, by number.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    all: BTreeMap<u64, Running>,
+    next: u64,
+    /// Commands that nobody waits for.
+    loose: Vec<String>,
+}
+
+impl Runs {
+    /// Forgets the hooks that an agent waits for. Returns what would have come after them.
+    pub(super) fn drop_of(&mut self, agent: &AgentId) -> Vec<Then> {
+        let (gone, all): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.all).into_iter().partition(|(_, run)| run.agent == *agent);
+        self.all = all;
+        let gone = gone.into_values();
+        gone.map(|run| {
+            run.cancel.set();
+            run.then
+        })
+        .collect()
+    }
+}
+
+/// How often in a row hooks may keep a turn from ending.
+const MOST_STOPS: u32 = 9;
+
+impl Driver {
+    /// Starts the hooks of an event. If there are none, returns what was to come after them.
+    pub(super) fn hook(
+        &mut self,
+        agent: &Agent,
+        (event, subject): (&'static str, &str),
+        more: Value,
+        then: Then,
+        host: &mut dyn Host,
+    ) -> Result<(), Then> {
+        let of_call = match &then {
+            Then::Call(wanted) | Then::Permission(wanted, _) => Some(call(wanted)),
+            Then::Result(id, _) => agent.calls.get(id).map(|(wanted, _)| call(wanted)),
+            _ => None,
+        };
+        let fits = |rule: &Rule| of_call.as_ref().is_some_and(|call| fits(rule, call, agent));
+        let hooks = self.hooks.of(event, subject, fits);
+        if hooks.is_empty() {
+            return Err(then);
+        }
+        let input = self.hook_input(agent, event, more);
+        let name = if subject.is_empty() { event.into() } else { format!("{event}:{subject}") };
+        let number = self.runs.next;
+        self.runs.next += 1;
+        let (mut commands, mut callbacks) = (Vec::new(), HashMap::new());
+        let mut ran = Vec::new();
+        for hook in hooks {
+            let id = self.nature.id();
+            let started =
+                Event::HookStarted { id: id.clone(), event: event.into(), name: name.clone() };
+            host.event(&agent.id, &started);
+            match &hook.action {
+                Action::Command(_) => {
+                    let id = format!("h{}", &id[id.len().saturating_sub(12)..]);
+                    if hook.is_async {
+                        self.runs.loose.push(id.clone());
+                    }
+                    commands.push((id, hook));
+                }
+                Action::Callback(callback) => {
+                    let call = of_call.as_ref().map(|call| call.id.as_str());
+                    let asked = Callback { request: &id, callback, input: &input, call };
+                    if host.call_back(&asked) {
+                        let (notes, agent, late) =
+                            (self.notes.clone(), agent.id.clone(), id.clone());
+                        let timeout = hook.timeout;
+                        thread::spawn(move || {
+                            thread::sleep(timeout);
+                            let _ = notes.send(Note::From(agent, Report::Late(late)));
+                        });
+                        callbacks.insert(id, hook);
+                    } else {
+                        let trouble = Some("has nobody to call".to_owned());
+                        ran.push((hook, Ran { id, trouble, ..Ran::default() }));
+                    }
+                }
+            }
+        }
+        let cancel = Cancel::default();
+        let has_commands = !commands.is_empty();
+        if has_commands {
+            let start = Start {
+                input: input.to_string(),
+                variables: self.hook_variables(agent),
+                cancel: cancel.clone(),
+            };
+            let (notes, id, site) = (self.notes.clone(), agent.id.clone(), agent.site.clone());
+            thread::spawn(move || {
+                let ran = run::commands(commands, &start, &site);
+                let _ = notes.send(Note::From(id, Report::Hooked(number, ran)));
+            });
+        }
+        let agent = agent.id.clone();
+        let running = Running { agent, event, name, then, callbacks, has_commands, ran, cancel };
+        self.runs.all.insert(number, running);
+        if !has_commands && self.runs.all.get(&number).is_some_and(|run| run.callbacks.is_empty()) {
+            // It goes on with the next note, as if the hooks had taken a moment.
+            let id = self.runs.all.get(&number).map(|run| run.agent.clone()).unwrap_or_default();
+            let _ = self.notes.send(Note::From(id, Report::Hooked(number, Vec::new())));
+        }
+        Ok(())
+    }
+
+    fn hook_input(&self, agent: &Agent, event: &str, more: Value) -> Value {
+        let cwd = agent.site.cwd.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let mut input = Map::new();
+        input.insert("session_id".to_owned(), self.about.session.as_str().into());
+        let transcript = self.about.transcript.display().to_string();
+        input.insert("transcript_path".to_owned(), transcript.into());
+        input.insert("cwd".to_owned(), cwd.display().to_string().into());
+        input.insert("permission_mode".to_owned(), self.mode_of(agent).name().into());
+        if let AgentId::Sub(id) = &agent.id {
+            input.insert("agent_id".to_owned(), id.as_ref().into());
+            let kind = self.nested.get(&agent.id).map(|nested| nested.kind.clone());
+            input.insert("agent_type".to_owned(), kind.unwrap_or_default().into());
+        }
+        input.insert("hook_event_name".to_owned(), event.into());
+        if let Value::Object(more) = more {
+            input.extend(more);
+        }
+        let mut input = Value::Object(input);
+        agent.site.secrets.clean_value(&mut input);
+        input
+    }
+
+    fn hook_variables(&self, agent: &Agent) -> Vec<(String, String)> {
+        let project = agent.site.root.display().to_string();
+        let all = [
+            ("CLAUDE_PROJECT_DIR", project.as_str()),
+            ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"),
+            ("CLAUDECODE", "1"),
+            ("CLAUDE_CODE_SESSION_ID", self.about.session.as_str()),
+        ];
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+
+    /// Takes what commands of hooks did.
+    pub(super) fn hooked(&mut self, number: u64, ran: Vec<(Hook, Ran)>, host: &mut dyn Host) {
+        let Some(run) = self.runs.all.get_mut(&number) else { return };
+        run.has_commands = false;
+        run.ran.extend(ran);
+        self.settle(number, host);
+    }
+
+    /// Takes the answer of a hook of the host. Returns whether it was one.
+    pub(super) fn called_back(&mut self, line: &Value, host: &mut dyn Host) -> bool {
+        let response = &line["response"];
+        let Some(id) = response["request_id"].as_str() else { return false };
+        let ran = match response["subtype"].as_str() {
+            Some("success") => Ran {
+                id: id.to_owned(),
+                stdout: response["response"].to_string(),
+                code: Some(0),
+                ..Ran::default()
+            },
+            _ => {
+                let why = response["error"].as_str().unwrap_or("no reason");
+                let trouble = Some(format!("failed: {why}"));
+                Ran { id: id.to_owned(), trouble, ..Ran::default() }
+            }
+        };
+        self.call_ended(id, ran, host)
+    }
+
+    /// A hook of the host has not answered in time.
+    pub(super) fn late(&mut self, request: &str, host: &mut dyn Host) {
+        let trouble = Some("did not answer in time".to_owned());
+        self.call_ended(request, Ran { id: request.to_owned(), trouble, ..Ran::default() }, host);
+    }
+
+    fn call_ended(&mut self, request: &str, ran: Ran, host: &mut dyn Host) -> bool {
+        let mut all = self.runs.all.iter_mut();
+        let Some((number, run)) = all.find(|(_, run)| run.callbacks.contains_key(request)) else {
+            return false;
+        };
+        let number = *number;
+        if let Some(hook) = run.callbacks.remove(request) {
+            run.ran.push((hook, ran));
+        }
+        self.settle(number, host);
+        true
+    }
+
+    /// Goes on if all hooks of a run are done.
+    fn settle(&mut self, number: u64, host: &mut dyn Host) {
+        let is_done = self
+            .runs
+            .all
+            .get(&number)
+            .is_some_and(|run| !run.has_commands && run.callbacks.is_empty());
+        let Some(run) = self.runs.all.remove(&number).filter(|_| is_done) else { return };
+        let Some(mut agent) = self.agents.remove(&run.agent) else { return };
+        let verdict = Verdict::of(run.event, &run.ran);
+        for (hook, ran) in &run.ran {
+            let outcome = match (ran.code, &ran.trouble) {
+                (Some(0), None) => "success",
+                (None, Some(_)) => "cancelled",
+                _ => "error",
+            };
+            host.event(
+                &agent.id,
+                &Event::HookEnded {
+                    id: ran.id.clone(),
+                    event: run.event.into(),
+                    name: run.name.clone(),
+                    stdout: ran.stdout.clone(),
+                    stderr: ran.stderr.clone(),
+                    code: ran.code,
+                    outcome,
+                },
+            );
+            // The original records no other hooks in this dialect.
+            if run.event == "SessionStart" {
+                let command = hook.action.name();
+                if let Err(error) = agent.recorder.hook(run.event, &run.name, command) {
+                    let input = Input::Unwritable(error.to_string());
+                    self.pending.push_back((agent.id.clone(), input));
+                }
+            }
+        }
+        for text in verdict.failures.iter().chain(&verdict.messages) {
+            host.event(&agent.id, &Event::Notice(text.clone()));
+        }
+        self.after(&mut agent, (run.event, &run.name), run.then, verdict, host);
+        self.agents.insert(run.agent, agent);
+    }
+
+    /// Does what was to come after hooks, as far as they let it.
+    fn after(
+        &mut self,
+        agent: &mut Agent,
+        (event, name): (&'static str, &str),
+        then: Then,
+        verdict: Verdict,
+        host: &mut dyn Host,
+    ) {
+        let id = agent.id.clone();
+        let remarks = remarks(event, name, &verdict);
+        match then {
+            Then::Begin(utterance) => {
+                self.remark(&id, remarks);
+                self.entitle(agent, verdict.title);
+                let utterance = match verdict.first_prompt {
+                    Some(text) => {
+                        self.queue.push_front(utterance);
+                        Said::text(&text)
+                    }
+                    None => utterance,
+                };
+                self.submit(agent, utterance, host);
+            }
+            Then::Prompt(utterance) => {
+                if let Some(why) = verdict.refusal() {
+                    return self.block(agent, &utterance, &why);
+                }
+                self.entitle(agent, verdict.title.clone());
+                self.remark(&id, remarks);
+                self.halt(&id, verdict.halt);
+                let prompt = agent.prompted(utterance, host);
+                self.pending.push_back((id, Input::Prompt(prompt)));
+            }
+            Then::Call(wanted) => {
+                self.remark(&id, remarks);
+                self.halt(&id, verdict.halt.clone());
+                let carried = self.judge(agent, wanted, &verdict, host);
+                if let Carried::Next(input) = carried {
+                    self.pending.push_back((id, input));
+                }
+            }
+            Then::Permission(wanted, judgement) => {
+                let input = self.permission(agent, wanted, &judgement, &verdict, host);
+                self.pending.extend(input.map(|input| (id, input)));
+            }
+            Then::Result(call, answer) => {
+                self.remark(&id, remarks);
+                self.halt(&id, verdict.halt);
+                let answer = replaced(answer, verdict.output.as_ref());
+                self.pending.push_back((id, Input::Answered(call, answer)));
+            }
+            Then::Batch => {
+                self.remark(&id, remarks);
+                match verdict.halt.clone().or_else(|| verdict.refusal()) {
+                    Some(why) => self.pending.push_back((id, Input::Halt(why))),
+                    None => self.asks.push_back(id),
+                }
+            }
+            Then::Stop(outcome) => self.stopping(agent, outcome, event, &verdict, host),
+            Then::Switch(line, model) => self.switch_model(agent, &line, model, &verdict, host),
+            Then::Compact(order) => self.compact_after(agent, order, &verdict, host),
+            Then::Nothing => self.remark(&id, remarks),
+        }
+    }
+
+    /// Has the model get texts with the next request.
+    pub(super) fn remark(&mut self, agent: &AgentId, texts: Vec<String>) {
+        let inputs = texts.into_iter().map(|text| (agent.clone(), Input::Remark(text)));
+        self.pending.extend(inputs);
+    }
+
+    fn halt(&mut self, agent: &AgentId, why: Option<String>) {
+        self.pending.extend(why.map(|why| (agent.clone(), Input::Halt(why))));
+    }
+
+    fn entitle(&mut self, agent: &mut Agent, title: Option<String>) {
+        if let Some(Err(error)) = title.map(|title| agent.recorder.rename(&title)) {
+            self.pending.push_back((agent.id.clone(), Input::Unwritable(error.to_string())));
+        }
+    }
+
+    /// A session begins, or a prompt is next.
+    pub(super) fn open(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let text = words(&utterance);
+        let (name, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
+        match name {
+            "/compact" => return self.compact_now(agent, rest, host),
+            "/cost" => {
+                let cost = self.cost_of(&agent.count);
+                self.outcome = Some(Outcome::Blocked(cost));
+                return;
+            }
+            _ => {}
+        }
+        if std::mem::replace(&mut self.is_begun, true) {
+            return self.submit(agent, utterance, host);
+        }
+        let source = if self.about.is_resumed { "resume" } else { "startup" };
+        let begin = Then::Begin(utterance);
+        let more = json!({"source": source, "model": agent.asking.model});
+        match self.hook(agent, ("SessionStart", source), more, begin, host) {
+            Err(Then::Begin(utterance)) => self.submit(agent, utterance, host),
+            _ => {}
+        }
+    }
+
+    /// A prompt is next.
+    fn submit(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
+        let more = json!({"prompt": words(&utterance)});
+        let then = Then::Prompt(utterance);
+        match self.hook(agent, ("UserPromptSubmit", ""), more, then, host) {
+            Err(Then::Prompt(utterance)) => {
+                let prompt = agent.prompted(utterance, host);
+                self.pending.push_back((agent.id.clone(), Input::Prompt(prompt)));
+            }
+            _ => {}
+        }
+    }
+
+    /// A prompt is not taken.
+    fn block(&mut self, agent: &mut Agent, utterance: &Said, why: &str) {
+        let text = format!(
+            "UserPromptSubmit operation blocked by hook:\n{why}\n\nOriginal prompt: {}",
+            words(utterance)
+        );
+        self.outcome = Some(match agent.recorder.inform(&text) {
+            Ok(()) => Outcome::Blocked(text),
+            Err(error) => Outcome::Unwritable(error.to_string()),
+        });
+    }
+
+    /// A turn is about to end. Returns how, if nothing holds it up.
+    pub(super) fn before_end(
+        &mut self,
+        agent: &Agent,
+        outcome: Outcome,
+        host: &mut dyn Host,
+    ) -> Option<Outcome> {
+        let is_main = agent.id == AgentId::Main;
+        let text = agent.count.text.clone();
+        match &outcome {
+            Outcome::Answered(_) => {}
+            Outcome::Failed(error) if is_main => {
+                let more =
+                    json!({"error": error.label(), "last_assistant_message": error.to_string()});
+                let _ = self.hook(agent, ("StopFailure", ""), more, Then::Nothing, host);
+                return Some(outcome);
+            }
+            _ => return Some(outcome),
+        }
+        let mut more = json!({
+            "stop_hook_active": agent.stops > 0, "last_assistant_message": text,
+            "background_tasks": [], "session_crons": [],
+        });
+        let kind = self.nested.get(&agent.id).map(|nested| nested.kind.clone());
+        let event =
+            if is_main { ("Stop", "") } else { ("SubagentStop", kind.as_deref().unwrap_or("")) };
+        if let Some(path) = self.agent_file(&agent.id).filter(|_| !is_main) {
+            more["agent_transcript_path"] = path.display().to_string().into();
+        }
+        match self.hook(agent, event, more, Then::Stop(outcome), host) {
+            Err(Then::Stop(outcome)) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Ends a turn, unless its hooks want more.
+    fn stopping(
+        &mut self,
+        agent: &mut Agent,
+        outcome: Outcome,
+        event: &str,
+        verdict: &Verdict,
+        host: &mut dyn Host,
+    ) {
+        let feedback = verdict.refusal().map(|why| format!("{event} hook feedback:\n{why}"));
+        let contexts = verdict.contexts.iter();
+        let quiet =
+            contexts.map(|text| tagged(&format!("{event} hook additional context: {text}")));
+        let quiet = quiet.collect::<Vec<_>>().join("\n");
+        let text = feedback.or(Some(quiet).filter(|text| !text.is_empty()));
+        if let Some(text) = text.filter(|_| verdict.halt.is_none()) {
+            if agent.stops < MOST_STOPS {
+                agent.stops += 1;
+                self.pending.push_back((agent.id.clone(), Input::GoOn(text)));
+                return;
+            }
+            let notice =
+                format!("{event} hooks kept the turn from ending {MOST_STOPS} times; it ends now");
+            host.event(&agent.id, &Event::Notice(notice));
+        }
+        self.ended.push_back((agent.id.clone(), outcome));
+    }
+
+    /// What a `PermissionRequest` hook decides, or whoever can be asked.
+    fn permission(
+        &mut self,
+        agent: &mut Agent,
+        wanted: Wanted,
+        judgement: &Judgement,
+        verdict: &Verdict,
+        host: &mut dyn Host,
+    ) -> Option<Input> {
+        if let Some(why) = verdict.refusal() {
+            let reply = Reply::Deny { message: why, is_interrupt: false };
+            return Some(self.ruled(agent, wanted, reply, host));
+        }
+        let Some(decision) = &verdict.decision else {
+            return self.put(agent, wanted, judgement, host);
+        };
+        let line = json!({"subtype": "success", "response": decision});
+        Some(self.ruled(agent, wanted, control::reply(&line), host))
+    }
+
+    /// Switches to another model, if its hooks let it.
+    fn switch_model(
+        &mut self,
+        agent: &Agent,
+        line: &Value,
+        model: String,
+        verdict: &Verdict,
+        host: &mut dyn Host,
+    ) {
+        let answer = match verdict.refusal() {
+            Some(why) => Err(control::Refusal { why, code: Some("blocked_by_hook") }),
+            None => {
+                self.switched(agent, model, host);
+                Ok(None)
+            }
+        };
+        let answer = control::answer(&line["request_id"], answer);
+        host.event(&AgentId::Main, &Event::Controlled(answer));
+    }
+
+    /// The model of the next turn is another one.
+    pub(super) fn switched(&mut self, agent: &Agent, model: String, host: &mut dyn Host) {
+        let more = json!({"from_model": agent.asking.model, "to_model": model, "source": "sdk"});
+        let _ = self.hook(agent, ("PostModelSwitch", ""), more, Then::Nothing, host);
+        self.next_model = Some(model);
+    }
+
+    /// Runs the hooks for the end of the session, and waits for all of them.
+    pub(super) fn session_ends(&mut self, host: &mut dyn Host) {
+        let Some(main) = self.agents.remove(&AgentId::Main) else { return };
+        if self.is_begun {
+            let hooks = self.hooks.of("SessionEnd", "other", |_| true);
+            let commands =
+                hooks.into_iter().filter(|hook| matches!(hook.action, Action::Command(_)));
+            let nature = self.nature.clone();
+            let name = |hook| {
+                let id = nature.id();
+                (format!("h{}", &id[id.len().saturating_sub(12)..]), hook)
+            };
+            let commands: Vec<_> = commands.map(name).collect();
+            if !commands.is_empty() {
+                let input = self.hook_input(&main, "SessionEnd", json!({"reason": "other"}));
+                let start = Start {
+                    input: input.to_string(),
+                    variables: self.hook_variables(&main),
+                    cancel: Cancel::default(),
+                };
+                let ran = run::commands(commands, &start, &main.site);
+                for text in Verdict::of("SessionEnd", &ran).failures {
+                    host.event(&main.id, &Event::Notice(text));
+                }
+            }
+        }
+        run::settle(&self.runs.loose, &main.site);
+        self.agents.insert(AgentId::Main, main);
+    }
+}
+
+/// Whether a call fits the rule of a hook.
+fn fits(rule: &Rule, call: &Call, agent: &Agent) -> bool {
+    let rule = Rule { kind: Kind::Allow, ..rule.clone() };
+    let book = Rulebook { rules: vec![rule], allows_sandboxed: false };
+    let permit = Permit { mode: Mode::Default, book, ..Permit::default() };
+    let judgement = permit.judge(call, &agent.site);
+    judgement.rule.is_some() || judgement.parts.iter().any(|part| part.rule.is_some())
+}
+
+/// The text of a prompt.
+fn words(utterance: &Said) -> String {
+    let texts: Vec<String> = utterance.blocks.iter().filter_map(|block| text_of(block)).collect();
+    texts.join("\n")
+}
+
+/// What hooks have to say to the model.
+fn remarks(event: &str, name: &str, verdict: &Verdict) -> Vec<String> {
+    let mut texts = Vec::new();
+    let context = |text: &String| tagged(&format!("{name} hook additional context: {text}"));
+    texts.extend(verdict.contexts.iter().map(context));
+    if matches!(event, "SessionStart" | "UserPromptSubmit") {
+        let printed = |text: &String| tagged(&format!("{name} hook success: {text}"));
+        texts.extend(verdict.printed.iter().map(printed));
+    }
+    if matches!(event, "PostToolUse" | "PostToolUseFailure") {
+        let blocked = |(command, why): &(Option<String>, String)| {
+            let by =
+                command.as_ref().map_or(String::new(), |by| format!(" from command: \"{by}\""));
+            tagged(&format!("{name} hook blocking error{by}: {why}"))
+        };
+        texts.extend(verdict.blocks.iter().map(blocked));
+    }
+    texts
+}
+
+/// The result of a call, as a hook has changed it: if it has the form of what the tool returns.
+fn replaced(answer: Answer, output: Option<&Value>) -> Answer {
+    let Some(output) = output else { return answer };
+    let detail: Value = serde_json::from_str(answer.detail.get()).unwrap_or_default();
+    let text = match (output, &detail) {
+        (Value::String(text), _) => Some(text.clone()),
+        (Value::Object(new), Value::Object(old)) if new.keys().all(|key| old.contains_key(key)) => {
+            new.get("stdout").and_then(Value::as_str).map(|stdout| {
+                let stderr = new.get("stderr").and_then(Value::as_str).unwrap_or_default();
+                format!("{stdout}{stderr}")
+            })
+        }
+        _ => None,
+    };
+    let Some(text) = text else { return answer };
+    let detail = if output.is_object() {
+        let mut whole = detail;
+        if let (Value::Object(whole), Value::Object(new)) = (&mut whole, output) {
+            whole.extend(new.clone());
+        }
+        crate::tool::raw(&whole)
+    } else {
+        answer.detail
+    };
+    Answer { content: Content::Text(text), detail, ..answer }
+}

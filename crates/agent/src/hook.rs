@@ -1,0 +1,300 @@
+//! Hooks: programs of the user, of the project or of a host that are asked, or told, when something
+//! happens.
+//!
+//! Which ones there are comes from settings ([`HookBook::add`]) and from hosts; [`run`] starts the
+//! ones of an event, all at once; [`Verdict`] is what they say together. Invariants: a hook is
+//! bounded in time and output, and one that fails, hangs or talks nonsense never stops a turn, it
+//! only says nothing; a refusal wins over everything else; hooks of a project run in the sandbox of
+//! commands.
+
+pub mod run;
+mod verdict;
+
+use std::time::Duration;
+
+use regex::Regex;
+use rules::{Kind, Rule};
+use serde_json::{Map, Value};
+
+use crate::settings::Source;
+
+pub(crate) use verdict::{Permission, Verdict};
+
+/// All events, by name, and whether they can happen here.
+pub const EVENTS: [(&str, Occurs); 33] = [
+    ("PreToolUse", Occurs::AndBlocks),
+    ("PostToolUse", Occurs::AndBlocks),
+    ("PostToolUseFailure", Occurs::Here),
+    ("PostToolBatch", Occurs::AndBlocks),
+    ("Notification", Occurs::Never("notices are only on a screen")),
+    ("UserPromptSubmit", Occurs::AndBlocks),
+    ("UserPromptExpansion", Occurs::AndBlocks),
+    ("SessionStart", Occurs::Here),
+    ("SessionEnd", Occurs::Here),
+    ("Stop", Occurs::AndBlocks),
+    ("StopFailure", Occurs::Here),
+    ("SubagentStart", Occurs::Here),
+    ("SubagentStop", Occurs::AndBlocks),
+    ("PreCompact", Occurs::AndBlocks),
+    ("PostCompact", Occurs::Here),
+    ("PreModelSwitch", Occurs::AndBlocks),
+    ("PostModelSwitch", Occurs::Here),
+    ("PermissionRequest", Occurs::AndBlocks),
+    ("PermissionDenied", Occurs::Never("no model judges calls here")),
+    ("Setup", Occurs::Never("there is no `--init` or `--maintenance`")),
+    ("TeammateIdle", Occurs::Never("there are no teams")),
+    ("TaskCreated", Occurs::Never("there is no task list")),
+    ("TaskCompleted", Occurs::Never("there is no task list")),
+    ("Elicitation", Occurs::Never("there are no MCP servers")),
+    ("ElicitationResult", Occurs::Never("there are no MCP servers")),
+    ("ConfigChange", Occurs::Never("settings are read once, at the start")),
+    ("WorktreeCreate", Occurs::Never("no worktrees are made")),
+    ("WorktreeRemove", Occurs::Never("no worktrees are made")),
+    ("InstructionsLoaded", Occurs::Never("instructions are read before hooks")),
+    ("CwdChanged", Occurs::Here),
+    ("FileChanged", Occurs::Never("files are not watched")),
+    ("DirectoryAdded", Occurs::Never("folders are added at the start only")),
+    ("MessageDisplay", Occurs::Never("texts are shown as they are")),
+];
+
+/// Whether an event can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occurs {
+    /// It can, and its hooks cannot refuse anything.
+    Here,
+    /// It can, and its hooks can refuse or hold something up.
+    AndBlocks,
+    /// It cannot; why.
+    Never(&'static str),
+}
+
+/// Whether an event can happen; None if there is no such event.
+pub fn occurs(event: &str) -> Option<Occurs> {
+    EVENTS.iter().find(|(name, _)| *name == event).map(|(_, occurs)| *occurs)
+}
+
+/// How long a hook may take if it does not say.
+const USUAL: Duration = Duration::from_secs(60);
+/// How long it may take at most.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// What a hook is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A command for a shell.
+    Command(String),
+    /// A function of the program that hosts the session; its id.
+    Callback(String),
+}
+
+impl Action {
+    /// How it is named in messages.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Action::Command(command) => command,
+            Action::Callback(_) => "callback",
+        }
+    }
+}
+
+/// One hook.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// The event.
+    pub event: String,
+    /// What the event must be about; None for anything.
+    matcher: Option<Matcher>,
+    /// The rule that a call must fit.
+    condition: Option<Rule>,
+    /// What it is.
+    pub action: Action,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Whether nothing waits for it.
+    pub is_async: bool,
+    /// Whether it refuses by failing in any way.
+    pub blocks_on_failure: bool,
+    /// Who wants it.
+    pub source: Source,
+}
+
+/// Two hooks are the same if they do the same.
+impl PartialEq for Hook {
+    fn eq(&self, other: &Hook) -> bool {
+        let key = |hook: &Hook| {
+            let matcher = hook.matcher.as_ref().map(|matcher| matcher.text.clone());
+            (hook.event.clone(), matcher, hook.action.clone(), hook.timeout, hook.is_async)
+        };
+        key(self) == key(other)
+    }
+}
+
+impl Eq for Hook {}
+
+#[derive(Clone, Debug)]
+struct Matcher {
+    text: String,
+    regex: Option<Regex>,
+}
+
+impl Matcher {
+    fn new(text: &str) -> Option<Matcher> {
+        if text.is_empty() || text == "*" {
+            return None;
+        }
+        let regex = Regex::new(&format!("^(?:{text})$")).ok();
+        Some(Matcher { text: text.to_owned(), regex })
+    }
+
+    fn fits(&self, subject: &str) -> bool {
+        match &self.regex {
+            Some(regex) => regex.is_match(subject),
+            None => self.text.split('|').any(|name| name == subject),
+        }
+    }
+}
+
+/// The hooks of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookBook {
+    hooks: Vec<Hook>,
+}
+
+/// Something in settings that is no hook here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoHook {
+    /// The event.
+    pub event: String,
+    /// What is wrong.
+    pub why: String,
+    /// Whether it could have refused something.
+    pub blocks: bool,
+}
+
+impl HookBook {
+    /// Adds the hooks of settings (`hooks`). Returns what cannot be run.
+    pub fn add(&mut self, events: &Map<String, Value>, source: Source) -> Vec<NoHook> {
+        let mut left = Vec::new();
+        for (event, matchers) in events {
+            let Some(occurs) = occurs(event) else {
+                left.push(NoHook {
+                    event: event.clone(),
+                    why: "there is no such event".to_owned(),
+                    blocks: false,
+                });
+                continue;
+            };
+            let blocks = occurs == Occurs::AndBlocks;
+            let mut refuse = |why: String| {
+                left.push(NoHook { event: event.clone(), why, blocks });
+            };
+            let Value::Array(matchers) = matchers else {
+                if !matchers.is_null() {
+                    refuse("it is no list".to_owned());
+                }
+                continue;
+            };
+            for one in matchers {
+                let Some(hooks) = one["hooks"].as_array() else {
+                    refuse("an entry has no list `hooks`".to_owned());
+                    continue;
+                };
+                let matcher = one["matcher"].as_str().unwrap_or_default();
+                for hook in hooks {
+                    match read(event, matcher, hook, source) {
+                        Ok(hook) => self.hooks.push(hook),
+                        Err(why) => refuse(why),
+                    }
+                }
+            }
+        }
+        left
+    }
+
+    /// Adds the hooks of a host: `{Event: [{matcher, hookCallbackIds, timeout}]}`.
+    pub(crate) fn add_callbacks(&mut self, events: &Map<String, Value>) {
+        for (event, matchers) in events {
+            for one in matchers.as_array().into_iter().flatten() {
+                let ids = one["hookCallbackIds"].as_array().into_iter().flatten();
+                for id in ids.filter_map(Value::as_str) {
+                    self.hooks.push(Hook {
+                        event: event.clone(),
+                        matcher: Matcher::new(one["matcher"].as_str().unwrap_or_default()),
+                        condition: None,
+                        action: Action::Callback(id.to_owned()),
+                        timeout: timeout(&one["timeout"]),
+                        is_async: false,
+                        blocks_on_failure: false,
+                        source: Source::Flag,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Keeps the hooks whose source this is true for.
+    pub(crate) fn retain(&mut self, keep: impl Fn(Source) -> bool) {
+        self.hooks.retain(|hook| keep(hook.source));
+    }
+
+    /// All hooks.
+    pub fn iter(&self) -> impl Iterator<Item = &Hook> {
+        self.hooks.iter()
+    }
+
+    /// The hooks that an event runs. `subject` is what the event is about; `fits` decides about
+    /// rules.
+    pub(crate) fn of(&self, event: &str, subject: &str, fits: impl Fn(&Rule) -> bool) -> Vec<Hook> {
+        let mut found: Vec<Hook> = Vec::new();
+        for hook in self.hooks.iter().filter(|hook| hook.event == event) {
+            let is_meant = hook.matcher.as_ref().is_none_or(|matcher| matcher.fits(subject))
+                && hook.condition.as_ref().is_none_or(&fits);
+            // The same command in two places runs once.
+            if is_meant && !found.iter().any(|other| other.action == hook.action) {
+                found.push(hook.clone());
+            }
+        }
+        found
+    }
+}
+
+fn timeout(value: &Value) -> Duration {
+    let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    seconds.map_or(USUAL, |seconds| Duration::from_secs_f64(seconds.min(LONGEST.as_secs_f64())))
+}
+
+/// Reads a hook of settings.
+fn read(event: &str, matcher: &str, hook: &Value, source: Source) -> Result<Hook, String> {
+    let kind = hook["type"].as_str().unwrap_or_default();
+    if kind != "command" {
+        return Err(format!("hooks of the type `{kind}` do not run here"));
+    }
+    let command = hook["command"].as_str().filter(|command| !command.trim().is_empty());
+    let command = command.ok_or("a hook has no command")?;
+    let mut text = command.to_owned();
+    for argument in hook["args"].as_array().into_iter().flatten() {
+        let argument = argument.as_str().ok_or("an argument of a hook is no text")?;
+        text.push_str(&format!(" '{}'", argument.replace('\'', r"'\''")));
+    }
+    let condition = match hook["if"].as_str() {
+        None => None,
+        Some(rule) => Some(
+            Rule::parse(rule, Kind::Allow, "a hook", "/".into())
+                .map_err(|why| format!("the rule `{rule}` is not understood: {why}"))?,
+        ),
+    };
+    Ok(Hook {
+        event: event.to_owned(),
+        matcher: Matcher::new(matcher),
+        condition,
+        action: Action::Command(text),
+        timeout: timeout(&hook["timeout"]),
+        is_async: hook["async"] == true || hook["asyncRewake"] == true,
+        blocks_on_failure: hook["onFailure"] == "block",
+        source,
+    })
+}
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod tests;

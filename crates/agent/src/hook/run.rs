@@ -1,0 +1,158 @@
+//! Starts the commands of hooks, and waits for them.
+//!
+//! A hook is a command like those of the model: it ends with the session, what it prints is
+//! bounded, and it gets its input as a file. Invariants: a hook of the project runs in the sandbox,
+//! if there is one; nothing waits longer than the hook's timeout.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::settings::Source;
+use crate::shell::{Status, head};
+use crate::tool::{Cancel, Site, held};
+
+use super::{Action, Hook};
+
+/// How much of what a hook prints is read, in bytes.
+const MOST: usize = 256 << 10;
+
+/// What a hook did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ran {
+    /// The id of the run.
+    pub id: String,
+    /// What it printed.
+    pub stdout: String,
+    /// What it printed as errors.
+    pub stderr: String,
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Why there is no answer: it could not be started, or took too long.
+    pub trouble: Option<String>,
+    /// How long it took, in milliseconds.
+    pub taken: u64,
+}
+
+/// What the hooks of an event are started with.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// What they get on their standard input.
+    pub(crate) input: String,
+    /// Variables.
+    pub(crate) variables: Vec<(String, String)>,
+    /// Set when nobody waits for them any more.
+    pub(crate) cancel: Cancel,
+}
+
+/// Runs commands, all at once, and waits for them.
+pub(crate) fn commands(hooks: Vec<(String, Hook)>, start: &Start, site: &Site) -> Vec<(Hook, Ran)> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = hooks
+            .into_iter()
+            .map(|(id, hook)| {
+                scope.spawn(move || {
+                    let began = Instant::now();
+                    let mut ran = one(&id, &hook, start, site).unwrap_or_else(|error| Ran {
+                        trouble: Some(format!("could not be started: {error}")),
+                        ..Ran::default()
+                    });
+                    ran.taken = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    ran.id = id;
+                    for text in [&mut ran.stdout, &mut ran.stderr] {
+                        *text =
+                            site.secrets.redacted(text, crate::secret::Extent::Piece).into_owned();
+                    }
+                    (hook, ran)
+                })
+            })
+            .collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
+}
+
+fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
+    let Action::Command(command) = &hook.action else { return Ok(Ran::default()) };
+    let cwd = site.cwd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let cwd = if cwd.is_dir() { cwd } else { site.root.clone() };
+    let folder = site.shells.temp(Some(id))?;
+    let (input, errors) = (folder.join("input"), folder.join("errors"));
+    private(&input)?.write_all(format!("{}\n", start.input).as_bytes())?;
+    private(&errors)?;
+    let mut script = String::new();
+    for (name, value) in &start.variables {
+        script.push_str(&format!("export {name}={}\n", quoted(value)));
+    }
+    script.push_str(&format!(
+        "{{\n{command}\n}} < {} 2> {}",
+        quoted(&input.to_string_lossy()),
+        quoted(&errors.to_string_lossy())
+    ));
+    let is_projects = matches!(hook.source, Source::Project | Source::Local);
+    let hold = if is_projects { held(id, &cwd, site, vec![input, errors.clone()])? } else { None };
+    site.shells.start(id, &script, "", &cwd, hold)?;
+    if hook.is_async {
+        return Ok(Ran { code: Some(0), ..Ran::default() });
+    }
+    let output = site.shells.output(id);
+    let mut is_async = false;
+    let status = site.shells.wait(id, hook.timeout, |_| {
+        is_async = is_async || says_async(&output);
+        is_async || start.cancel.is_set()
+    });
+    if status == Status::Running && is_async {
+        return Ok(Ran { code: Some(0), ..Ran::default() });
+    }
+    if status == Status::Running {
+        site.shells.kill(id);
+    }
+    let read =
+        |path: &Path| head(path, MOST, &site.secrets).map(|(text, _)| text).unwrap_or_default();
+    let (stdout, stderr) = (read(&output), read(&errors));
+    let (code, trouble) = match status {
+        Status::Ended(code) => (Some(code), None),
+        Status::Running if start.cancel.is_set() => (None, Some("was stopped".to_owned())),
+        Status::Running => {
+            let seconds = hook.timeout.as_secs_f64();
+            (None, Some(format!("said nothing within {seconds} s and was ended")))
+        }
+        Status::Flooded => (None, Some("printed too much and was ended".to_owned())),
+        Status::Killed => (None, Some("was ended".to_owned())),
+    };
+    site.shells.forget(id);
+    Ok(Ran { stdout, stderr, code, trouble, ..Ran::default() })
+}
+
+/// Whether a hook that still runs has said that nothing is to wait for it.
+fn says_async(output: &Path) -> bool {
+    let Ok(text) = files::read_text(output, 4 << 10) else { return false };
+    let line = text.lines().next().unwrap_or_default();
+    line.contains("\"async\"")
+        && serde_json::from_str::<serde_json::Value>(line)
+            .is_ok_and(|answer| answer["async"] == true)
+}
+
+/// A file that only the user can access.
+fn private(path: &PathBuf) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).open(path)
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Waits for hooks that nobody waited for, at the end of a session.
+pub(crate) fn settle(ids: &[String], site: &Site) {
+    let end = Instant::now() + PATIENCE;
+    for id in ids {
+        site.shells.wait(id, end.saturating_duration_since(Instant::now()), |_| false);
+    }
+}
+
+/// How long the end of a session waits for hooks that nobody waited for.
+const PATIENCE: Duration = Duration::from_secs(10);

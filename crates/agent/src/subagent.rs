@@ -1,0 +1,284 @@
+//! The types of sub-agents that a session can start, and the tool that starts them.
+//!
+//! Built in are `general-purpose` and `Explore`; others come from files (`agents/*.md` in the
+//! user's and the project's `.claude`), from `--agents` and from hosts. A later one replaces an
+//! earlier one of the same name. Invariant: a definition that asks for something that is not done
+//! here is left out, with the reason, if leaving that away would give it more rights.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rules::{Access, Mode};
+use serde_json::{Value, json};
+
+use crate::frontmatter;
+use crate::tool::{Answer, Call, Registry, Site, Tool, ToolSpec, Trouble};
+
+/// The names of the tool that starts sub-agents: what it is called here, and in newer clients.
+pub const NAMES: [&str; 2] = ["Task", "Agent"];
+/// The longest definition, in bytes.
+const LONGEST: u64 = 1 << 20;
+/// Tools that sub-agents never have.
+const KEPT_BACK: [&str; 2] = ["ExitPlanMode", "TodoWrite"];
+
+/// A type of sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentKind {
+    /// Its name.
+    pub name: String,
+    /// When the model should use it.
+    pub description: String,
+    /// Its system prompt.
+    pub prompt: String,
+    /// The tools that it has; None for all.
+    pub tools: Option<Vec<String>>,
+    /// The tools that it does not have.
+    pub without: Vec<String>,
+    /// Its model; None for that of its parent.
+    pub model: Option<String>,
+    /// A permission mode; it counts only if it is narrower than that of the session.
+    pub mode: Option<Mode>,
+    /// At most this many requests.
+    pub max_turns: Option<u32>,
+    /// Whether it always runs in the background.
+    pub is_background: bool,
+    /// Whether it is one of this program.
+    pub is_built_in: bool,
+}
+
+impl AgentKind {
+    /// The tools that it has, of those of its parent.
+    pub(crate) fn tools(&self, all: &Registry, may_nest: Nesting) -> Registry {
+        all.only(|name| {
+            let is_listed = self.tools.as_ref().is_none_or(|tools| {
+                tools
+                    .iter()
+                    .any(|tool| tool == "*" || tool == name || tool.split('(').next() == Some(name))
+            });
+            let is_nesting = NAMES.contains(&name);
+            is_listed
+                && !self.without.iter().any(|tool| tool == name)
+                && !KEPT_BACK.contains(&name)
+                && (!is_nesting || may_nest == Nesting::Possible)
+        })
+    }
+}
+
+/// Whether a sub-agent may start others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nesting {
+    /// It may.
+    Possible,
+    /// It is too deep.
+    TooDeep,
+}
+
+/// The types of sub-agents of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(BTreeMap<String, AgentKind>);
+
+const GENERAL: &str = "You are a helper that works for another agent. Do exactly the task that you get, with the tools that you have, and nothing else. When you are done, answer with a report: what you found or did, with paths and line numbers, and what remains open. Only this report is passed on.";
+const EXPLORE: &str = "You are a helper that finds things in a code base for another agent. You change nothing: no files are written, no commands run that change anything. Search broadly first, then read what matters. Answer with a report: what you found, with absolute paths and line numbers, and the few lines that matter. Only this report is passed on.";
+
+impl Kinds {
+    /// The types of this program.
+    pub fn built_in() -> Kinds {
+        let kind =
+            |name: &str, description: &str, prompt: &str, tools: Option<&[&str]>| AgentKind {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                prompt: prompt.to_owned(),
+                tools: tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect()),
+                without: Vec::new(),
+                model: None,
+                mode: None,
+                max_turns: None,
+                is_background: false,
+                is_built_in: true,
+            };
+        let all = [
+            kind(
+                "general-purpose",
+                "Searches, reads and changes things in several steps. Has all tools.",
+                GENERAL,
+                None,
+            ),
+            kind(
+                "Explore",
+                "Finds files, names and answers in a code base, quickly and without changing anything.",
+                EXPLORE,
+                Some(&["Glob", "Grep", "Read", "WebFetch", "WebSearch"]),
+            ),
+        ];
+        Kinds(all.into_iter().map(|kind| (kind.name.clone(), kind)).collect())
+    }
+
+    /// Reads the definitions in a folder. Returns what was left out, and why.
+    pub fn read(&mut self, folder: &Path) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+        paths.sort();
+        let mut left = Vec::new();
+        for path in paths.iter().take(1_000) {
+            let Ok(text) = files::read_text(path, LONGEST) else { continue };
+            let (mut members, body) = frontmatter::read(&text);
+            members.insert("prompt".to_owned(), body.trim().into());
+            let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else {
+                continue;
+            };
+            if let Err(why) = self.add(&name, &Value::Object(members)) {
+                left.push(format!("`{}`: the agent is left out: {why}", path.display()));
+            }
+        }
+        left
+    }
+
+    /// Reads the definitions of `--agents` or of a host. Returns what was left out, and why.
+    pub fn add_json(&mut self, agents: &Value) -> Vec<String> {
+        let mut left = Vec::new();
+        for (name, agent) in agents.as_object().into_iter().flatten() {
+            if let Err(why) = self.add(name, agent) {
+                left.push(format!("the agent `{name}` is left out: {why}"));
+            }
+        }
+        left
+    }
+
+    fn add(&mut self, name: &str, agent: &Value) -> Result<(), String> {
+        let text = |key: &str| agent[key].as_str().filter(|text| !text.is_empty());
+        let restricting = ["hooks", "mcpServers", "isolation", "memory"];
+        let is_set = |key: &&str| {
+            let value = &agent[*key];
+            !value.is_null() && *value != json!("") && *value != json!([]) && *value != json!({})
+        };
+        if let Some(key) = restricting.iter().find(|key| is_set(key)) {
+            return Err(format!("`{key}` is not supported for agents"));
+        }
+        let mode = match text("permissionMode") {
+            None => None,
+            Some(mode) => {
+                Some(Mode::named(mode).ok_or_else(|| format!("`{mode}` is no permission mode"))?)
+            }
+        };
+        let tools = agent.get("tools").filter(|tools| !tools.is_null()).map(frontmatter::list);
+        let kind = AgentKind {
+            name: name.to_owned(),
+            description: text("description").ok_or("it has no description")?.to_owned(),
+            prompt: text("prompt").unwrap_or(GENERAL).to_owned(),
+            tools,
+            without: frontmatter::list(&agent["disallowedTools"]),
+            model: text("model").filter(|model| *model != "inherit").map(str::to_owned),
+            mode,
+            max_turns: agent["maxTurns"].as_u64().and_then(|most| u32::try_from(most).ok()),
+            is_background: agent["background"] == true,
+            is_built_in: false,
+        };
+        self.0.insert(name.to_owned(), kind);
+        Ok(())
+    }
+
+    /// The type with this name.
+    pub fn find(&self, name: &str) -> Option<&AgentKind> {
+        self.0.get(name)
+    }
+
+    /// The names of all types.
+    pub fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Names and descriptions, for hosts.
+    pub(crate) fn listed(&self) -> Vec<Value> {
+        let kinds = self.0.values();
+        kinds.map(|kind| json!({"name": kind.name, "description": kind.description})).collect()
+    }
+
+    /// The tool that starts them, under all its names; none if there are no types.
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let list: Vec<String> = self
+            .0
+            .values()
+            .map(|kind| format!("- {}: {}", kind.name, kind.description.replace('\n', " ")))
+            .collect();
+        let description = format!(
+            "Has a helper do a task of several steps on its own, and returns its report. Several calls in one answer run in parallel. The helper knows nothing but the prompt, so say everything that it needs, and what it is to report. The types of helpers:\n{}",
+            list.join("\n")
+        );
+        let input_schema = json!({
+            "type": "object",
+            "properties": {
+                "description": {"type": "string", "description": "The task in three to five words"},
+                "prompt": {"type": "string", "description": "The task"},
+                "subagent_type": {"type": "string", "description": "The type of helper"},
+                "model": {"type": "string", "description": "Another model", "enum": ["sonnet", "opus", "haiku"]},
+                "run_in_background": {"type": "boolean", "description": "Go on without waiting for the report; it comes later"},
+            },
+            "required": ["description", "prompt", "subagent_type"],
+        });
+        NAMES
+            .into_iter()
+            .map(|name| -> Arc<dyn Tool> {
+                let spec = ToolSpec {
+                    name: name.to_owned(),
+                    description: description.clone(),
+                    input_schema: input_schema.clone(),
+                };
+                Arc::new(StartTool { spec })
+            })
+            .collect()
+    }
+}
+
+/// The tool that starts sub-agents.
+struct StartTool {
+    spec: ToolSpec,
+}
+
+impl Tool for StartTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn is_offered(&self, _: Mode) -> bool {
+        self.spec.name == NAMES[0]
+    }
+
+    fn access(&self, _: &Call, _: &Site) -> Access {
+        Access { is_internal: true, ..Access::default() }
+    }
+
+    fn starts_agent(&self) -> bool {
+        true
+    }
+
+    fn run(&self, _: &Call, _: &Site) -> Result<Answer, Trouble> {
+        Err(Trouble::failed("A helper can only be started by a running session."))
+    }
+}
+
+/// The narrower of two modes: a sub-agent never may more than its session.
+pub(crate) fn narrower(one: Mode, other: Mode) -> Mode {
+    let width = |mode: Mode| match mode {
+        Mode::Plan => 0,
+        Mode::DontAsk => 1,
+        Mode::Default => 2,
+        Mode::AcceptEdits => 3,
+        Mode::Auto => 4,
+        Mode::Bypass => 5,
+    };
+    if width(other) < width(one) { other } else { one }
+}
+
+#[cfg(test)]
+#[path = "subagent_tests.rs"]
+mod tests;
