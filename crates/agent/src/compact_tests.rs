@@ -6,46 +6,46 @@ fn message(role: &'static str, blocks: &[Value]) -> Message {
     Message { role, blocks: blocks.iter().map(Value::to_string).collect() }
 }
 
-fn said(text: &str) -> Value {
+fn spoken(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
 #[test]
 fn prompts_stay_word_for_word_also_through_two_summaries() {
     let first = [
-        message("user", &[said("Count the files.")]),
-        message("assistant", &[said("There are 7.")]),
+        message("user", &[spoken("Count the files.")]),
+        message("assistant", &[spoken("There are 7.")]),
         message(
             "user",
-            &[said("<system-reminder>x</system-reminder>"), said("And now\n the lines.")],
+            &[spoken("<system-reminder>x</system-reminder>"), spoken("And now\n the lines.")],
         ),
     ];
     let text =
         text("Counted.", &first, &[json!({"content": "count lines", "status": "pending"})], None);
     assert!(text.contains("- count lines (pending)"), "{text}");
     let again =
-        [message("user", &[said(&text), said("Go on.")]), message("assistant", &[said("Done.")])];
+        [message("user", &[spoken(&text), spoken("Go on.")]), message("assistant", &[spoken("Done.")])];
     let expected = ["Count the files.", "And now\n the lines.", "Go on."];
     assert_eq!(prompts(&again), expected);
-    let long = [message("user", &[said("old"), said(&"x".repeat(PROMPTS - 3)), said("new")])];
+    let long = [message("user", &[spoken("old"), spoken(&"x".repeat(PROMPTS - 3)), spoken("new")])];
     assert_eq!(prompts(&long).len(), 2);
 }
 
 #[test]
 fn the_receipt_has_what_is_neither_sent_nor_quoted() {
     let before = [
-        message("user", &[said("Read it.")]),
+        message("user", &[spoken("Read it.")]),
         message(
             "assistant",
             &[
-                said("I will."),
+                spoken("I will."),
                 json!({"type": "tool_use", "id": "1", "name": "Read", "input": {"file_path": "/a"}}),
             ],
         ),
         message("user", &[json!({"type": "tool_result", "tool_use_id": "1", "content": "b"})]),
-        message("assistant", &[said("It says b.")]),
+        message("assistant", &[spoken("It says b.")]),
     ];
-    let after = [message("user", &[said(&text("They read: It says b.", &before, &[], None))])];
+    let after = [message("user", &[spoken(&text("They read: It says b.", &before, &[], None))])];
     let expected = [("text", 1), ("tool_result", 1), ("tool_use", 1)];
     assert_eq!(lost(&before, &after), expected.map(|(kind, count)| (kind.to_owned(), count)));
     assert_eq!(lost(&before, &before), []);

@@ -520,7 +520,7 @@ impl Driver {
         self.queue.extend(left.map(|prompt| Said { blocks: prompt.blocks, ..Said::default() }));
         let taken = now - main.count.began;
         // If the transcript could not be written, the turn is reported as such and ends.
-        let is_lost = matches!(outcome, Outcome::Unwritable(_));
+        let is_lost = matches!(outcome, Outcome::Unwritable(_) | Outcome::Blocked(_));
         let outcome = match if is_lost { Ok(()) } else { main.recorder.duration(taken) } {
             Ok(()) => outcome,
             Err(error) => Outcome::Unwritable(error.to_string()),

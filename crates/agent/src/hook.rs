@@ -184,6 +184,14 @@ impl HookBook {
                 });
                 continue;
             };
+            if let Occurs::Never(why) = occurs {
+                left.push(NoHook {
+                    event: event.clone(),
+                    why: format!("this cannot happen here ({why})"),
+                    blocks: false,
+                });
+                continue;
+            }
             let blocks = occurs == Occurs::AndBlocks;
             let mut refuse = |why: String| {
                 left.push(NoHook { event: event.clone(), why, blocks });

@@ -56,6 +56,7 @@ impl Driver {
             self.outcome = Some(Outcome::Blocked("There is nothing to compact yet.".to_owned()));
             return;
         }
+        agent.turn.answered = 0;
         let instructions = words.trim().to_owned();
         self.compact(agent, Order { trigger: Trigger::Manual, instructions }, host);
     }

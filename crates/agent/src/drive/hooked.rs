@@ -255,12 +255,11 @@ impl Driver {
 
     /// Goes on if all hooks of a run are done.
     fn settle(&mut self, number: u64, host: &mut dyn Host) {
-        let is_done = self
-            .runs
-            .all
-            .get(&number)
-            .is_some_and(|run| !run.has_commands && run.callbacks.is_empty());
-        let Some(run) = self.runs.all.remove(&number).filter(|_| is_done) else { return };
+        let is_open = |run: &Running| run.has_commands || !run.callbacks.is_empty();
+        if self.runs.all.get(&number).is_none_or(is_open) {
+            return;
+        }
+        let Some(run) = self.runs.all.remove(&number) else { return };
         let Some(mut agent) = self.agents.remove(&run.agent) else { return };
         let verdict = Verdict::of(run.event, &run.ran);
         for (hook, ran) in &run.ran {

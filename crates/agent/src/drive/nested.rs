@@ -1,8 +1,8 @@
 //! Sub-agents: started by a call, run by the same driver, answered with a report.
 //!
 //! Invariants: a call that starts a sub-agent gets exactly one result, also if the sub-agent fails
-//! or is stopped; at most [`MOST`] run at once and the others wait in line; none is deeper than
-//! [`DEEPEST`]; a sub-agent never may more than its parent.
+//! or is stopped; at most [`MOST`] of a depth run at once and the others wait in line; none is
+//! deeper than [`DEEPEST`]; a sub-agent never may more than its parent.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -94,7 +94,8 @@ impl Driver {
                 format!("Sub-agents are nested {DEEPEST} deep already: do the task yourself.");
             return refuse(agent, text);
         }
-        if self.nested.len() >= MOST {
+        // Those that wait for their own sub-agents are less deep, and hold up none.
+        if self.nested.values().filter(|nested| nested.depth == depth).count() >= MOST {
             self.line.push_back((agent.id.clone(), wanted.clone()));
             return Carried::On;
         }
@@ -212,10 +213,9 @@ impl Driver {
         self.next_in_line(host);
     }
 
-    /// Starts the sub-agent that has waited longest.
+    /// Starts those that have waited longest, as far as there is room.
     fn next_in_line(&mut self, host: &mut dyn Host) {
-        while self.nested.len() < MOST {
-            let Some((id, wanted)) = self.line.pop_front() else { return };
+        for (id, wanted) in std::mem::take(&mut self.line) {
             let Some(mut parent) = self.agents.remove(&id) else { continue };
             // It may have been stopped meanwhile.
             let is_wanted = parent.calls.contains_key(&wanted.id);

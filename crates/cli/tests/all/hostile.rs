@@ -195,18 +195,16 @@ fn e03_a_folders_settings_grant_nothing_until_it_is_trusted() {
 
 /// Settings with a hook for an event.
 fn hook(event: &str) -> Value {
-    let command = json!({"type": "command", "command": "exit 2"});
+    let command = json!({"type": "prompt", "prompt": "Is it fine?"});
     json!({"hooks": {event: [{"matcher": "*", "hooks": [command]}]}})
 }
 
 #[test]
-fn e04_hooks_that_can_refuse_stop_the_run() {
+fn e04_hooks_that_can_refuse_and_do_not_run_here_stop_the_run() {
     let mut lab = Lab::says(&[&[text("Hi.")], &[text("Hi.")]]);
     for event in ["PreToolUse", "PermissionRequest", "UserPromptSubmit"] {
         for file in [
             ".claude/settings.json",
-            "demo/.claude/settings.json",
-            "demo/.claude/settings.local.json",
             "managed.json",
             "given.json",
         ] {
@@ -236,15 +234,28 @@ fn e04_hooks_that_can_refuse_stop_the_run() {
     assert!(lab.server.requests().is_empty());
     lab.env.put(".claude/settings.json", hook("PreToolUse").to_string());
     assert_eq!(code(&lab.run(&["--ignore-hooks", "Hi"])), Some(0));
-    // What cannot refuse is told in one line.
-    assert_eq!(code(&lab.env.output(&["hook", "install", "--yes"])), Some(0));
-    let text = fs::read_to_string(lab.env.path(".claude/settings.json")).unwrap();
-    let mut settings: Value = serde_json::from_str(&text).unwrap();
-    settings["hooks"].as_object_mut().unwrap().remove("PreToolUse");
-    lab.env.put(".claude/settings.json", settings.to_string());
+}
+
+#[test]
+fn e04_a_hook_refuses_a_prompt_and_a_call() {
+    let mut lab = Lab::says(&[&[text("Hi.")]]);
+    let command = json!({"type": "command", "command": "echo not now >&2; exit 2"});
+    let hooks = json!({"hooks": {"UserPromptSubmit": [{"hooks": [command]}]}});
+    lab.env.put(".claude/settings.json", hooks.to_string());
     let output = lab.run(&["Hi"]);
-    assert_eq!(code(&output), Some(0));
-    assert_eq!(stderr(&output), "hooks do not run here yet: SessionEnd, Stop, SubagentStop\n");
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("not now"));
+    assert!(lab.server.requests().is_empty());
+    let path = lab.path("made");
+    let write = call("c1", "Write", &json!({"file_path": path, "content": "x"}));
+    let mut lab = Lab::says(&[&[write], &[text("Refused.")]]);
+    let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Write", "hooks": [command]}]}});
+    lab.env.put(".claude/settings.json", hooks.to_string());
+    let output = lab.run(&["--permission-mode", "acceptEdits", "Go."]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert!(!lab.path("made").exists() && !path.exists());
+    let request = lab.server.requests()[1].to_string();
+    assert!(request.contains("PreToolUse:Write hook error: [echo not now"), "{request}");
 }
 
 #[test]

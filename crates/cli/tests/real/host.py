@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import sys
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, query
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, query
 
 # What the SDK warns of, the version of its client among it, is told too.
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(levelname)s %(message)s")
@@ -46,12 +46,7 @@ async def refused(name, **changes):
         print("ignored", name)
 
 
-async def hook(*_):
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny"}}
-
-
 async def refusals():
-    await refused("hooks", hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
     await refused("checkpoints", enable_file_checkpointing=True)
 
 

@@ -20,7 +20,6 @@ ResultMessage success False 1 First.
 SystemMessage
 AssistantMessage Second.
 ResultMessage success False 1 Second.
-refused hooks True
 refused checkpoints False
 ";
 

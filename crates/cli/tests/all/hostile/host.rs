@@ -34,11 +34,8 @@ fn say(words: &str) -> Value {
 
 #[test]
 fn e04_options_of_a_host_that_cannot_be_honoured_are_refused() {
-    let hook = json!([{"matcher": "*", "hookCallbackIds": ["hook_0"]}]);
     for (key, value) in [
-        ("hooks", json!({"PreToolUse": hook})),
         ("sdkMcpServers", json!(["calc"])),
-        ("agents", json!({"helper": {"description": "x", "prompt": "y"}})),
         ("jsonSchema", json!({"type": "object"})),
     ] {
         let mut lab = Lab::says(&[&[text("Hi.")]]);
