@@ -23,8 +23,10 @@ fn prompts_stay_word_for_word_also_through_two_summaries() {
     let text =
         text("Counted.", &first, &[json!({"content": "count lines", "status": "pending"})], None);
     assert!(text.contains("- count lines (pending)"), "{text}");
-    let again =
-        [message("user", &[spoken(&text), spoken("Go on.")]), message("assistant", &[spoken("Done.")])];
+    let again = [
+        message("user", &[spoken(&text), spoken("Go on.")]),
+        message("assistant", &[spoken("Done.")]),
+    ];
     let expected = ["Count the files.", "And now\n the lines.", "Go on."];
     assert_eq!(prompts(&again), expected);
     let long = [message("user", &[spoken("old"), spoken(&"x".repeat(PROMPTS - 3)), spoken("new")])];

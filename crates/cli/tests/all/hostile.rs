@@ -203,11 +203,7 @@ fn hook(event: &str) -> Value {
 fn e04_hooks_that_can_refuse_and_do_not_run_here_stop_the_run() {
     let mut lab = Lab::says(&[&[text("Hi.")], &[text("Hi.")]]);
     for event in ["PreToolUse", "PermissionRequest", "UserPromptSubmit"] {
-        for file in [
-            ".claude/settings.json",
-            "managed.json",
-            "given.json",
-        ] {
+        for file in [".claude/settings.json", "managed.json", "given.json"] {
             let path = lab.env.put(file, hook(event).to_string());
             let given = path.display().to_string();
             let mut args = if file == "given.json" { vec!["--settings", &given] } else { vec![] };

@@ -34,10 +34,9 @@ fn say(words: &str) -> Value {
 
 #[test]
 fn e04_options_of_a_host_that_cannot_be_honoured_are_refused() {
-    for (key, value) in [
-        ("sdkMcpServers", json!(["calc"])),
-        ("jsonSchema", json!({"type": "object"})),
-    ] {
+    for (key, value) in
+        [("sdkMcpServers", json!(["calc"])), ("jsonSchema", json!({"type": "object"}))]
+    {
         let mut lab = Lab::says(&[&[text("Hi.")]]);
         let initialize = request(&json!({"subtype": "initialize", key: value}));
         let (events, output) = hosted(&mut lab, &[], &[initialize, say("Hi")]);
