@@ -396,6 +396,8 @@ impl Site {
             seen: Freshness::default(),
             backups: self.backups.clone(),
             images: self.images.clone(),
+            permission_files: self.permission_files.clone(),
+            added: Mutex::new(self.added.lock().unwrap_or_else(PoisonError::into_inner).clone()),
             todos: Mutex::default(),
             todo_file: None,
             told_folders: Mutex::default(),

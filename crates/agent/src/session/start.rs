@@ -82,6 +82,7 @@ impl Prepared {
         // First, so that the kernel and the user's shell answer while the rest is made.
         let mut shells = Shells::new(std::env::temp_dir().join(scratch::folder_name()));
         let probe = self.probe(&shells);
+        shells.env = self.settings.env.clone().into_iter().collect();
         shells.path = user_path(self.config.folders.user.as_deref(), environment);
         let is_kept = self.config.keeping == Keeping::Kept;
         let scratch = (!is_kept)

@@ -180,7 +180,7 @@ pub(crate) fn held(
     site: &Site,
     files: Vec<PathBuf>,
 ) -> io::Result<Option<Hold>> {
-    let (hold, _) = hold(id, cwd, site)?;
+    let hold = hold(id, cwd, site)?;
     Ok(hold.map(|mut hold| {
         hold.spec.writable.extend(files);
         hold
