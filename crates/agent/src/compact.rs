@@ -6,6 +6,7 @@
 //! sent afterwards nor quoted whole in the summary is in the receipt.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -78,7 +79,7 @@ pub(crate) fn text(
     if !prompts.is_empty() {
         text.push_str("\n\nThe user's prompts, word for word, the oldest first:");
         for prompt in prompts {
-            text.push_str(&format!("\n{OPEN}\n{prompt}\n{CLOSE}"));
+            let _ = write!(text, "\n{OPEN}\n{prompt}\n{CLOSE}");
         }
     }
     let open = todos.iter().filter(|todo| todo["status"] != "completed");
@@ -98,7 +99,7 @@ pub(crate) fn text(
         text.push_str(&files.join(", "));
     }
     if let Some(path) = transcript {
-        text.push_str(&format!("\n\nThe whole conversation is in {}.", path.display()));
+        let _ = write!(text, "\n\nThe whole conversation is in {}.", path.display());
     }
     text
 }
@@ -133,9 +134,10 @@ fn prompts(messages: &[Message]) -> Vec<String> {
 fn files(messages: &[Message]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for block in messages.iter().rev().flat_map(|message| message.blocks.iter().rev()) {
-        let call: Value = match block.contains("\"tool_use\"") {
-            true => serde_json::from_str(block).unwrap_or_default(),
-            false => continue,
+        let call: Value = if block.contains("\"tool_use\"") {
+            serde_json::from_str(block).unwrap_or_default()
+        } else {
+            continue;
         };
         let input = &call["input"];
         let path = input["file_path"].as_str().or(input["notebook_path"].as_str());

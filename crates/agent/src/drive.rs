@@ -325,13 +325,12 @@ impl Driver {
                     host.event(id, &piece);
                 }
             }
-            Report::Input(..) | Report::Streamed(..) => {}
             Report::Hooked(number, ran) => self.hooked(number, ran, host),
             Report::Late(request) => self.late(&request, host),
             Report::Summarised(number, made) if number == agent.number => {
                 self.summarised(id, made, host);
             }
-            Report::Summarised(..) => {}
+            Report::Input(..) | Report::Streamed(..) | Report::Summarised(..) => {}
             Report::Answered(call, answer) => self.answered(id, call, answer, host),
             Report::Progress(call, progress, number) => {
                 if !agent.calls.contains_key(&call) {
@@ -476,7 +475,7 @@ impl Driver {
         let used = self.main().map(|main| main.count.context(&main.asking.model));
         let used = used.unwrap_or_default();
         let window = used.window.unwrap_or(200_000);
-        let percentage = if window == 0 { 0 } else { used.used * 100 / window };
+        let percentage = (used.used * 100).checked_div(window).unwrap_or(0);
         json!({
             "categories": [{"name": "Messages", "tokens": used.used, "color": ""}],
             "totalTokens": used.used, "maxTokens": window, "rawMaxTokens": window,

@@ -219,12 +219,13 @@ impl Guard {
     }
 }
 
-/// The folders that commands may write, of which images are taken: these, and for worktrees those of
-/// their repositories. Temporary folders are not among them.
+/// The folders that commands may write, of which images are taken: these, and for worktrees those
+/// of their repositories. Temporary folders are not among them.
 pub(crate) fn image_roots(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut roots: Vec<PathBuf> = folders.map(|folder| real(&folder)).collect();
     roots.retain(|folder| folder.is_dir());
-    let gits: Vec<PathBuf> = roots.iter().filter_map(|folder| repository::of_worktree(folder)).collect();
+    let gits: Vec<PathBuf> =
+        roots.iter().filter_map(|folder| repository::of_worktree(folder)).collect();
     roots.extend(gits);
     roots
 }

@@ -10,6 +10,7 @@
 pub mod run;
 mod verdict;
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use regex::Regex;
@@ -282,7 +283,7 @@ fn read(event: &str, matcher: &str, hook: &Value, source: Source) -> Result<Hook
     let mut text = command.to_owned();
     for argument in hook["args"].as_array().into_iter().flatten() {
         let argument = argument.as_str().ok_or("an argument of a hook is no text")?;
-        text.push_str(&format!(" '{}'", argument.replace('\'', r"'\''")));
+        let _ = write!(text, " '{}'", argument.replace('\'', r"'\''"));
     }
     let condition = match hook["if"].as_str() {
         None => None,

@@ -149,10 +149,9 @@ impl Summary {
     /// The text that a person sees.
     pub(crate) fn in_words(&self) -> String {
         match &self.outcome {
-            Outcome::Answered(_) => self.text.clone(),
             Outcome::Blocked(why) => why.clone(),
             Outcome::Halted(why) if self.text.is_empty() => why.clone(),
-            Outcome::Halted(_) => self.text.clone(),
+            Outcome::Answered(_) | Outcome::Halted(_) => self.text.clone(),
             Outcome::Unfinished(why) if self.text.is_empty() => (*why).to_owned(),
             Outcome::Unfinished(why) => format!("{}\n{why}", self.text),
             Outcome::MaxTurns(most) => format!("Error: Reached max turns ({most})"),

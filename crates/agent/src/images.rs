@@ -145,8 +145,8 @@ impl Images {
         taken.map(drop).map_err(|error| inner.failed(&error))
     }
 
-    /// What rewinding the files to before a prompt would do; or does it. As in Claude Code, `Err` is
-    /// for a prompt that is unknown.
+    /// What rewinding the files to before a prompt would do; or does it. As in Claude Code, `Err`
+    /// is for a prompt that is unknown.
     pub(crate) fn rewind(&self, prompt: &str, is_dry: bool) -> Result<Value, String> {
         let mut inner = self.inner();
         self.ready(&mut inner)?;

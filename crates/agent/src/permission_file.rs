@@ -1,8 +1,8 @@
 //! Changes of the permissions in a settings file: what a user answers with "always" to a question.
 //!
-//! Invariants: only the lists under `permissions` change, everything else keeps its place and value;
-//! a file that is no JSON object is left alone; the file has the old text or the new one, whenever
-//! the program is stopped; a link in a project is not followed.
+//! Invariants: only the lists under `permissions` change, everything else keeps its place and
+//! value; a file that is no JSON object is left alone; the file has the old text or the new one,
+//! whenever the program is stopped; a link in a project is not followed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

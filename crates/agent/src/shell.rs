@@ -296,7 +296,9 @@ impl Shells {
     /// Accepts what a tool that was permitted to has changed.
     pub(crate) fn admit(&self, paths: &[PathBuf]) {
         if let Some((kept, _)) = &mut self.state().baseline {
-            paths.iter().for_each(|path| kept.admit(path));
+            for path in paths {
+                kept.admit(path);
+            }
         }
     }
 
@@ -480,8 +482,8 @@ impl ShellState {
         self.all.values_mut().map(|shell| &mut shell.group).chain(&mut self.left)
     }
 
-    /// Puts right what commands had no right to make or to change. If nothing of them runs any more,
-    /// the files count as they are from now on.
+    /// Puts right what commands had no right to make or to change. If nothing of them runs any
+    /// more, the files count as they are from now on.
     fn settle(&mut self) {
         if let Some((kept, guard)) = &self.baseline {
             let mut survey = guard.survey.lock().unwrap_or_else(PoisonError::into_inner);

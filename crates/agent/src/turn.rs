@@ -151,7 +151,9 @@ impl Turn {
     /// Replaces the conversation by texts, between two requests.
     pub(crate) fn begin_again(&mut self, texts: &[String]) {
         self.messages.clear();
-        texts.iter().for_each(|text| self.add(vec![text_block(text)]));
+        for text in texts {
+            self.add(vec![text_block(text)]);
+        }
     }
 
     /// Whether an answer has begun.

@@ -138,7 +138,10 @@ pub(crate) fn turn_numbers(
 /// The id of the record that a turn begins with.
 pub(crate) fn first_id(family: &WithAgents, turn: &Turn) -> Result<Option<String>, Failure> {
     let id = family.main.look(turn.rows[0], |entry| {
-        entry.get("uuid").and_then(|id| id.text()).map(std::borrow::Cow::into_owned)
+        entry
+            .get("uuid")
+            .and_then(transcript::format::json::Json::text)
+            .map(std::borrow::Cow::into_owned)
     });
     Ok(id?)
 }

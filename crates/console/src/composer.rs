@@ -81,7 +81,7 @@ impl Composer {
     /// Replaces everything. That can be undone.
     pub fn set(&mut self, text: &str) {
         self.keep();
-        self.text = bounded(text, LONGEST).to_owned();
+        bounded(text, LONGEST).clone_into(&mut self.text);
         self.at = self.text.len();
     }
 

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn changes_and_what_is_around_them() {
-        let old: String = (1..=12).map(|n| format!("{n}\n")).collect();
+        let old: String = (1..=12).map(|n| n.to_string() + "\n").collect();
         let new = old.replace("\n2\n", "\ntwo\u{202e}\n").replace("12\n", "12");
         let (lines, counts) = lines(&old, &new);
         let lines: Vec<String> = lines.iter().map(plain).collect();

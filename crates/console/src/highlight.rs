@@ -186,9 +186,9 @@ impl Highlighter {
         before: Option<char>,
         line: &mut Painted,
     ) -> usize {
-        let is_apart = before.is_none_or(|c| c.is_whitespace() || "();{}[],".contains(c));
-        let comment = |mark: &&str| rest.starts_with(*mark) && (*mark != "#" || is_apart);
-        if language.line_comments.iter().any(|mark| comment(&mark)) {
+        let is_free = before.is_none_or(|c| c.is_whitespace() || "();{}[],".contains(c));
+        let comment = |mark: &&str| rest.starts_with(*mark) && (*mark != "#" || is_free);
+        if language.line_comments.iter().any(comment) {
             line.add(rest, COMMENT);
             return rest.len();
         }
@@ -196,12 +196,11 @@ impl Highlighter {
         let block = language.block_comment.map(|(start, end)| (start, end, COMMENT));
         for (start, end, style) in long.chain(block) {
             let Some(inside) = rest.strip_prefix(start) else { continue };
-            let used = match inside.find(end) {
-                Some(found) => start.len() + found + end.len(),
-                None => {
-                    self.open = Some((end, style));
-                    rest.len()
-                }
+            let used = if let Some(found) = inside.find(end) {
+                start.len() + found + end.len()
+            } else {
+                self.open = Some((end, style));
+                rest.len()
             };
             line.add(&rest[..used], style);
             return used;
@@ -293,11 +292,10 @@ mod tests {
                     _ => "",
                 };
                 let text = &span.content;
-                out.push_str(&if mark.is_empty() {
-                    text.to_string()
-                } else {
-                    format!("<{mark} {text}>")
-                });
+                match mark {
+                    "" => out.push_str(text),
+                    _ => out.extend(["<", mark, " ", text, ">"]),
+                }
             }
             out.push('\n');
         }

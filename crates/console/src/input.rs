@@ -131,7 +131,7 @@ mod unix {
                     inputs.push(Input::Woken);
                 }
                 if keys.contains(PollFlags::IN) {
-                    let mut buffer = [0; 1 << 16];
+                    let mut buffer = vec![0; 1 << 16];
                     match rustix::io::read(&stdin, &mut buffer) {
                         Ok(0) | Err(Errno::IO) => inputs.push(gone()),
                         Ok(count) => {

@@ -333,7 +333,7 @@ impl Dialog {
             _ if is_ctrl_c => return Reply::Answered(Answer::No),
             KeyCode::Up => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down | KeyCode::Tab => {
-                self.selected = (self.selected + 1).min(self.choices.len() - 1)
+                self.selected = (self.selected + 1).min(self.choices.len() - 1);
             }
             KeyCode::Char(' ') if self.is_multi() => self.tick(),
             KeyCode::Enter if self.is_multi() => return self.multi(),

@@ -41,7 +41,7 @@ fn everything_of_a_command_is_shown() {
 fn an_early_key_answers_nothing() {
     let mut dialog = Dialog::new(bash("git push"));
     assert_eq!(press(&mut dialog, KeyCode::Enter, 0), Reply::Early);
-    dialog.rows(0, Duration::from_millis(1_000));
+    dialog.rows(0, Duration::from_secs(1));
     assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_299), Reply::Early);
     assert_eq!(press(&mut dialog, KeyCode::Char('1'), 1_300), Reply::Answered(Answer::Yes));
 }

@@ -218,7 +218,9 @@ fn turns<W: Write>(
             ticked = Instant::now();
             is_urgent = true;
         }
-        if screen.draft() != kept {
+        if screen.draft() == kept {
+            typed = None;
+        } else {
             match typed {
                 Some(at) if at.elapsed() >= KEEP => {
                     screen.draft().clone_into(&mut kept);
@@ -228,8 +230,6 @@ fn turns<W: Write>(
                 Some(_) => {}
                 None => typed = Some(Instant::now()),
             }
-        } else {
-            typed = None;
         }
         if backend.is_over() {
             return Ok(None);

@@ -112,7 +112,8 @@ fn calls_run_and_end() {
     let text = "1→# Counts".to_owned();
     let detail = json!({"type": "text", "file": {"numLines": 6}});
     heard(&mut screen, News::Result { id: "1".to_owned(), is_error: false, text, detail }, 6);
-    let output: String = (1..=20).map(|n| format!("test {n} \u{1b}[32mok\u{1b}[0m\n")).collect();
+    let output: String =
+        (1..=20).map(|n| ["test ", &n.to_string(), " \u{1b}[32mok\u{1b}[0m\n"].concat()).collect();
     heard(&mut screen, News::Output { id: "2".to_owned(), text: output.clone() }, 7);
     heard(
         &mut screen,

@@ -116,7 +116,7 @@ fn lines_above_and_the_live_area_below() {
             "live 1 ~~~~~~~",
             "live 2 ~~~~~~~~~~~~…"
         ]
-        .map(|row| row.to_owned())
+        .map(std::borrow::ToOwned::to_owned)
     );
     assert!(glass.parser.screen().hide_cursor());
     terminal.clear().unwrap();
@@ -180,7 +180,7 @@ fn storm(deeds: &[Deed], sync: Sync) -> (Vec<String>, usize) {
                 }
             }
             Deed::Draw(count, caret, is_still) => {
-                terminal.draw(&live(count, caret, is_still)).unwrap()
+                terminal.draw(&live(count, caret, is_still)).unwrap();
             }
             Deed::Resize(width, height) => {
                 glass.receive();
@@ -240,7 +240,7 @@ fn a_storm_of_five_hundred_resizes() {
         (seed >> 8) % most
     };
     for _ in 0..500 {
-        let (width, height) = (30 + random(170) as u16, 4 + random(56) as u16);
+        let (width, height) = (30 + small(random(170)), 4 + small(random(56)));
         deeds.push(Deed::Print(random(8) as usize));
         deeds.push(if random(2) == 0 {
             Deed::Resize(width, height)
@@ -254,4 +254,8 @@ fn a_storm_of_five_hundred_resizes() {
     assert!(printed > 1_000);
     let wrong = lines.iter().zip(&expected).find(|(line, expected)| line != expected);
     assert_eq!((wrong, lines.len()), (None, expected.len()));
+}
+
+fn small(number: u32) -> u16 {
+    u16::try_from(number).unwrap()
 }

@@ -2,6 +2,7 @@ use super::*;
 
 #[test]
 fn a_profile_is_found_in_the_usual_files() {
+    use AmazonS3ConfigKey::{AccessKeyId, Endpoint, Region, SecretAccessKey, Token};
     let folder = tempfile::tempdir().expect("a folder");
     let aws = folder.path().join(".aws");
     std::fs::create_dir(&aws).expect("a folder");
@@ -16,7 +17,6 @@ fn a_profile_is_found_in_the_usual_files() {
         let variables = variables.iter().map(pair).collect();
         profile(&Surroundings { variables, home: Some(folder.path().to_owned()) })
     };
-    use AmazonS3ConfigKey::{AccessKeyId, Endpoint, Region, SecretAccessKey, Token};
     let wanted = |list: &[(AmazonS3ConfigKey, &str)]| -> Vec<(AmazonS3ConfigKey, String)> {
         list.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
     };

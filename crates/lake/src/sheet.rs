@@ -253,14 +253,13 @@ impl Sheet {
     }
 
     fn flush(&mut self) -> Result<(), LakeError> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                let file = SpooledTempFile::new(IN_MEMORY);
-                let properties = Arc::new(properties(&self.values));
-                let made = SerializedFileWriter::new(file, parquet_of(self.table)?, properties)?;
-                self.writer.insert(made)
-            }
+        let writer = if let Some(writer) = &mut self.writer {
+            writer
+        } else {
+            let file = SpooledTempFile::new(IN_MEMORY);
+            let properties = Arc::new(properties(&self.values));
+            let made = SerializedFileWriter::new(file, parquet_of(self.table)?, properties)?;
+            self.writer.insert(made)
         };
         if self.rows == 0 {
             return Ok(());

@@ -18,13 +18,13 @@ fn the_innermost_group_counts_in_which_the_user_may_make_others() {
     make("user", "memory pids");
     make("user/app", "cpu memory pids");
     make("user/app/terminal", "");
-    let own = "/user/app/terminal";
+    let whose = "/user/app/terminal";
     let all = |_: &Path| true;
-    assert_eq!(nearest(mount.path(), own, &all), Some(mount.path().join("user/app")));
+    assert_eq!(nearest(mount.path(), whose, &all), Some(mount.path().join("user/app")));
     let root = mount.path().to_owned();
     let outer = |path: &Path| !path.starts_with(root.join("user/app"));
-    assert_eq!(nearest(mount.path(), own, &outer), Some(mount.path().join("user")));
-    assert_eq!(nearest(mount.path(), own, &|_| false), None);
+    assert_eq!(nearest(mount.path(), whose, &outer), Some(mount.path().join("user")));
+    assert_eq!(nearest(mount.path(), whose, &|_| false), None);
     // What is outside of the mounted tree is never looked at.
     assert_eq!(nearest(&mount.path().join("user/app/terminal"), "/", &all), None);
 }

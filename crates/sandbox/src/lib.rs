@@ -1,14 +1,14 @@
 //! Runs a command so that the kernel decides what it can do: read, write, reach, signal and use up.
 //!
-//! The program starts itself twice ([`Waiting`], `entered`): the first process makes namespaces, the
-//! second lives in them, reads what to run from its standard input, gives up every right, and starts
-//! the command; both are single-threaded at that time, so nothing needs `unsafe` here. They can be
-//! started before it is known what will run, so that a command does not wait for them. Invariants: a
-//! layer that [`Probe`] has seen working must work when a command starts, or the command does not
-//! start; both processes start without any variable and close every file that they inherit, so that
-//! neither a library that a variable names nor a file that somebody left open leads out; the second
-//! process, and with it everything in its PID namespace, ends when the writing end of its standard
-//! input is closed, however the agent ended.
+//! The program starts itself twice ([`Waiting`], `entered`): the first process makes namespaces,
+//! the second lives in them, reads what to run from its standard input, gives up every right, and
+//! starts the command; both are single-threaded at that time, so nothing needs `unsafe` here. They
+//! can be started before it is known what will run, so that a command does not wait for them.
+//! Invariants: a layer that [`Probe`] has seen working must work when a command starts, or the
+//! command does not start; both processes start without any variable and close every file that they
+//! inherit, so that neither a library that a variable names nor a file that somebody left open
+//! leads out; the second process, and with it everything in its PID namespace, ends when the
+//! writing end of its standard input is closed, however the agent ended.
 #![allow(
     clippy::disallowed_methods,
     reason = "it reads and writes what the kernel keeps in /proc, and its specification"

@@ -80,6 +80,7 @@ fn absolute(path: &str) -> Option<OsString> {
 }
 
 #[cfg(target_os = "linux")]
+#[allow(clippy::unnecessary_wraps, reason = "elsewhere it is not known")]
 fn itself() -> Option<Command> {
     Some(Command::new("/proc/self/exe"))
 }

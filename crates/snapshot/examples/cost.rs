@@ -10,8 +10,7 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     let begin = Instant::now();
     let roots = [args[2].clone().into()];
-    let mut recorder =
-        Recorder::open(args[1].as_ref(), "cost", &roots, Limits::default()).unwrap();
+    let mut recorder = Recorder::open(args[1].as_ref(), "cost", &roots, Limits::default()).unwrap();
     recorder.take(Event::Before, About::default(), SystemTime::now()).unwrap();
     println!("first {} ms", begin.elapsed().as_millis());
     let mut times: Vec<u128> = Vec::new();

@@ -100,9 +100,9 @@ fn read_index(bytes: &[u8], width: usize) -> Option<Vec<Entry>> {
         at += 40 + width;
         let flags = short(at)?;
         at += 2;
-        let mut more = 0;
+        let mut extended = 0;
         if flags & 0x4000 != 0 {
-            more = short(at)?;
+            extended = short(at)?;
             at += 2;
         }
         let mut path = Vec::new();
@@ -121,8 +121,8 @@ fn read_index(bytes: &[u8], width: usize) -> Option<Vec<Entry>> {
         if path.is_empty() {
             return None;
         }
-        // Without the length of the name, and whether more flags follow.
-        entries.push(Entry { path, mode, id, flags: (flags & 0xb000, more) });
+        // Without the length of the name, and whether extended flags follow.
+        entries.push(Entry { path, mode, id, flags: (flags & 0xb000, extended) });
     }
     // Extensions have names of letters, and the rest is a checksum.
     let rest = bytes.get(at..)?;

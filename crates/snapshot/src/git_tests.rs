@@ -15,7 +15,7 @@ fn index(paths: &[&str], time: u8) -> Vec<u8> {
         bytes.extend(u16::try_from(path.len()).unwrap().to_be_bytes());
         bytes.extend(path.bytes());
         bytes.push(0);
-        while (bytes.len() - begin) % 8 != 0 {
+        while !(bytes.len() - begin).is_multiple_of(8) {
             bytes.push(0);
         }
     }

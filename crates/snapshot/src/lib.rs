@@ -6,6 +6,8 @@
 //! bounds what is kept. Invariants: links are never followed; nothing is written into a folder
 //! before everything that is needed is verified and on disk beside it; nothing that someone else
 //! changed is overwritten unless the caller demands it, and then it is kept.
+
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests make the files they need"))]
 #![cfg(unix)]
 
 pub mod diff;

@@ -137,6 +137,7 @@ fn verify(store: &Store, steps: &[Step]) -> Result<(), ScanError> {
     Ok(())
 }
 
+#[allow(clippy::struct_field_names, reason = "its path")]
 struct Root<'a> {
     root: &'a Path,
     store: &'a Store,
@@ -272,12 +273,11 @@ impl Root<'_> {
                     let root = self.root.to_owned();
                     steps.push(Step { root, place, from: state.clone(), to: state });
                 }
-                Some(State::Folder { .. }) => {}
                 None if is_needed() => {
                     let to = Some(State::Folder { mode: 0o755 });
                     steps.push(Step { root: self.root.to_owned(), place, from: None, to });
                 }
-                None => {}
+                Some(State::Folder { .. }) | None => {}
                 Some(_) => self.clash(&place, Clash::InTheWay),
             }
         }

@@ -263,7 +263,7 @@ impl<'a> Journal<'a> {
     }
 
     fn state(&self, step: &Step) -> Option<State> {
-        let is = Beneath::open(&step.root).and_then(|root| root.is_reachable(&step.place));
+        let is = Beneath::open(&step.root).map(|root| root.is_reachable(&step.place));
         if !is.unwrap_or(false) {
             return None;
         }
@@ -278,7 +278,8 @@ impl<'a> Journal<'a> {
         self.state(step).as_ref() == wanted
     }
 
-    /// Whether nothing would be lost: an index of git that lists the same is as good as another one.
+    /// Whether nothing would be lost: an index of git that lists the same is as good as another
+    /// one.
     fn is_as_good_as(&self, step: &Step, wanted: Option<&State>) -> bool {
         if self.is_at(step, wanted) {
             return true;
@@ -346,15 +347,14 @@ impl<'a> Journal<'a> {
                 continue;
             }
             match &step.to {
-                None => {}
                 Some(State::Folder { .. }) if is.is_none() => {
                     self.run(step, |root| root.make_folder(&step.place))?;
                 }
-                Some(State::Folder { .. } | State::Outside(..)) => {}
+                None | Some(State::Folder { .. } | State::Outside(..)) => {}
                 Some(State::Object) => {
                     let kept = self.vault.kept(&step.root, &step.place);
                     (self.hook())("put an object back").map_err(|error| failed(step, error))?;
-                    let put = self.vault.put_back(&kept, &step.path());
+                    let put = Vault::put_back(&kept, &step.path());
                     put.map_err(|error| failed(step, error))?;
                 }
                 Some(State::File { .. } | State::Link(_)) => {

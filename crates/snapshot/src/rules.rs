@@ -33,11 +33,14 @@ struct Repository {
     git: PathBuf,
 }
 
+/// The paths that an index lists, with the mark of its file.
+type Tracked = (u64, Arc<Vec<Vec<u8>>>);
+
 /// Patterns and indexes that were read, with the marks of their files.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     patterns: Mutex<HashMap<PathBuf, (u64, Arc<Gitignore>)>>,
-    tracked: Mutex<HashMap<PathBuf, (u64, Arc<Vec<Vec<u8>>>)>>,
+    tracked: Mutex<HashMap<PathBuf, Tracked>>,
     global: OnceLock<Arc<Gitignore>>,
 }
 

@@ -248,20 +248,17 @@ impl Scanner {
             (Some(is), _) => walk::draft(name, &is, limits, now, known, &path)
                 .map(|draft| {
                     let size = std::os::unix::fs::MetadataExt::size(&is);
-                    match draft.what {
-                        Drafted::Known(what) => {
-                            let Draft { name, mark, mode, .. } = draft;
-                            Ok(Some(Item { name, mark, mode, what }))
-                        }
-                        _ => {
-                            let run = [(here.clone(), 0, 0, size)];
-                            let mut read = read_run(&self.root, store, now, &run)?;
-                            let Draft { name, mode, .. } = draft;
-                            let item = read.pop().and_then(|(_, _, what, mark)| {
-                                what.map(|what| Item { name, mark, mode, what })
-                            });
-                            Ok::<_, ScanError>(item)
-                        }
+                    if let Drafted::Known(what) = draft.what {
+                        let Draft { name, mark, mode, .. } = draft;
+                        Ok(Some(Item { name, mark, mode, what }))
+                    } else {
+                        let run = [(here.clone(), 0, 0, size)];
+                        let mut read = read_run(&self.root, store, now, &run)?;
+                        let Draft { name, mode, .. } = draft;
+                        let item = read.pop().and_then(|(_, _, what, mark)| {
+                            what.map(|what| Item { name, mark, mode, what })
+                        });
+                        Ok::<_, ScanError>(item)
                     }
                 })
                 .transpose()?
@@ -396,21 +393,18 @@ fn read_run(
             What::File { size, hash }
         } else {
             let start = raw.len();
-            match (&mut file).take(BLOCK as u64).read_to_end(&mut raw) {
-                Err(error) => {
+            if let Err(error) = (&mut file).take(BLOCK as u64).read_to_end(&mut raw) {
+                raw.truncate(start);
+                unreadable(error)
+            } else {
+                let hash = Hash::of(&raw[start..]);
+                let size = (raw.len() - start) as u64;
+                if store.has(hash) || !new.insert(hash) {
                     raw.truncate(start);
-                    unreadable(error)
+                } else {
+                    parts.push((hash, start as u64, size));
                 }
-                Ok(_) => {
-                    let hash = Hash::of(&raw[start..]);
-                    let size = (raw.len() - start) as u64;
-                    if store.has(hash) || !new.insert(hash) {
-                        raw.truncate(start);
-                    } else {
-                        parts.push((hash, start as u64, size));
-                    }
-                    What::File { size, hash }
-                }
+                What::File { size, hash }
             }
         };
         // A file that was written to meanwhile is read again next time.

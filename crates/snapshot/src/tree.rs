@@ -152,7 +152,8 @@ impl Folder {
                 What::Folder(folder) => bytes.extend(folder.id.0),
                 What::Object => {}
                 What::Outside(why, size) => {
-                    bytes.push(Why::ALL.iter().position(|one| one == why).unwrap_or(0) as u8);
+                    let at = Why::ALL.iter().position(|one| one == why).unwrap_or(0);
+                    bytes.push(u8::try_from(at).unwrap_or(0));
                     bytes.extend(size.to_le_bytes());
                 }
             }

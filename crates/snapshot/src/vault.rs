@@ -89,7 +89,7 @@ impl Vault {
     }
 
     /// Puts an object back, under a name that does not exist.
-    pub(crate) fn put_back(&self, kept: &Path, to: &Path) -> io::Result<()> {
+    pub(crate) fn put_back(kept: &Path, to: &Path) -> io::Result<()> {
         match fs::hard_link(kept, to) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => copy(kept, to),
             _ => Ok(()),

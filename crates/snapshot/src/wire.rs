@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Deserializer, Serializer};
 
 pub(crate) fn to_text(bytes: &[u8]) -> String {
@@ -9,7 +11,7 @@ pub(crate) fn to_text(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         text.push_str(&chunk.valid().replace('%', "%25"));
         for byte in chunk.invalid() {
-            text.push_str(&format!("%{byte:02x}"));
+            let _ = write!(text, "%{byte:02x}");
         }
     }
     text

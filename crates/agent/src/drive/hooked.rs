@@ -92,6 +92,7 @@ const MOST_STOPS: u32 = 9;
 
 impl Driver {
     /// Starts the hooks of an event. If there are none, returns what was to come after them.
+    #[allow(clippy::result_large_err, reason = "it is taken apart at once")]
     pub(super) fn hook(
         &mut self,
         agent: &Agent,
@@ -218,18 +219,17 @@ impl Driver {
     pub(super) fn called_back(&mut self, line: &Value, host: &mut dyn Host) -> bool {
         let response = &line["response"];
         let Some(id) = response["request_id"].as_str() else { return false };
-        let ran = match response["subtype"].as_str() {
-            Some("success") => Ran {
+        let ran = if let Some("success") = response["subtype"].as_str() {
+            Ran {
                 id: id.to_owned(),
                 stdout: response["response"].to_string(),
                 code: Some(0),
                 ..Ran::default()
-            },
-            _ => {
-                let why = response["error"].as_str().unwrap_or("no reason");
-                let trouble = Some(format!("failed: {why}"));
-                Ran { id: id.to_owned(), trouble, ..Ran::default() }
             }
+        } else {
+            let why = response["error"].as_str().unwrap_or("no reason");
+            let trouble = Some(format!("failed: {why}"));
+            Ran { id: id.to_owned(), trouble, ..Ran::default() }
         };
         self.call_ended(id, ran, host)
     }
@@ -397,9 +397,10 @@ impl Driver {
         let source = if self.about.is_resumed { "resume" } else { "startup" };
         let begin = Then::Begin(utterance);
         let more = json!({"source": source, "model": agent.asking.model});
-        match self.hook(agent, ("SessionStart", source), more, begin, host) {
-            Err(Then::Begin(utterance)) => self.submit(agent, utterance, host),
-            _ => {}
+        if let Err(Then::Begin(utterance)) =
+            self.hook(agent, ("SessionStart", source), more, begin, host)
+        {
+            self.submit(agent, utterance, host);
         }
     }
 
@@ -407,12 +408,11 @@ impl Driver {
     fn submit(&mut self, agent: &mut Agent, utterance: Said, host: &mut dyn Host) {
         let more = json!({"prompt": words(&utterance)});
         let then = Then::Prompt(utterance);
-        match self.hook(agent, ("UserPromptSubmit", ""), more, then, host) {
-            Err(Then::Prompt(utterance)) => {
-                let prompt = agent.prompted(utterance, host);
-                self.pending.push_back((agent.id.clone(), Input::Prompt(prompt)));
-            }
-            _ => {}
+        if let Err(Then::Prompt(utterance)) =
+            self.hook(agent, ("UserPromptSubmit", ""), more, then, host)
+        {
+            let prompt = agent.prompted(utterance, host);
+            self.pending.push_back((agent.id.clone(), Input::Prompt(prompt)));
         }
     }
 
@@ -520,12 +520,11 @@ impl Driver {
         verdict: &Verdict,
         host: &mut dyn Host,
     ) {
-        let answer = match verdict.refusal() {
-            Some(why) => Err(control::Refusal { why, code: Some("blocked_by_hook") }),
-            None => {
-                self.switched(agent, model, host);
-                Ok(None)
-            }
+        let answer = if let Some(why) = verdict.refusal() {
+            Err(control::Refusal { why, code: Some("blocked_by_hook") })
+        } else {
+            self.switched(agent, model, host);
+            Ok(None)
         };
         let answer = control::answer(&line["request_id"], answer);
         host.event(&AgentId::Main, &Event::Controlled(answer));

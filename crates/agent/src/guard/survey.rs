@@ -100,6 +100,7 @@ fn read(folder: &Path, inner: &Path) -> Looked {
 }
 
 #[cfg(unix)]
+#[allow(clippy::unnecessary_wraps, reason = "elsewhere there is none")]
 fn stamp(found: &Metadata) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     Some((found.ino(), found.ctime(), found.ctime_nsec()))

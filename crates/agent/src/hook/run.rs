@@ -4,7 +4,8 @@
 //! bounded, and it gets its input as a file. Invariants: a hook of the project runs in the sandbox,
 //! if there is one; nothing waits longer than the hook's timeout.
 
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::thread;
@@ -83,13 +84,14 @@ fn one(id: &str, hook: &Hook, start: &Start, site: &Site) -> io::Result<Ran> {
     private(&errors)?;
     let mut script = String::new();
     for (name, value) in &start.variables {
-        script.push_str(&format!("export {name}={}\n", quoted(value)));
+        let _ = writeln!(script, "export {name}={}", quoted(value));
     }
-    script.push_str(&format!(
+    let _ = write!(
+        script,
         "{{\n{command}\n}} < {} 2> {}",
         quoted(&input.to_string_lossy()),
         quoted(&errors.to_string_lossy())
-    ));
+    );
     let is_projects = matches!(hook.source, Source::Project | Source::Local);
     let hold = if is_projects { held(id, &cwd, site, vec![input, errors.clone()])? } else { None };
     site.shells.start(id, &script, "", &cwd, hold)?;

@@ -66,7 +66,9 @@ impl Prepared {
         if let Some(given) = &self.config.agents {
             left.extend(kinds.add_json(given));
         }
-        left.into_iter().for_each(|text| notify(Notice::Settings(text)));
+        for text in left {
+            notify(Notice::Settings(text));
+        }
         kinds
     }
 

@@ -115,19 +115,18 @@ pub(crate) fn changes(world: &mut World, args: &ChangesArgs) -> Result<(), Failu
                 Folder::load(&kept.store, image)
                     .map_err(|error| Failure::unreadable(kept.store.folder(), error))
             };
-            let after = match span.to {
-                Some(to) => match to.image(root) {
+            let after = if let Some(to) = span.to {
+                match to.image(root) {
                     Some(image) if image == before => continue,
                     Some(image) => load(image)?,
                     None => continue,
-                },
-                None => {
-                    let parts = (&kept.store, &kept.vault);
-                    let Ok(is) = look(parts, root, &moments, (kept.limits, world.clock())) else {
-                        continue;
-                    };
-                    is
                 }
+            } else {
+                let parts = (&kept.store, &kept.vault);
+                let Ok(is) = look(parts, root, &moments, (kept.limits, world.clock())) else {
+                    continue;
+                };
+                is
             };
             for change in differences(&load(before)?, &after) {
                 let path = root.join(

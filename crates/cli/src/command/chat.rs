@@ -26,10 +26,10 @@ use crate::world::World;
 ///
 /// An independent client of the Messages API. It needs its own key (`ANTHROPIC_API_KEY` or
 /// `ANTHROPIC_AUTH_TOKEN`); `--offline` needs none. It writes sessions as Claude Code 2.1.45 does,
-/// and resumes sessions of every version. In a terminal it is a console: `?` lists its keys, `/help`
-/// its commands. `-p` prints the answer to one prompt, or to a stream of prompts; there, calls that
-/// would need a question are put to the host (`--permission-prompt-tool stdio`), and refused where
-/// there is none.
+/// and resumes sessions of every version. In a terminal it is a console: `?` lists its keys,
+/// `/help` its commands. `-p` prints the answer to one prompt, or to a stream of prompts; there,
+/// calls that would need a question are put to the host (`--permission-prompt-tool stdio`), and
+/// refused where there is none.
 ///
 /// Commands run in a sandbox: they write only in the session's folders, see no keys and tokens, and
 /// have no network (docs/sandbox.md). Until you trust a folder (`--trust`), its
@@ -126,8 +126,8 @@ pub(crate) struct ChatArgs {
     /// example `memory=16g`
     #[arg(long, value_name = "NAME=NUMBER", num_args = 1..)]
     sandbox_limit: Vec<String>,
-    /// Take no images of the session's folders before and after commands: what they change cannot be
-    /// undone then (docs/undo.md)
+    /// Take no images of the session's folders before and after commands: what they change cannot
+    /// be undone then (docs/undo.md)
     #[arg(long)]
     no_snapshots: bool,
     /// Say what would be decided about a command, or the input of another tool, and why; run

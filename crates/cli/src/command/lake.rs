@@ -78,7 +78,11 @@ impl Lake {
         }
         let machine = machine(world)?;
         let id = Sha256::digest(target.shown());
-        let id: String = id[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let id: String = id[..8]
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15])
+            .filter_map(|digit| char::from_digit(digit.into(), 16))
+            .collect();
         let folder = world.lake_folder()?.join(format!("{id}-{machine}"));
         Ok(Lake { target, machine, folder })
     }

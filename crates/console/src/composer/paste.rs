@@ -123,9 +123,10 @@ impl Composer {
             }
         }
         self.pasted.sort_by_key(|one| one.number);
-        let text = match self.text.is_empty() {
-            true => prompt.display,
-            false => format!("{}\n{}", prompt.display, self.text),
+        let text = if self.text.is_empty() {
+            prompt.display
+        } else {
+            format!("{}\n{}", prompt.display, self.text)
         };
         self.set(&text);
     }

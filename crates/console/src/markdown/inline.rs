@@ -1,4 +1,4 @@
-//! What stands inside of a paragraph: emphasis, code, links.
+//! What stands inside of a paragraph: emphasis, code, targets.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -10,7 +10,7 @@ const CODE: Style = Style::new().fg(Color::Cyan);
 pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
     let mut styles = vec![style];
-    let mut links: Vec<(String, String)> = Vec::new();
+    let mut targets: Vec<(String, String)> = Vec::new();
     // What looks like a block is none here: the first character is kept from being a mark.
     let is_mark = text.starts_with(|c: char| "#>+-=~|".contains(c) || c.is_ascii_digit())
         || text.starts_with("* ");
@@ -21,10 +21,10 @@ pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
             Event::Start(Tag::Emphasis) => styles.push(now.add_modifier(Modifier::ITALIC)),
             Event::Start(Tag::Strong) => styles.push(now.add_modifier(Modifier::BOLD)),
             Event::Start(Tag::Strikethrough) => {
-                styles.push(now.add_modifier(Modifier::CROSSED_OUT))
+                styles.push(now.add_modifier(Modifier::CROSSED_OUT));
             }
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                links.push((dest_url.into_string(), String::new()));
+                targets.push((dest_url.into_string(), String::new()));
                 styles.push(now.add_modifier(Modifier::UNDERLINED));
             }
             Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough) => {
@@ -32,7 +32,7 @@ pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
                 styles.pop();
-                if let Some((target, words)) = links.pop()
+                if let Some((target, words)) = targets.pop()
                     && target != words
                     && !target.is_empty()
                 {
@@ -44,7 +44,7 @@ pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
                 }
             }
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
-                if let Some((_, words)) = links.last_mut() {
+                if let Some((_, words)) = targets.last_mut() {
                     words.push_str(&text);
                 }
                 add(&mut lines, &text, now);
@@ -53,7 +53,6 @@ pub(super) fn inline(text: &str, style: Style) -> Vec<Line<'static>> {
             Event::Code(code) => add(&mut lines, &format!("`{code}`"), now.patch(CODE)),
             Event::SoftBreak | Event::HardBreak => lines.push(Line::default()),
             Event::FootnoteReference(name) => add(&mut lines, &format!("[^{name}]"), now),
-            Event::End(TagEnd::Paragraph) => {}
             _ => {}
         }
     }

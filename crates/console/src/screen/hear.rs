@@ -12,6 +12,7 @@ use crate::text::{Line, Span, line, look, safe};
 
 impl Screen {
     /// Takes news.
+    #[allow(clippy::needless_pass_by_value, reason = "it is used up")]
     pub fn hear(&mut self, news: News, now: Duration) -> Vec<Wish> {
         let mut wishes = self.hand_over_before(&news, now);
         match news.clone() {
@@ -39,7 +40,7 @@ impl Screen {
                 }
             }
             News::Result { id, is_error, text, detail } => {
-                self.result(&id, is_error, &text, &detail, now)
+                self.result(&id, is_error, &text, &detail, now);
             }
             News::Ask(question) => {
                 self.end_block(now);

@@ -166,9 +166,10 @@ impl Screen {
 
     fn complete(&mut self, chosen: &str) {
         let text = self.composer.text();
-        let range = match complete::wanted(text, self.composer.at()) {
-            Some(Wanted::Command(range) | Wanted::File(range)) => range,
-            None => return,
+        let Some(Wanted::Command(range) | Wanted::File(range)) =
+            complete::wanted(text, self.composer.at())
+        else {
+            return;
         };
         // A folder is completed further.
         let more = if chosen.ends_with('/') { "" } else { " " };

@@ -79,8 +79,7 @@ impl Status {
         let mut parts: Vec<(u8, String, Style)> = Vec::new();
         parts.push((0, mode_words(&self.mode).to_owned(), mode_style));
         parts.push((2, safe(&self.model), look::DIM));
-        if meter.window > 0 {
-            let percent = meter.context * 100 / meter.window;
+        if let Some(percent) = (meter.context * 100).checked_div(meter.window) {
             let style = if percent >= 80 { look::WARN } else { look::DIM };
             let text = format!("{}/{} {percent}%", tokens(meter.context), tokens(meter.window));
             parts.push((1, text, style));

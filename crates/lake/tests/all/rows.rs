@@ -1,6 +1,7 @@
 //! What the rows say.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 
 use index::usage::{By, Filter, Question, report};
@@ -146,7 +147,7 @@ fn rows_say_what_happened() {
         for row in scene.rows(table) {
             let cells: Vec<String> =
                 columns.iter().map(|name| row[*name].to_string().replace('"', "")).collect();
-            lines.push_str(&format!("{}\n", cells.join(" | ")));
+            writeln!(lines, "{}", cells.join(" | ")).unwrap();
         }
         lines
     };
@@ -182,7 +183,7 @@ fn all_texts(scene: &Scene) -> String {
         for row in scene.rows(table) {
             for (name, cell) in row {
                 if let Field::Str(text) = cell {
-                    found.push_str(&format!("{table}.{name}: {text}\n"));
+                    writeln!(found, "{table}.{name}: {text}").unwrap();
                 }
             }
         }

@@ -217,7 +217,7 @@ impl Walk<'_> {
             self.cache.enter(&path, job.rules.as_ref(), has, self.now)
         };
         let leaf = job.place.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
-        let (mut drafts, mut more) = (Vec::with_capacity(names.len()), Vec::new());
+        let (mut drafts, mut below) = (Vec::with_capacity(names.len()), Vec::new());
         for (name, entry) in names {
             let known = job.last.as_ref().and_then(|last| last.get(&name));
             if job.kind == Kind::Leaf && git::is_object(&leaf, &name) {
@@ -258,7 +258,7 @@ impl Walk<'_> {
                         };
                         let id = ids.fetch_add(1, Ordering::Relaxed);
                         let (rules, depth) = (rules.clone(), job.depth + 1);
-                        more.push(Job { id, place, mode, depth, kind, rules, last });
+                        below.push(Job { id, place, mode, depth, kind, rules, last });
                         Drafted::Below(id)
                     }
                 }
@@ -266,7 +266,7 @@ impl Walk<'_> {
             drafts.push(Draft { name, mark: is, mode, what, is_new_object: false });
         }
         let Job { place, mode, last, .. } = job;
-        (Listing { place, mode, drafts, last, failed }, more)
+        (Listing { place, mode, drafts, last, failed }, below)
     }
 
     /// Whether a folder is not covered because git ignores it.

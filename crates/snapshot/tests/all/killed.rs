@@ -167,7 +167,8 @@ fn child() {
         let last = journal.list().first().cloned().unwrap();
         journal.take_back(&last).unwrap();
         let limits = Limits::default();
-        let mut other = Recorder::open(store.folder(), "other", &[root.clone()], limits).unwrap();
+        let mut other =
+            Recorder::open(store.folder(), "other", std::slice::from_ref(&root), limits).unwrap();
         other.take(Event::Look, about("x"), SystemTime::now()).unwrap();
     }
 }

@@ -102,6 +102,7 @@ impl World {
     }
 
     /// Plans to undo everything from the moment `cut` on.
+    #[allow(clippy::unused_self, reason = "reads better")]
     pub(crate) fn plan(&self, recorder: &Recorder, cut: usize, others: Others) -> Plan {
         let moments = recorder.log().read().unwrap();
         let about = (Limits::default(), SystemTime::now());

@@ -197,17 +197,14 @@ fn greet(screen: &mut Screen, cwd: &str, model: &str, demo: Option<&Lab>) {
 /// The last lines: how to come back.
 fn farewell(world: &mut World, id: &str, demo: Option<&Lab>) -> Result<(), Failure> {
     let program = "quipu";
-    match demo {
-        Some(demo) => {
-            let home = quoted(&demo.home.display().to_string());
-            writeln!(world.out, "look at this session with:")?;
-            writeln!(world.out, "  {program} --home {home} show {id}")?;
-            writeln!(world.out, "  {program} --home {home} check {id}")?;
-        }
-        None => {
-            writeln!(world.out, "resume this session with:")?;
-            writeln!(world.out, "  {program} chat --resume {id}")?;
-        }
+    if let Some(demo) = demo {
+        let home = quoted(&demo.home.display().to_string());
+        writeln!(world.out, "look at this session with:")?;
+        writeln!(world.out, "  {program} --home {home} show {id}")?;
+        writeln!(world.out, "  {program} --home {home} check {id}")?;
+    } else {
+        writeln!(world.out, "resume this session with:")?;
+        writeln!(world.out, "  {program} chat --resume {id}")?;
     }
     world.out.finish()?;
     Ok(())

@@ -117,7 +117,7 @@ pub(super) fn config(
         let agents: Result<serde_json::Value, _> = serde_json::from_str(text);
         let hint = "the form is `{\"NAME\": {\"description\": …, \"prompt\": …}}`";
         let wrong = |why: &dyn std::fmt::Display| {
-            Failure::usage(&format!("`--agents` is not understood: {why}"), Some(hint))
+            Failure::usage(format!("`--agents` is not understood: {why}"), Some(hint))
         };
         match agents {
             Ok(agents) if agents.is_object() => Ok(agents),

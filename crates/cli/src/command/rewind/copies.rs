@@ -95,8 +95,8 @@ pub(super) fn plan(
             None => None,
             Some(name) if !is_name(name) => continue,
             Some(name) => {
-                let copied = keep(&kept.store, &folder.join(name), world.clock());
-                match (copied.map_err(|error| damaged(&error))?, &from) {
+                let stored = keep(&kept.store, &folder.join(name), world.clock());
+                match (stored.map_err(|error| damaged(&error))?, &from) {
                     // The copy is private; the file has its mode.
                     (Some(State::File { size, hash, .. }), Some(State::File { mode, .. })) => {
                         Some(State::File { mode: *mode, size, hash })

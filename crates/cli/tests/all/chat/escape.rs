@@ -4,6 +4,7 @@
 //! network, and everything is below a temporary folder.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
@@ -279,6 +280,7 @@ fn has_nobody() -> bool {
 }
 
 /// Tries all attacks without a sandbox, then in these modes. Those that succeed in none count.
+#[allow(clippy::print_stdout, reason = "which attacks count is part of the result")]
 fn tried(who: Who, modes: &[&str]) {
     let attacks = attacks();
     let bypass = "--dangerously-skip-permissions";
@@ -351,7 +353,7 @@ fn the_table_says_where_only_the_kernel_stops_an_attack() {
             "allow" => "only the kernel",
             _ => "a question",
         };
-        out.push_str(&format!("{stops:15} | {}\n", attack.command.replace('\n', "\\n")));
+        writeln!(out, "{stops:15} | {}", attack.command.replace('\n', "\\n")).unwrap();
     }
     insta::assert_snapshot!("stopped_by", out);
 }

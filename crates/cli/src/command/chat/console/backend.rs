@@ -169,7 +169,7 @@ impl<'a> Backend<'a> {
                 }
                 match local_rule::add(&self.site.root, &rule) {
                     Ok(()) => {
-                        screen.note(look::DIM, &format!("{rule} is in {} now", local_rule::FILE))
+                        screen.note(look::DIM, &format!("{rule} is in {} now", local_rule::FILE));
                     }
                     Err(error) => screen.note(
                         look::WARN,

@@ -103,7 +103,8 @@ fn custom(name: &str, rest: &str, project: &Path, home: &Path) -> Option<String>
     let has_place = body.contains("$ARGUMENTS");
     body = body.replace("$ARGUMENTS", rest);
     if !has_place && !rest.is_empty() {
-        body.push_str(&format!("\n\n{rest}"));
+        body.push_str("\n\n");
+        body.push_str(rest);
     }
     Some(body)
 }
@@ -273,12 +274,14 @@ fn fresh(args: &ChatArgs) -> ChatArgs {
     ChatArgs { prompt: None, name: None, ..args.clone() }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "like the other commands")]
 fn go(backend: &mut Backend<'_>, args: ChatArgs) -> io::Result<Flow> {
     backend.next = Some(args);
     Ok(Flow::Leave)
 }
 
 /// Sends a prompt that a command made.
+#[allow(clippy::unnecessary_wraps, reason = "like the other commands")]
 fn say<W: Write>(
     backend: &mut Backend<'_>,
     text: &str,

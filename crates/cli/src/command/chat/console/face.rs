@@ -209,7 +209,7 @@ impl Listener for Face {
                 self.tell(News::Meter(self.meter));
             }
             Event::Compacting { .. } => {
-                self.tell(News::Notice("the conversation is being summarised".to_owned()))
+                self.tell(News::Notice("the conversation is being summarised".to_owned()));
             }
             Event::Compacted(done) => {
                 let text =
@@ -234,7 +234,7 @@ impl Listener for Face {
                 self.tell(News::Retry(format!("{error} (attempt {failures} of {most})"), *wait));
             }
             Event::Denied { tool, why, .. } => {
-                self.tell(News::Notice(format!("{tool} was refused: {why}")))
+                self.tell(News::Notice(format!("{tool} was refused: {why}")));
             }
             Event::Controlled(answer) => {
                 if let Some(why) = answer["response"]["error"].as_str() {

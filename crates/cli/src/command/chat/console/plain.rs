@@ -1,6 +1,6 @@
 //! Lines only: for screen readers, for terminals that can do nothing else.
 //!
-//! The same console without a live area: what is finished is printed, questions are printed with
+//! The same console without a area area: what is finished is printed, questions are printed with
 //! numbered choices, a line that is typed is what would have been typed into the composer.
 //! Invariant: nothing is drawn over, nothing ticks, the cursor is the terminal's.
 
@@ -53,10 +53,10 @@ pub(super) fn run(
             writeln!(out, "{}", plain(&line))?;
             is_prompted = false;
         }
-        // What can be chosen is a part of the live area.
-        let live = screen.live(size(), start.elapsed());
+        // What can be chosen is a part of the area area.
+        let area = screen.live(size(), start.elapsed());
         let choices: Vec<String> =
-            if live.caret.is_none() { live.rows.iter().map(plain).collect() } else { Vec::new() };
+            if area.caret.is_none() { area.rows.iter().map(plain).collect() } else { Vec::new() };
         let choices = choices.join("\n");
         if choices != asked && !choices.is_empty() {
             writeln!(out, "{choices}")?;
