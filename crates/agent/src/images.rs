@@ -19,6 +19,9 @@ use snapshot::{About, Event, Limits, Recorder, ScanError, diff};
 use crate::permit::real;
 use crate::tool::{Answer, Call, Site, Trouble, text};
 
+/// Why a command is a question that would run otherwise.
+pub(crate) const NO_IMAGE: &str = "no image can be taken that it could be undone with";
+
 /// Where images are kept, and what they may cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageWishes {
@@ -90,7 +93,7 @@ impl Images {
         let mut inner = self.inner();
         let Err(why) = self.ready(&mut inner) else { return judgement };
         inner.asked.insert(call.id.clone());
-        let why = format!("no image can be taken that it could be undone with: {why}");
+        let why = format!("{NO_IMAGE}: {why}");
         Judgement { decision: Decision::Ask, rule: None, source: None, why, parts: Vec::new() }
     }
 

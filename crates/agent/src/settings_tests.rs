@@ -35,6 +35,7 @@ fn generous() -> Value {
         "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "LD_PRELOAD": "/x.so"},
         "apiKeyHelper": "./key.sh",
         "disableAllHooks": true,
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./x"}]}]},
     })
 }
 
@@ -44,7 +45,7 @@ fn a_folder_that_is_not_trusted_forbids_and_does_not_grant() {
         let found = read(&[(source, generous())], Trust::Untrusted);
         assert_eq!(names(&found, Kind::Deny), ["Write"]);
         assert_eq!(names(&found, Kind::Ask), ["WebFetch"]);
-        assert_eq!(found.left_out, [(format!("{source:?}"), GRANTING[..7].to_vec())]);
+        assert_eq!(found.left_out, [(format!("{source:?}"), GRANTING[..8].to_vec())]);
         let nothing = Settings {
             rules: found.rules.clone(),
             left_out: found.left_out.clone(),

@@ -20,6 +20,7 @@ use crate::api::ApiError;
 use crate::api::stream::with;
 use crate::block::result_block;
 use crate::event::{AgentId, Event};
+use crate::images::NO_IMAGE;
 use crate::model::{self, Usage};
 use crate::permit::Mode;
 use crate::record::synthetic;
@@ -490,8 +491,11 @@ impl Headless {
 }
 
 fn denied(tool: &str, why: &str, rule: Option<&str>) {
-    let way =
-        rule.map_or(String::new(), |rule| format!("; `--allowedTools '{rule}'` would allow it"));
+    let way = match rule {
+        _ if why.starts_with(NO_IMAGE) => "; `--no-snapshots` would allow it".to_owned(),
+        Some(rule) => format!("; `--allowedTools '{rule}'` would allow it"),
+        None => String::new(),
+    };
     notice(&format!("{tool} was refused: {why}{way}"));
 }
 

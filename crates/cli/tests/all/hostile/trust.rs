@@ -78,7 +78,7 @@ fn a_home_is_not_trusted_as_a_whole() {
     assert!(!lab.env.path(".config/quipu/trusted").exists());
     // Whoever starts there has their own settings all the same, and both files of them.
     lab.env.put(".claude/settings.local.json", r#"{"env": {"FOO": "own"}}"#);
-    let (made, output) = allows_bash(&mut lab, ".", &["--sandbox", "off"]);
+    let (made, output) = allows_bash(&mut lab, ".", &["--sandbox", "off", "--no-snapshots"]);
     assert!(made, "{}", lab.env.show(&output));
 }
 

