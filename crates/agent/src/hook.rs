@@ -2,7 +2,7 @@
 //! happens.
 //!
 //! Which ones there are comes from settings ([`HookBook::add`]) and from hosts; [`run`] starts the
-//! ones of an event, all at once; [`Verdict`] is what they say together. Invariants: a hook is
+//! ones of an event, all at once; `Verdict` is what they say together. Invariants: a hook is
 //! bounded in time and output, and one that fails, hangs or talks nonsense never stops a turn, it
 //! only says nothing; a refusal wins over everything else; hooks of a project run in the sandbox of
 //! commands.

@@ -1,7 +1,7 @@
 //! The loop: waits, and draws what is different.
 //!
 //! Invariants: a key is drawn before anything else is waited for, and news are drawn at most every
-//! [`FRAME`]; when nothing happens and nothing moves, nothing wakes up; the terminal is as before
+//! `FRAME`; when nothing happens and nothing moves, nothing wakes up; the terminal is as before
 //! when the loop is left, also after an error, a panic or a signal.
 
 use std::io::{self, Write};

@@ -26,7 +26,7 @@ pub struct Audit {
     pub machines: u64,
     /// Sessions of this machine.
     pub sessions: u64,
-    /// What is wrong, a sentence each; at most [`MOST`].
+    /// What is wrong, a sentence each; at most 20.
     pub problems: Vec<String>,
     /// How many more there are.
     pub more: u64,

@@ -3,7 +3,7 @@
 //! A folder's listing is a content like that of a file, with a name of its own; a listing names
 //! those of the folders below. So an image is one name, what did not change is shared between
 //! images, and two images are compared without looking into what is equal. Invariants: what is
-//! encoded decodes to the same; a listing that is not exactly what [`Folder::encode`] writes is
+//! encoded decodes to the same; a listing that is not exactly what `Folder::encode` writes is
 //! refused; no name in it leads out of its folder.
 
 use std::collections::BTreeMap;
