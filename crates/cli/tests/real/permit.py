@@ -3,7 +3,8 @@ import asyncio
 import logging
 import sys
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow, PermissionResultDeny, PermissionRuleValue, PermissionUpdate
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, PermissionResultAllow, PermissionResultDeny, PermissionUpdate
+from claude_agent_sdk.types import PermissionRuleValue
 
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(levelname)s %(message)s")
 

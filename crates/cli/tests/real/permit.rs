@@ -14,7 +14,7 @@ const TOLD: &str = "\
 asked ExitPlanMode # Plan
 
 1. Write notes.txt
- True
+ False
 asked Write one
  True
 asked Bash touch denied True
@@ -99,6 +99,10 @@ fn the_sdk_decides_and_the_clients_resume() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// It has references to tools that the client loads on demand. Our agent has no such tools, and says
+/// what clients say of references to tools that they do not have.
+const KNOWN: &str = "r_plan";
+
 #[test]
 fn recorded_decisions_go_on_in_our_agent() {
     let clients = clients();
@@ -114,6 +118,10 @@ fn recorded_decisions_go_on_in_our_agent() {
         };
         let found = goes_on(newest, &place.join(version).join(name));
         println!("{version} {name}: {}", if found.is_none() { "same" } else { "other" });
+        if name == KNOWN {
+            assert!(found.is_some_and(|found| found.contains("tool_reference")), "no longer known");
+            continue;
+        }
         wrong.extend(found.map(|found| format!("{version} {name}: {found}")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
