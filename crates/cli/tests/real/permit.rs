@@ -99,8 +99,8 @@ fn the_sdk_decides_and_the_clients_resume() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// It has references to tools that the client loads on demand. Our agent has no such tools, and says
-/// what clients say of references to tools that they do not have.
+/// It has references to tools that the client loads on demand. Our agent has no such tools, and
+/// says what clients say of references to tools that they do not have.
 const KNOWN: &str = "r_plan";
 
 #[test]
